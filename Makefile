@@ -1,0 +1,39 @@
+# Everything a newcomer or the CI needs. Each target sets itself up; nothing else is to be installed by hand.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test test-slow check bench docs clean
+
+demo: $(READY)          ## index data/, ask three questions
+	@rm -rf demo.index
+	$(BIN)/likewise index demo.index data/collection
+	$(BIN)/likewise search demo.index "how can I stop my bread from going stale" -k 3
+	$(BIN)/likewise search demo.index "why do some stars explode" -k 3
+	$(BIN)/likewise search demo.index "what should I do when I cannot fall asleep" -k 3
+
+test: $(READY)          ## the default suite, under five minutes on two cores
+	$(BIN)/python -m pytest
+
+test-slow: $(READY)     ## what the default suite leaves out
+	$(BIN)/python -m pytest -m slow
+
+check: $(READY)         ## lint, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)         ## the measured tables of README and docs
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)          ## write docs/reference.md from the program
+	$(BIN)/python -m docs.reference
+
+clean:
+	rm -rf $(VENV) demo.index
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""Measured tables. Each module prints one, as Markdown, when run: `python -m benchmarks.NAME`."""

@@ -1,0 +1,55 @@
+"""What every command shares: INDEX, or LIKEWISE_INDEX in its place, --json, uris as a person types them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from indexer.index import Index
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+no_wait_option = click.option("--no-wait", is_flag=True, help="Fail at once while another process is writing.")
+
+
+class IndexCommand(click.Command):
+    """A command whose first argument INDEX may come from --index or, failing that, from LIKEWISE_INDEX."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.insert(0, click.Argument(["path"], metavar="INDEX"))
+        self.params.append(
+            click.Option(
+                ["--index", "_index"],
+                metavar="PATH",
+                expose_value=False,
+                help="The index, instead of the INDEX argument and LIKEWISE_INDEX.",
+            )
+        )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = _take_index(args)
+        path = given or os.environ.get("LIKEWISE_INDEX")
+        return super().parse_args(ctx, [path, *args] if path else args)
+
+
+def _take_index(args: list[str]) -> str | None:
+    """Take --index PATH or --index=PATH out of the arguments."""
+    end = args.index("--") if "--" in args else len(args)
+    for at, argument in enumerate(args[:end]):
+        if argument.startswith("--index="):
+            return args.pop(at).partition("=")[2]
+        if argument == "--index" and at + 1 < end:
+            _, path = args.pop(at), args.pop(at)
+            return path
+    return None
+
+
+def resolve_uris(index: Index, given: Sequence[str]) -> list[str]:
+    """Uris as stored: as they stand, or as the absolute path of a file named relative to the working folder."""
+    return [uri if uri in index or (path := os.path.abspath(uri)) not in index else path for uri in given]  # noqa: PTH100

@@ -1,0 +1,261 @@
+"""likewise index: create or update an index from files, folders, records and standard input."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from indexer.cli.command import IndexCommand, json_option, no_wait_option
+from indexer.cli.terminal import number, on_terminal, say, say_json, warn
+
+if TYPE_CHECKING:
+    from indexer.encoders import Recipe
+    from indexer.index import Index
+    from indexer.ingest import Summary
+    from indexer.records import Changes
+    from indexer.sources import Source
+
+_COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the command line asks of the vectors; None is the index's own, or the default of a new one."""
+
+    model: str | None
+    pooling: str | None
+    layers: str | None
+    combine: str | None
+    max_tokens: int | None
+    overlap: int | None
+    trust_remote_code: bool
+
+    @property
+    def names_model(self) -> bool:
+        return any((self.model, self.pooling, self.layers, self.combine))
+
+
+@click.command("index", cls=IndexCommand)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: all-MiniLM-L6-v2]")
+@click.option("--pooling", metavar="P", help="Pool hidden states: cls, mean, max, last, pooler, ...")
+@click.option("--layers", metavar="L", help="Hidden layers to pool, such as -2 or -4..-1.")
+@click.option("--combine", metavar="C", help="How several layers become one: mean, sum, concat.")
+@click.option("--max-tokens", type=int, help="Tokens of a passage.  [default: the model's limit]")
+@click.option("--overlap", type=int, help="Tokens that neighbouring passages share.  [default: 32]")
+@click.option("--glob", multiple=True, metavar="G", help="Of folders, only files that match; may be repeated.")
+@click.option("--prune", is_flag=True, help="Remove documents that a SOURCE read whole no longer has.")
+@click.option("--yes", is_flag=True, help="Let --prune remove more than half the index.")
+@click.option("--rehash", is_flag=True, help="Read every file, also those that seem not to have changed.")
+@click.option("--rebuild", is_flag=True, help="Embed the whole index again, with other settings or another model.")
+@click.option(
+    "--max-file-mb",
+    type=click.FloatRange(min=0.001),
+    default=64,
+    show_default=True,
+    help="Skip larger files and records.",
+)
+@click.option("--id-field", metavar="F", help="Member of a record that is its uri.  [default: _id, id, uri]")
+@click.option("--title-field", metavar="F", help="Member that is its title.  [default: title]")
+@click.option("--text-field", metavar="F", help="Member that is its text.  [default: text, body, content, abstract]")
+@click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is.")
+@click.option("--stream", is_flag=True, help="Print the committed uris as JSON, one line a commit.")
+@no_wait_option
+@json_option
+def index_command(
+    path: str,
+    sources: tuple[str, ...],
+    model: str | None,
+    pooling: str | None,
+    layers: str | None,
+    combine: str | None,
+    max_tokens: int | None,
+    overlap: int | None,
+    glob: tuple[str, ...],
+    prune: bool,
+    yes: bool,
+    rehash: bool,
+    rebuild: bool,
+    max_file_mb: float,
+    id_field: str | None,
+    title_field: str | None,
+    text_field: str | None,
+    trust_remote_code: bool,
+    stream: bool,
+    no_wait: bool,
+    as_json: bool,
+) -> int:
+    """Create or update INDEX from files, folders, globs, .jsonl, .csv or .tsv records, or - (JSON lines).
+
+    What has not changed is passed by. An interrupted run keeps what it committed; run it again to continue.
+
+    \b
+    likewise index papers.index ~/papers notes/*.md
+    likewise index papers.index records.jsonl --text-field abstract
+    likewise index papers.index ~/papers --prune
+    """
+    from indexer.errors import BadInput
+    from indexer.ingest import Run
+    from indexer.sources import ReadOptions, open_sources
+
+    options = ReadOptions(
+        glob=glob,
+        max_file_mb=max_file_mb,
+        id_field=id_field,
+        title_field=title_field,
+        text_field=text_field,
+        rehash=rehash,
+    )
+    opened = open_sources(sources, options)
+    wanted = _Wanted(model, pooling, layers, combine, max_tokens, overlap, trust_remote_code)
+    folder = Path(path)
+    pruned, refused = 0, None
+    with (
+        _index(folder, wanted, rebuild, no_wait) as index,
+        index.store.writing(wait=not no_wait, waiting=warn),
+        _progress(opened) as progress,
+    ):
+
+        def committed(done: Summary, changes: Changes, characters: int) -> None:
+            progress(done, characters)
+            uris = [*changes.added, *changes.replaced, *changes.updated]
+            if stream and uris:
+                say_json({"committed": uris})
+
+        run = Run(index, options, committed)
+        summary = run.feed(opened)
+        if prune:
+            try:
+                pruned = run.prune(opened, summary.stale, yes=yes)
+            except BadInput as error:
+                refused = error
+        index.store.seal(least=1)
+        known = index.info()
+    counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
+    if as_json or stream:
+        say_json(counts | {"duplicates": summary.duplicates, "stale": len(summary.stale) - pruned})
+    else:
+        parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
+        say(f"{', '.join(parts)}: {number(known.documents)} documents in {number(known.passages)} passages")
+    _advise(summary, pruned, folder)
+    if refused is not None:
+        raise refused
+    unread = [source.argument for source in opened if not source.whole]
+    if unread and not summary.failed:
+        warn(f"{', '.join(unread)}: not read whole")
+    return 1 if summary.failed or unread else 0
+
+
+def _advise(summary: Summary, pruned: int, folder: Path) -> None:
+    if summary.duplicates:
+        warn(f"{number(summary.duplicates)} ids came more than once; the last of each counts")
+    if summary.failed:
+        warn(f"{number(summary.failed)} failed: likewise info {folder} --ledger failed")
+    if len(summary.stale) > pruned:
+        warn(f"{number(len(summary.stale) - pruned)} documents are no longer in their source; --prune removes them")
+
+
+@contextmanager
+def _index(folder: Path, wanted: _Wanted, rebuild: bool, no_wait: bool) -> Iterator[Index]:
+    """The index to write into: a new one, the existing one, or its rebuilt successor, put in place at the end."""
+    from indexer.index import Index
+    from indexer.rebuild import rebuilt
+
+    if not (folder / "catalog.db").exists():
+        with _created(folder, wanted) as index:
+            yield index
+        return
+    with Index.open(folder) as index:
+        if rebuild:
+            with rebuilt(index, lambda sibling: _created(sibling, wanted, index), wait=not no_wait) as successor:
+                yield successor
+            return
+        _require_same(index, wanted)
+        yield index
+
+
+def _created(folder: Path, wanted: _Wanted, like: Index | None = None) -> Index:
+    from indexer.index import DEFAULT_MODEL, Index
+    from indexer.passages import OVERLAP
+
+    settings = like.passage_settings if like is not None else None
+    overlap = wanted.overlap if wanted.overlap is not None else settings.overlap if settings else OVERLAP
+    if like is not None and like.recipe is not None and not wanted.names_model:
+        tokens = wanted.max_tokens or (settings.max_tokens if settings else None)
+        return Index.create(folder, like.recipe, max_tokens=tokens, overlap=overlap)
+    encoder = _load(wanted, wanted.model or DEFAULT_MODEL)
+    return Index.create(folder, encoder, max_tokens=wanted.max_tokens, overlap=overlap)
+
+
+def _load(wanted: _Wanted, model: str):  # type: ignore[no-untyped-def]
+    from indexer.encoders import load_encoder
+    from indexer.encoders.recipe import parse_layers
+
+    return load_encoder(
+        model,
+        pooling=wanted.pooling,  # type: ignore[arg-type]
+        layers=parse_layers(wanted.layers) if wanted.layers else None,
+        combine=wanted.combine or "mean",  # type: ignore[arg-type]
+        trust_remote_code=wanted.trust_remote_code,
+    )
+
+
+def _require_same(index: Index, wanted: _Wanted) -> None:
+    """Raise RecipeMismatch when the command line asks for other vectors or passages than the index has."""
+    from indexer.errors import RecipeMismatch
+
+    recipe, settings = index.recipe, index.passage_settings
+    if wanted.names_model and not (recipe and _same_words(recipe, wanted)):
+        index.require(_load(wanted, wanted.model or (recipe.model if recipe else "")).recipe)
+    for name, asked, has in (
+        ("--max-tokens", wanted.max_tokens, settings and settings.max_tokens),
+        ("--overlap", wanted.overlap, settings and settings.overlap),
+    ):
+        if asked is not None and asked != has:
+            raise RecipeMismatch(
+                f"{index.store.folder}: was made with {name} {has} and not {asked}: leave {name} out, or --rebuild"
+            )
+
+
+def _same_words(recipe: Recipe, wanted: _Wanted) -> bool:
+    """The same model by the same name and no more asked: its weights are compared when it is loaded."""
+    return wanted.model == recipe.model and not (wanted.pooling or wanted.layers or wanted.combine)
+
+
+@contextmanager
+def _progress(sources: list[Source]) -> Iterator[Callable[[Summary, int], None]]:
+    """A bar on a terminal: documents, passages, rate and time left, measured in bytes read."""
+    if not on_terminal():
+        yield lambda done, characters: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=sum(_size(source.root) for source in sources) or None)
+
+        def show(done: Summary, characters: int) -> None:
+            rate = done.indexed / max(bar.tasks[0].elapsed or 0, 1e-9)
+            text = f"{number(done.indexed)} documents, {number(done.passages)} passages, {rate:.0f} documents/s"
+            bar.update(task, completed=characters, description=text)
+
+        yield show
+
+
+def _size(root: str) -> int:
+    if not os.path.isdir(root):  # noqa: PTH112 - stdin is no path
+        return os.path.getsize(root) if os.path.exists(root) else 0  # noqa: PTH110, PTH202
+    return sum(entry.stat().st_size for entry in Path(root).rglob("*") if entry.is_file())

@@ -1,0 +1,108 @@
+"""likewise info, check and compact: what an index holds, whether it is sound, and making it small."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from indexer.cli.command import IndexCommand, json_option, no_wait_option
+from indexer.cli.terminal import number, say, say_json, shown, warn
+
+_STATES = ["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
+
+
+@click.command(cls=IndexCommand)
+@click.option(
+    "--ledger",
+    is_flag=False,
+    flag_value="all",
+    type=click.Choice(["all", *_STATES]),
+    metavar="[STATE]",
+    help="List what became of every file and record; only those of STATE (" + ", ".join(_STATES) + ").",
+)
+@json_option
+def info(path: str, ledger: str | None, as_json: bool) -> None:
+    """Say what INDEX holds, how its vectors were made, and what became of every source file.
+
+    \b
+    likewise info papers.index
+    likewise info papers.index --ledger failed
+    """
+    from indexer.index import Index
+
+    with Index.open(path) as index:
+        if ledger:
+            for row in index.store.ledger(None if ledger == "all" else ledger):
+                if as_json:
+                    say_json(asdict(row))
+                else:
+                    say(f"{row.state:<9} {shown(row.uri)}{'  ' + row.reason if row.reason else ''}")
+            return
+        known, recipe = index.info(), index.recipe
+        ledger_counts = index.store.ledger_counts()
+    if as_json:
+        described = {"model": recipe.model if recipe else None, "recipe": asdict(recipe) if recipe else None}
+        passages = asdict(index.passage_settings) if index.passage_settings else None
+        say_json({**asdict(known), **described, "passage_settings": passages, "ledger": ledger_counts})
+        return
+    say(f"{shown(str(index.store.folder))}: {number(known.documents)} documents, {number(known.passages)} passages")
+    if recipe and index.passage_settings:
+        settings = index.passage_settings
+        say(f"model      {recipe}, {known.dimensions} dimensions, fingerprint {recipe.fingerprint[:12]}")
+        tokens = f"up to {settings.max_tokens} tokens, {settings.overlap} of overlap"
+        say(f"passages   {tokens}, {number(known.tokens)} tokens in all")
+    else:
+        say(f"vectors    your own, {known.dimensions} dimensions")
+    kinds = ", ".join(f"{number(row['count'])} {row['kind']}" for row in known.segments) or "none"
+    say(f"segments   {kinds}; {number(known.unsealed)} passages unsealed")
+    say(f"on disk    {known.bytes / 2**20:.1f} MB, format {known.format_version}")
+    say(f"fields     {', '.join(known.fields) or 'none'}")
+    if ledger_counts:
+        say("sources    " + ", ".join(f"{number(count)} {state}" for state, count in ledger_counts.items()))
+
+
+@click.command(cls=IndexCommand)
+@click.option("--repair", is_flag=True, help="Rebuild what can be rebuilt from the catalog.")
+@json_option
+def check(path: str, repair: bool, as_json: bool) -> int:
+    """Verify every checksum of INDEX; exit 1 when something is wrong.
+
+    \b
+    likewise check papers.index --repair
+    """
+    from indexer.index import Index
+
+    with Index.open(path) as index:
+        report = index.check(repair)
+    if as_json:
+        say_json({"ok": report.ok, "problems": report.problems, "notes": report.notes})
+    else:
+        for problem in report.problems:
+            say(f"problem: {problem}")
+        for note in report.notes:
+            say(f"note: {note}")
+        say("ok" if report.ok else f"{len(report.problems)} problem(s); --repair rebuilds segments")
+    return 0 if report.ok else 1
+
+
+@click.command(cls=IndexCommand)
+@click.option("--kind", type=click.Choice(["auto", "exact"]), default="auto", show_default=True)
+@no_wait_option
+@json_option
+def compact(path: str, kind: str, no_wait: bool, as_json: bool) -> None:
+    """Rewrite the vectors of INDEX into one segment and give free space back to the disk.
+
+    \b
+    likewise compact papers.index
+    """
+    from indexer.index import Index
+
+    with Index.open(path) as index, index.store.writing(wait=not no_wait, waiting=warn):
+        before = index.info().bytes
+        index.compact(kind)
+        after = index.info().bytes
+    if as_json:
+        say_json({"bytes_before": before, "bytes": after})
+    else:
+        say(f"{before / 2**20:.1f} MB before, {after / 2**20:.1f} MB now")

@@ -1,0 +1,42 @@
+"""Texts to vectors. The port is encoder.py, loading is load.py; names are imported on first use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from indexer.encoders.encoder import Encoder, Role
+    from indexer.encoders.load import encode_many, load_encoder, load_recipe
+    from indexer.encoders.post import fit_post
+    from indexer.encoders.recipe import Recipe, RecipeSpec
+    from indexer.encoders.shared import encoder_for
+
+_HOMES = {
+    "encoder_for": "shared",
+    "Encoder": "encoder",
+    "Role": "encoder",
+    "Recipe": "recipe",
+    "RecipeSpec": "recipe",
+    "encode_many": "load",
+    "fit_post": "post",
+    "load_encoder": "load",
+    "load_recipe": "load",
+}
+__all__ = [
+    "Encoder",
+    "Recipe",
+    "RecipeSpec",
+    "Role",
+    "encode_many",
+    "encoder_for",
+    "fit_post",
+    "load_encoder",
+    "load_recipe",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,195 @@
+"""BERT's forward pass for inference, written out: packed tokens, fused products, no padding, no copies.
+
+Reads the weights of BERT, RoBERTa and XLM-RoBERTa checkpoints (one architecture) straight from safetensors,
+without importing transformers. Every other architecture goes through automodel.py.
+Devlin et al., BERT, 2018; checked against transformers' hidden states in the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from indexer.encoders.models import read_json, weight_files
+from indexer.encoders.pooling import Packed
+from indexer.errors import ModelError
+
+if TYPE_CHECKING:
+    import torch
+
+_WORDS = "embeddings.word_embeddings.weight"
+_TYPES = ("bert", "roberta", "xlm-roberta")
+_NEEDED = {"num_hidden_layers", "hidden_size", "num_attention_heads"}
+_ROWS = 2048  # tokens of a usual batch: what packed weights are laid out for; others work too
+_ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+
+
+def readable(folder: Path) -> bool:
+    """Whether a folder's checkpoint is one this file computes."""
+    config = read_json(folder / "config.json", {})
+    return (
+        config.get("model_type") in _TYPES
+        and set(config) >= _NEEDED
+        and config.get("hidden_act") in _ACTIVATIONS
+        and config.get("position_embedding_type", "absolute") == "absolute"
+        and not config.get("is_decoder", False)
+        and not config.get("auto_map")
+        and [file.name for file in weight_files(folder)] == ["model.safetensors"]
+    )
+
+
+class Bert:
+    """A loaded checkpoint; `states` computes its hidden states."""
+
+    def __init__(self, folder: Path, dtype: torch.dtype) -> None:
+        import torch
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        config = read_json(folder / "config.json", {})
+        try:
+            weights = load_file(folder / "model.safetensors")
+        except (SafetensorError, OSError) as error:
+            raise ModelError(f"model {folder} cannot be loaded ({error}): fetch it again") from error
+        prefix = next((name.removesuffix(_WORDS) for name in weights if name.endswith(_WORDS)), "")
+
+        def take(name: str, kind: torch.dtype = dtype) -> torch.Tensor:
+            if prefix + name not in weights:
+                raise ModelError(f"model {folder} lacks its weights {prefix}{name}: fetch it again")
+            return weights[prefix + name].to(kind)
+
+        self.layers: int = config["num_hidden_layers"]
+        self.hidden: int = config["hidden_size"]
+        self.dtype = dtype
+        self._heads: int = config["num_attention_heads"]
+        self._epsilon: float = config.get("layer_norm_eps", 1e-12)
+        self._gelu = _ACTIVATIONS[config["hidden_act"]]
+        # RoBERTa counts positions from behind the padding id.
+        first = 0 if config["model_type"] == "bert" else config.get("pad_token_id", 1) + 1
+        self._words = take(_WORDS)
+        # A lone text is segment 0 throughout: its embedding is added to every position once.
+        segment = take("embeddings.token_type_embeddings.weight", torch.float32)[0]
+        positions = take("embeddings.position_embeddings.weight", torch.float32)[first:]
+        self._positions = (positions + segment).to(dtype)
+        self.positions = len(self._positions)
+        self._embedding_norm = _norm(take, "embeddings.LayerNorm")
+        self._blocks = [_Block(take, f"encoder.layer.{n}.") for n in range(self.layers)]
+        has_pooler = prefix + "pooler.dense.weight" in weights
+        self._pooler = (take("pooler.dense.weight"), take("pooler.dense.bias")) if has_pooler else None
+
+    def states(self, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
+        """Hidden states (tokens, hidden) of the layers wanted, 0 the embedding layer, packed as the batch."""
+        import torch
+        import torch.nn.functional as F
+
+        where = torch.cat([torch.arange(length).repeat(count) for count, length in batch.runs])
+        x = self._words[batch.ids] + self._positions[where]
+        x = F.layer_norm(x, (self.hidden,), *self._embedding_norm, self._epsilon)
+        kept = {0: x} if 0 in wanted else {}
+        for number, block in enumerate(self._blocks[: max(wanted)], start=1):
+            x = self._block(block, x, batch)
+            if number in wanted:
+                kept[number] = x
+        return kept
+
+    def pooler(self, first: torch.Tensor) -> torch.Tensor | None:
+        """The checkpoint's pooler on the last layer's first token (texts, hidden), or None if it has none."""
+        import torch
+        import torch.nn.functional as F
+
+        return None if self._pooler is None else torch.tanh(F.linear(first.to(self.dtype), *self._pooler))
+
+    def _block(self, block: _Block, x: torch.Tensor, batch: Packed) -> torch.Tensor:
+        import torch.nn.functional as F
+
+        mixed = self._attention(block.query(x), block.key(x), block.value(x), batch)
+        x = F.layer_norm(block.out.plus(mixed, x), (self.hidden,), *block.attention_norm, self._epsilon)
+        inner = block.up.gelu(x, self._gelu)
+        return F.layer_norm(block.down.plus(inner, x), (self.hidden,), *block.output_norm, self._epsilon)
+
+    def _attention(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, batch: Packed) -> torch.Tensor:
+        """Self-attention (tokens, hidden) within each text, one call for all texts of one length."""
+        import torch
+        import torch.nn.functional as F
+
+        found = []
+        start = 0
+        for count, length in batch.runs:
+            end = start + count * length
+            q, k, v = (
+                part[start:end].view(count, length, self._heads, -1).transpose(1, 2) for part in (query, key, value)
+            )
+            # The kernel writes (text, token, head) order, so going back is a view and no copy.
+            mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+            found.append(mixed.reshape(end - start, self.hidden))
+            start = end
+        return found[0] if len(found) == 1 else torch.cat(found)
+
+
+class _Linear:
+    """A linear layer; in bfloat16 through oneDNN with the weight packed once and what follows fused in.
+
+    On AMX that is 1.5 to 2 times F.linear, which packs the weight anew in every call. Query, key and value
+    stay three products: fused they are no faster, and attention reads their outputs slower.
+    """
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        import torch
+
+        self._weight, self._bias = weight, bias
+        self._packed = None
+        ops = torch.ops.mkldnn
+        if weight.dtype == torch.bfloat16 and hasattr(ops, "_reorder_linear_weight"):
+            self._packed = ops._reorder_linear_weight(weight, _ROWS)
+            self._weight = weight[:0]
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self._product(x, "none", "")
+
+    def gelu(self, x: torch.Tensor, approximate: str) -> torch.Tensor:
+        """The activation of the product: erf for `none`, or `tanh`."""
+        return self._product(x, "gelu", approximate)
+
+    def plus(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+        """The product added to `residual`."""
+        import torch
+        import torch.nn.functional as F
+
+        if self._packed is None:
+            return F.linear(x, self._weight, self._bias).add_(residual)
+        fused = torch.ops.mkldnn._linear_pointwise.binary
+        out: torch.Tensor = fused(x, residual, self._packed, self._bias, "add")
+        return out
+
+    def _product(self, x: torch.Tensor, then: str, approximate: str) -> torch.Tensor:
+        import torch
+        import torch.nn.functional as F
+
+        if self._packed is None:
+            product = F.linear(x, self._weight, self._bias)
+            return F.gelu(product, approximate=approximate) if then == "gelu" else product
+        fused = torch.ops.mkldnn._linear_pointwise
+        out: torch.Tensor = fused(x, self._packed, self._bias, then, [], approximate)
+        return out
+
+
+class _Block:
+    """Weights of one layer."""
+
+    def __init__(self, take: Callable[[str], torch.Tensor], prefix: str) -> None:
+        def linear(name: str) -> _Linear:
+            return _Linear(take(f"{prefix}{name}.weight"), take(f"{prefix}{name}.bias"))
+
+        self.query = linear("attention.self.query")
+        self.key = linear("attention.self.key")
+        self.value = linear("attention.self.value")
+        self.out = linear("attention.output.dense")
+        self.up = linear("intermediate.dense")
+        self.down = linear("output.dense")
+        self.attention_norm = _norm(take, prefix + "attention.output.LayerNorm")
+        self.output_norm = _norm(take, prefix + "output.LayerNorm")
+
+
+def _norm(take: Callable[[str], torch.Tensor], name: str) -> tuple[Any, Any]:
+    return take(f"{name}.weight"), take(f"{name}.bias")

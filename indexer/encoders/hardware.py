@@ -1,0 +1,49 @@
+"""Which device and precision a model should run in, by what the hardware really has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from indexer.errors import ModelError
+
+if TYPE_CHECKING:
+    import torch
+
+Precision = Literal["auto", "float32", "bfloat16", "int8"]
+
+
+def choose_device(device: str) -> str:
+    """A torch device by name; `auto` is the GPU where there is one. Raises ModelError for a missing one."""
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(f"device {device!r} is not usable here: choose cpu, or auto") from error
+    return device
+
+
+def choose_dtype(precision: Precision, device: str) -> torch.dtype:
+    """The dtype of weights: bfloat16 where the hardware has it, as emulation is slower than float32."""
+    import torch
+
+    if precision == "int8":
+        raise ModelError("precision int8 runs on the openvino runtime: add runtime='openvino'")
+    if precision not in ("auto", "float32", "bfloat16"):
+        raise ModelError(f"precision {precision!r} is none of auto, float32, bfloat16, int8")
+    if precision == "float32":
+        return torch.float32
+    if device.startswith("cuda"):
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    return torch.bfloat16 if precision == "bfloat16" or multiplies_bfloat16() else torch.float32
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether this CPU has bfloat16 products in hardware: AMX tiles or AVX512-BF16."""
+    import torch
+
+    # Asked of torch's own probe of the CPU; the names are private, so a torch without them means float32.
+    probes = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
+    return any(probe() for probe in probes if probe is not None)

@@ -1,0 +1,201 @@
+"""From a model's name, a recipe's text or a stored recipe to an encoder that computes its vectors."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from indexer.encoders.checkpoint import Checkpoint
+from indexer.encoders.encoder import Encoder, Role
+from indexer.encoders.hardware import Precision, choose_device, choose_dtype
+from indexer.encoders.head import Head, plain_transformer, read_head
+from indexer.encoders.post import PostProcessed, with_post
+from indexer.encoders.recipe import COMBINES, POOLINGS, Combine, Pooling, Recipe, RecipeSpec
+from indexer.encoders.sbert import open_sentence_transformer
+from indexer.encoders.tokenizer import Tokenizer
+from indexer.encoders.torch_encoder import CPU_BATCH, GPU_BATCH, TorchEncoder, Transformer, encode_shared
+from indexer.errors import ModelError
+from indexer.records import Vector
+
+if TYPE_CHECKING:
+    import torch
+
+Runtime = Literal["auto", "torch", "openvino"]
+
+
+def load_encoder(
+    model: str | Path | RecipeSpec,
+    *,
+    pooling: Pooling | None = None,
+    layers: int | Sequence[int] | None = None,
+    combine: Combine = "mean",
+    runtime: Runtime = "auto",
+    precision: Precision = "auto",
+    device: str = "auto",
+    max_tokens: int | None = None,
+    dimensions: int | None = None,
+    trust_remote_code: bool = False,
+) -> Encoder:
+    """Load a model as an encoder.
+
+    Args:
+        model: a name, a folder, a recipe's text (`bert-base-uncased:mean@-2`) or a `RecipeSpec`.
+        pooling: pool raw hidden states this way; None: the model's own modules (SBERT).
+        layers: hidden layers to pool, 0 the embedding layer, -1 the last; None: the last.
+        combine: how several layers become one.
+        runtime: what computes; `auto` is torch.
+        precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise.
+        device: `cpu`, `cuda`, ...; `auto` is the GPU where there is one.
+        max_tokens: read fewer, or more, tokens of a text than the model's settings say.
+        dimensions: keep only the leading ones (Matryoshka).
+        trust_remote_code: run the Python that comes with a model.
+
+    Raises:
+        ModelError: a model that cannot be found, trusted or loaded, or a recipe it cannot follow.
+    """
+    spec = RecipeSpec.parse(str(model)) if isinstance(model, str | Path) else model
+    asked = RecipeSpec(
+        spec.model,
+        pooling=pooling or spec.pooling,
+        layers=spec.layers if layers is None else (layers,) if isinstance(layers, int) else tuple(layers),
+        combine=combine if combine != "mean" else spec.combine,
+        max_tokens=max_tokens or spec.max_tokens,
+        dimensions=dimensions or spec.dimensions,
+        query_prompt=spec.query_prompt,
+        document_prompt=spec.document_prompt,
+    )
+    if spec.post:
+        raise ModelError(f"{spec}: {spec.post} is fitted on passages first; load it without and use fit_post")
+    if runtime == "openvino":
+        raise ModelError("the openvino runtime is for compiled encoders: compile it first, or use runtime='torch'")
+    return _load(asked, precision, choose_device(device), trust_remote_code)
+
+
+def load_recipe(
+    recipe: Recipe,
+    post_parameters: bytes | None = None,
+    *,
+    precision: Precision = "auto",
+    device: str = "auto",
+    trust_remote_code: bool = False,
+) -> Encoder:
+    """Load the encoder of a stored recipe, with the parameters of its post-processing if it has one.
+
+    Raises:
+        ModelError: the model is not found, or its files are not those the recipe was made with.
+    """
+    plain = dataclasses.replace(recipe, post=None, post_sha256="")
+    spec = RecipeSpec(
+        recipe.model,
+        recipe.pooling,
+        recipe.layers or None,
+        recipe.combine,
+        max_tokens=recipe.max_tokens,
+        dimensions=None if recipe.post else recipe.dimensions,
+        query_prompt=recipe.query_prompt,
+        document_prompt=recipe.document_prompt,
+    )
+    encoder = _load(spec, precision, choose_device(device), trust_remote_code)
+    if encoder.recipe.fingerprint != recipe.fingerprint:
+        raise ModelError(
+            f"model {recipe.model!r} has other files ({encoder.recipe.fingerprint[:12]}...) than the "
+            f"vectors were made with ({recipe.fingerprint[:12]}...): restore them, or embed again"
+        )
+    if not recipe.post:
+        return encoder
+    if post_parameters is None:
+        raise ModelError(f"{plain} needs the parameters of its {recipe.post} post-processing: they are missing")
+    return with_post(encoder, recipe, post_parameters)
+
+
+def encode_many(
+    encoders: Sequence[Encoder], texts: Sequence[str], role: Role = "document", truncate: bool = False
+) -> list[Vector]:
+    """Vectors of several encoders, in their order; those that share a model come out of one forward pass."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    plain = [encoder.inner if isinstance(encoder, PostProcessed) else encoder for encoder in encoders]
+    for index, encoder in enumerate(plain):
+        key: tuple[int, ...] = (id(encoder),)
+        if isinstance(encoder, TorchEncoder):
+            prompt = encoder.recipe.query_prompt if role == "query" else encoder.recipe.document_prompt
+            key = (id(encoder.transformer), encoder.max_tokens, hash(prompt))
+        groups.setdefault(key, []).append(index)
+    found: dict[int, Vector] = {}
+    for members in groups.values():
+        shared = [encoder for index in members if isinstance(encoder := plain[index], TorchEncoder)]
+        if shared:
+            found |= zip(members, encode_shared(shared, texts, role, truncate), strict=True)
+        else:
+            vectors = plain[members[0]].encode(texts, role, truncate)
+            found |= dict.fromkeys(members, vectors)
+    return [
+        encoder.apply(found[index]) if isinstance(encoder, PostProcessed) else found[index]
+        for index, encoder in enumerate(encoders)
+    ]
+
+
+def _load(spec: RecipeSpec, precision: Precision, device: str, trust_remote_code: bool) -> Encoder:
+    checkpoint = Checkpoint(spec, trust_remote_code)
+    place = checkpoint.transformer
+    raw = spec.pooling is not None or spec.layers is not None
+    if place is None and raw:
+        raise ModelError(f"model {spec.model!r} has no transformer layers: leave pooling and layers out")
+    if place is None or not (raw or plain_transformer(place)):
+        return open_sentence_transformer(checkpoint, device)
+    dtype = choose_dtype(precision, device)
+    transformer = _transformer(place, checkpoint.fingerprint, dtype, device, trust_remote_code)
+    head = _raw_head(spec, transformer) if raw else read_head(checkpoint.folder, transformer.layers)
+    if head is None:
+        return open_sentence_transformer(checkpoint, device)
+    limit = checkpoint.limit(place, transformer.positions)
+    width = head.dimensions(transformer.hidden)
+    # Modules that are the model's own are named by its fingerprint; anything pooled here is spelled out.
+    own = not raw and (checkpoint.folder / "modules.json").exists()
+    recipe = checkpoint.recipe(width, limit, *(() if own else (head.layers, head.combine, head.poolings[0])))
+    tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
+    return TorchEncoder(recipe, tokenizer, transformer, head, CPU_BATCH if device == "cpu" else GPU_BATCH)
+
+
+@lru_cache(maxsize=4)  # recipes of one model share it; a few are kept, as models are large
+def _transformer(
+    place: Path, fingerprint: str, dtype: torch.dtype, device: str, trust_remote_code: bool
+) -> Transformer:
+    from indexer.encoders import automodel, bert
+
+    if device == "cpu" and bert.readable(place):
+        return bert.Bert(place, dtype)
+    return automodel.AutoModel(place, dtype, device, trust_remote_code)
+
+
+def _raw_head(spec: RecipeSpec, transformer: Transformer) -> Head:
+    """The head of raw pooling, its layers numbered from 0; ModelError for what the model does not have."""
+    pooling, combine = spec.pooling or "mean", spec.combine
+    if pooling not in POOLINGS:
+        raise ModelError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
+    if combine not in COMBINES:
+        raise ModelError(f"combine {combine!r} is none of {', '.join(COMBINES)}")
+    last = transformer.layers
+    asked = spec.layers if spec.layers is not None else (-1,)
+    layers = tuple(layer if layer >= 0 else layer + last + 1 for layer in asked)
+    for number, layer in zip(asked, layers, strict=True):
+        if not 0 <= layer <= last:
+            raise ModelError(
+                f"model {spec.model!r} has no layer {number}: layers go from 0 (embeddings) to {last}, "
+                f"or from -1 (the last) to {-last - 1}"
+            )
+    if not layers or len(set(layers)) < len(layers):
+        raise ModelError(f"layers {asked} of model {spec.model!r}: name at least one, and each once")
+    if pooling == "pooler" and layers != (last,):
+        raise ModelError("pooler pooling reads the last layer alone: leave layers out")
+    if pooling == "pooler":
+        import torch
+
+        if transformer.pooler(torch.zeros(1, transformer.hidden)) is None:
+            raise ModelError(f"model {spec.model!r} has no trained pooler: use cls or mean pooling")
+    # One form for one meaning: order matters to concatenation only, combining to several layers only.
+    if combine != "concat":
+        layers = tuple(sorted(layers))
+    return Head(layers, combine if len(layers) > 1 else "mean", (pooling,))

@@ -1,0 +1,82 @@
+"""From a model's hidden states to one vector a text: layers, combining, pooling. Torch only, no model here.
+
+States are packed: the tokens of all texts of a batch under each other, (tokens, hidden), without padding.
+Texts come sorted by length, so those of one length are a block that is viewed as (texts, length, hidden).
+No mask is needed anywhere, and a vector cannot depend on padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from indexer.encoders.recipe import Combine, Pooling
+
+if TYPE_CHECKING:
+    import torch
+
+Runs = Sequence[tuple[int, int]]
+"""(texts, length) of each block of texts of one length, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A batch of texts as the model reads it.
+
+    Attributes:
+        ids: token ids (tokens,), int64.
+        runs: blocks of texts of one length, in the order of `ids`.
+    """
+
+    ids: torch.Tensor
+    runs: Runs
+
+    @property
+    def texts(self) -> int:
+        return sum(count for count, _ in self.runs)
+
+
+def combine_layers(states: Sequence[torch.Tensor], combine: Combine) -> torch.Tensor:
+    """Layers (tokens, hidden) into one (tokens, hidden), or (tokens, layers x hidden) for concat; float32."""
+    import torch
+
+    if combine == "concat":
+        return torch.cat([state.float() for state in states], dim=-1)
+    total = torch.stack([state.float() for state in states]).sum(0) if len(states) > 1 else states[0]
+    return total / len(states) if combine == "mean" and len(states) > 1 else total
+
+
+def pool(states: torch.Tensor, runs: Runs, pooling: Pooling) -> torch.Tensor:
+    """Packed states (tokens, hidden) into (texts, hidden), float32. `pooler` pools as `cls`: its input.
+
+    The modes are those of sentence-transformers' Pooling module; weighted_mean weighs a token by its
+    position (Muennighoff, SGPT, 2022).
+    """
+    import torch
+
+    hidden = states.shape[-1]
+    rows = []
+    start = 0
+    for count, length in runs:
+        block = states[start : start + count * length].view(count, length, hidden)
+        rows.append(_pool_block(block, pooling))
+        start += count * length
+    return torch.cat(rows)
+
+
+def _pool_block(block: torch.Tensor, pooling: Pooling) -> torch.Tensor:
+    import torch
+
+    length = block.shape[1]
+    if pooling in ("cls", "pooler"):
+        return block[:, 0].float()
+    if pooling == "last":
+        return block[:, -1].float()
+    if pooling == "max":
+        return block.amax(1).float()
+    if pooling == "weighted_mean":
+        weights = torch.arange(1, length + 1, device=block.device, dtype=torch.float32)
+        return torch.einsum("ntd,t->nd", block.float(), weights / weights.sum())
+    total = block.sum(1, dtype=torch.float32)
+    return total / (length if pooling == "mean" else length**0.5)

@@ -1,0 +1,175 @@
+"""What a model's vectors mean: the recipe an index stores, and the text a person writes for one.
+
+How vectors are computed (runtime, precision, device) is no part of it. Loading lives in load.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from indexer.errors import ModelError
+
+Pooling = Literal["cls", "mean", "max", "mean_sqrt_len", "weighted_mean", "last", "pooler"]
+Combine = Literal["mean", "sum", "concat"]
+Post = Literal["center", "whiten"]
+
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+COMBINES: tuple[Combine, ...] = get_args(Combine)
+POSTS: tuple[Post, ...] = get_args(Post)
+OWN = "own"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that decides what a vector means. Vectors of two recipes mix only if `same` says so.
+
+    Attributes:
+        model: name or path as the user wrote it; not part of the identity.
+        fingerprint: sha256 over the model's weights, tokenizer and configuration files.
+        dimensions: of a vector. Fewer than the model gives: the leading ones (Matryoshka).
+        max_tokens: tokens read of one text, special tokens and prompt counted.
+        layers: hidden layers pooled, 0 the embedding layer; () with `pooling` None.
+        combine: how several layers become one; concatenation is in the order of `layers`.
+        pooling: tokens to one vector; None for the model's own modules (SBERT).
+        query_prompt, document_prompt: put before each text of that role.
+        normalize: rows have unit length; always true so far.
+        post: post-processing with frozen parameters, whose sha256 is `post_sha256`.
+    """
+
+    model: str
+    fingerprint: str
+    dimensions: int
+    max_tokens: int
+    layers: tuple[int, ...] = ()
+    combine: Combine = "mean"
+    pooling: Pooling | None = None
+    query_prompt: str = ""
+    document_prompt: str = ""
+    normalize: bool = True
+    post: Post | None = None
+    post_sha256: str = ""
+
+    @property
+    def identity(self) -> str:
+        """16 hex digits of the sha256 of every field but the model's name."""
+        fields = {name: value for name, value in dataclasses.asdict(self).items() if name != "model"}
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
+
+    def same(self, other: Recipe) -> bool:
+        """Whether vectors of both may be mixed. `==` also compares the model's name; this does not."""
+        return self.identity == other.identity
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Recipe:
+        """Raises ModelError for anything but what `to_json` wrote."""
+        try:
+            fields = json.loads(text)
+            fields["layers"] = tuple(fields["layers"])
+            return cls(**fields)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ModelError(f"this is no recipe that likewise wrote: {text[:80]!r} ({error})") from error
+
+    @staticmethod
+    def parse(text: str) -> RecipeSpec:
+        """A recipe as a person writes it; see `RecipeSpec.parse`."""
+        return RecipeSpec.parse(text)
+
+    def __str__(self) -> str:
+        spec = RecipeSpec(self.model, self.pooling, self.layers, self.combine, post=self.post)
+        return str(spec)
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeSpec:
+    """What a person asks for: arguments of `load_encoder` as one value. None is the model's own choice."""
+
+    model: str
+    pooling: Pooling | None = None
+    layers: tuple[int, ...] | None = None
+    combine: Combine = "mean"
+    post: Post | None = None
+    max_tokens: int | None = None
+    dimensions: int | None = None
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> RecipeSpec:
+        """Read MODEL[:POOLING[@LAYERS][+COMBINE][+POST][+DIMENSIONS]].
+
+        POOLING is a pooling or `own` (the model's own modules); LAYERS is `-2`, `-4..-1` or `-4,-3,-2,-1`;
+        COMBINE mean, sum or concat; POST center or whiten; DIMENSIONS a number. A folder that exists by
+        the whole text is that folder.
+
+        Raises:
+            ModelError: a part that means nothing, or the same part twice.
+        """
+        model, colon, rest = text.rpartition(":")
+        if not colon or "/" in rest or "\\" in rest or Path(text).is_dir():
+            return cls(text)
+        if not model:
+            raise ModelError(f"recipe {text!r} names no model: write MODEL:POOLING@LAYERS")
+        first, *words = rest.split("+")
+        pooling, at, layers = first.partition("@")
+        if pooling not in (*POOLINGS, OWN) or (pooling == OWN and at):
+            raise _nonsense(text, first, f"a pooling ({', '.join(POOLINGS)}), or {OWN} without layers")
+        found: dict[str, str | int] = {}
+        for word in words:
+            kind, value = _word(text, word)
+            if kind in found:
+                raise ModelError(f"recipe {text!r} says {kind} twice: {found[kind]} and {value}")
+            found[kind] = value
+        return cls(
+            model,
+            pooling=None if pooling == OWN else cast("Pooling", pooling),
+            layers=parse_layers(layers) if at else None,
+            combine=cast("Combine", found.get("combine", "mean")),
+            post=cast("Post | None", found.get("post")),
+            dimensions=cast("int | None", found.get("dimensions")),
+        )
+
+    def __str__(self) -> str:
+        parts = [self.pooling or OWN]
+        if self.layers:
+            parts[0] += "@" + ",".join(map(str, self.layers))
+            parts += [self.combine] if len(self.layers) > 1 else []
+        parts += [str(extra) for extra in (self.post, self.dimensions) if extra]
+        return self.model if parts == [OWN] else f"{self.model}:{'+'.join(parts)}"
+
+
+def parse_layers(text: str) -> tuple[int, ...]:
+    """`-2`, `-4..-1` (both ends included) or `-4,-3,-2,-1` as numbers.
+
+    Raises:
+        ModelError: anything else.
+    """
+    if re.fullmatch(r"-?\d+(,-?\d+)*", text):
+        return tuple(int(number) for number in text.split(","))
+    if span := re.fullmatch(r"(-?\d+)\.\.(-?\d+)", text):
+        first, last = int(span[1]), int(span[2])
+        if first <= last and (first < 0) == (last < 0):
+            return tuple(range(first, last + 1))
+    raise ModelError(f"layers {text!r} are no layers: write -1, -4..-1 or -4,-3,-2,-1 (0 is the embedding layer)")
+
+
+def _word(text: str, word: str) -> tuple[str, str | int]:
+    if word in COMBINES:
+        return "combine", word
+    if word in POSTS:
+        return "post", word
+    if word.isascii() and word.isdigit() and int(word) > 0:
+        return "dimensions", int(word)
+    raise _nonsense(text, word, f"one of {', '.join((*COMBINES, *POSTS))} or a number of dimensions")
+
+
+def _nonsense(text: str, part: str, wanted: str) -> ModelError:
+    return ModelError(f"recipe {text!r}: {part!r} is not {wanted}; write MODEL:POOLING@LAYERS+COMBINE+POST")

@@ -1,0 +1,89 @@
+"""Any other sentence-transformers model, such as static embeddings: encoded by that library itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.encoders.automodel import one_line, quiet
+from indexer.encoders.checkpoint import Checkpoint
+from indexer.encoders.encoder import Role
+from indexer.encoders.recipe import Recipe
+from indexer.encoders.tokenizer import Tokenizer
+from indexer.encoders.torch_encoder import unit
+from indexer.errors import ModelError
+from indexer.records import Vector
+
+_WHERE_UNLIMITED = 512
+"""Token limit of a model that has none: longer passages answer worse, and model2vec cuts here too."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceTransformerEncoder:
+    """An `Encoder` that hands whole texts to a SentenceTransformer; counts tokens by its tokenizer."""
+
+    recipe: Recipe
+    tokenizer: Tokenizer
+    model: Any
+
+    @property
+    def dimensions(self) -> int:
+        return self.recipe.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self.recipe.max_tokens
+
+    def overhead(self, role: Role = "document") -> int:
+        return self.tokenizer.overhead(role)
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        return self.tokenizer.offsets(texts)
+
+    def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        counts = [len(row) for row in self.tokenizer.ids(texts, role, truncate)]
+        full = [index for index, count in enumerate(counts) if count == self.max_tokens]
+        cut = list(texts)
+        for index, spans in zip(full, self.offsets([texts[index] for index in full]), strict=True):
+            cut[index] = texts[index][: spans[: self.max_tokens - self.overhead(role)][-1, 1]]
+        prompt = self.recipe.query_prompt if role == "query" else self.recipe.document_prompt
+        vectors = self.model.encode(cut, prompt=prompt, show_progress_bar=False)
+        kept = np.asarray(vectors, np.float32)[:, : self.dimensions]
+        return unit(kept, range(len(kept)), self.recipe.model)
+
+    def post_parameters(self) -> bytes | None:
+        return None
+
+
+def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTransformerEncoder:
+    """Load a folder through sentence-transformers. Raises ModelError if it cannot."""
+    from sentence_transformers import SentenceTransformer
+
+    spec = checkpoint.spec
+    try:
+        with quiet():
+            model = SentenceTransformer(
+                str(checkpoint.folder),
+                device=device,
+                trust_remote_code=checkpoint.trust_remote_code,
+                local_files_only=True,
+            )
+    except Exception as error:
+        raise ModelError(f"model {spec.model!r} cannot be loaded: {one_line(error)}") from error
+    own = model.max_seq_length
+    limit = spec.max_tokens or (int(own) if own and math.isfinite(own) and own < 2**20 else _WHERE_UNLIMITED)
+    tokenizer: Any = model.tokenizer
+    text = tokenizer.to_str() if hasattr(tokenizer, "to_str") else tokenizer.backend_tokenizer.to_str()
+    static = type(model[0]).__name__ == "StaticEmbedding"  # which reads no special tokens
+    return SentenceTransformerEncoder(
+        checkpoint.recipe(int(model.get_embedding_dimension() or 0), limit),
+        Tokenizer(text, limit, *checkpoint.prompts, special_tokens=not static),
+        model,
+    )

@@ -1,0 +1,88 @@
+"""Texts to token ids and offsets, with the `tokenizers` library alone: every runtime uses this one.
+
+Prompts, special tokens, the limit and cutting are handled here; padding is nobody's business but the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+
+from indexer.encoders.encoder import Role
+from indexer.errors import BadInput, ModelError, TextTooLong
+
+Ids = NDArray[np.int32]
+
+
+class Tokenizer:
+    """A model's tokenizer with its prompts and limit. Holds no state between calls: threads share it."""
+
+    def __init__(
+        self,
+        json: str,
+        max_tokens: int,
+        query_prompt: str = "",
+        document_prompt: str = "",
+        special_tokens: bool = True,
+    ) -> None:
+        """Take a tokenizer.json's text. Raises ModelError if it is none, or if the prompts fill the limit."""
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_str(json)
+        except Exception as error:
+            raise ModelError(f"tokenizer.json cannot be read ({error}): fetch the model again") from error
+        # The file may ask for cutting and padding; cutting is ours to decide, never silent.
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self.json = json
+        self.max_tokens = max_tokens
+        self._prompts: dict[Role, str] = {"query": query_prompt, "document": document_prompt}
+        self._before, self._after = self._special_tokens() if special_tokens else ([], [])
+        for role in self._prompts:
+            if (taken := self.overhead(role)) >= max_tokens:
+                raise ModelError(
+                    f"the {role} prompt and special tokens take {taken} tokens of {max_tokens}: "
+                    "raise max_tokens or shorten the prompt"
+                )
+
+    def overhead(self, role: Role = "document") -> int:
+        """Tokens that every text of this role costs: special tokens and the prompt's own."""
+        prompt = self._tokenizer.encode(self._prompts[role], add_special_tokens=False)
+        return len(self._before) + len(prompt.ids) + len(self._after)
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """Code-point spans (tokens, 2) of each text's own tokens: no special tokens, no prompt, no cut."""
+        encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [np.array(one.offsets, dtype=np.int32).reshape(-1, 2) for one in encoded]
+
+    def ids(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> list[Ids]:
+        """Token ids of each text as the model reads it: special tokens around prompt and text.
+
+        Raises:
+            BadInput: a text that is empty or only whitespace.
+            TextTooLong: a text is over the limit and `truncate` is False.
+        """
+        for index, text in enumerate(texts):
+            if not text or text.isspace():
+                raise BadInput(f"text {index} is empty: there is nothing to embed; leave it out")
+        prompt = self._prompts[role]
+        encoded = self._tokenizer.encode_batch_fast([prompt + text for text in texts], add_special_tokens=False)
+        room = self.max_tokens - len(self._before) - len(self._after)
+        rows = [one.ids for one in encoded]
+        for index, row in enumerate(rows):
+            if len(row) > room:
+                if not truncate:
+                    raise TextTooLong(index, len(row) - room + self.max_tokens, self.max_tokens)
+                del row[room:]
+        return [np.array([*self._before, *row, *self._after], dtype=np.int32) for row in rows]
+
+    def _special_tokens(self) -> tuple[list[int], list[int]]:
+        """Ids that the model wants before and after every text."""
+        plain = self._tokenizer.encode("a", add_special_tokens=False).ids
+        dressed = self._tokenizer.encode("a", add_special_tokens=True).ids
+        for start in range(len(dressed) - len(plain) + 1):
+            if dressed[start : start + len(plain)] == plain:
+                return dressed[:start], dressed[start + len(plain) :]
+        raise ModelError("the tokenizer changes a text when it adds special tokens: likewise cannot count them")

@@ -1,0 +1,81 @@
+"""Everything likewise raises on purpose. Each message says what happened, to what, and what to do next.
+
+`exit_code` is what the shell returns for it: 2 wrong usage or bad input, 3 could not run.
+"""
+
+from __future__ import annotations
+
+
+class LikewiseError(Exception):
+    """The root of the tree: catch this to catch them all."""
+
+    exit_code = 2
+
+
+class BadInput(LikewiseError):
+    """An argument, a record or a file that cannot be used as it is."""
+
+
+class SourceError(BadInput):
+    """A SOURCE that is missing or cannot be read."""
+
+
+class FilterError(BadInput):
+    """A filter that does not parse, names an unknown field or compares with another type."""
+
+
+class UnknownUri(BadInput):
+    """No document of the index has this uri."""
+
+
+class ModelError(BadInput):
+    """A model that cannot be found, loaded or trusted, or a recipe it cannot follow."""
+
+
+class RecipeMismatch(BadInput):
+    """Vectors of another recipe, or other passage settings, than the index was made with."""
+
+
+class TextTooLong(LikewiseError):
+    """A text has more tokens than the model reads. Nothing is cut unless it is asked for.
+
+    Attributes:
+        index: position of the text in the call (0-based).
+        tokens: how many tokens the text has, special tokens and prompt counted.
+        limit: how many the model reads.
+    """
+
+    def __init__(self, index: int, tokens: int, limit: int) -> None:
+        super().__init__(
+            f"text {index} has {tokens} tokens and the model reads {limit}: "
+            "shorten it, cut it into passages, or pass truncate=True"
+        )
+        self.index, self.tokens, self.limit = index, tokens, limit
+
+
+class NotAnIndex(BadInput):
+    """The folder holds no index, or the path is no folder."""
+
+
+class NewerFormat(LikewiseError):
+    """The index was written by a newer likewise."""
+
+    exit_code = 3
+
+
+class IndexLocked(LikewiseError):
+    """Another process is writing to the index."""
+
+    exit_code = 3
+
+
+class IndexDamaged(LikewiseError):
+    """Stored bytes that do not match their checksum and cannot be rebuilt."""
+
+    exit_code = 3
+
+
+class StorageError(LikewiseError):
+    """The disk is full or refuses to be written."""
+
+    exit_code = 3

@@ -1,0 +1,238 @@
+"""Reads a filter's text with lark, and says in a person's words where and why it does not parse.
+
+What the tree means lives in where.py, which imports this file, and lark with it, at the first filter only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
+
+from indexer.where import (
+    BARE,
+    COLUMNS,
+    And,
+    Compare,
+    Exists,
+    FilterSyntaxError,
+    In,
+    Not,
+    Or,
+    Scalar,
+    Where,
+    metadata_field,
+)
+
+MAX_DEPTH = 32
+"""Levels of and, or and not within one another: SQLite's parser has a stack of 100 for them and the rest."""
+
+_GRAMMAR = rf"""
+?start: either
+?either: both (_OR both)*
+?both: condition (_AND condition)*
+?condition: _NOT condition -> negation
+    | "(" either ")"
+    | field OP value -> compare
+    | field _IN "(" values ")" -> contained
+    | field _NOT _IN "(" values ")" -> not_contained
+    | field _EXISTS -> exists
+    | _EXISTS field -> exists
+    | _EXISTS "(" field ")" -> exists
+values: value ("," value)* ","?
+?value: STRING | DATE | NUMBER | BOOLEAN
+field: NAME | QUOTED
+
+_AND.3: /and(?![\w.-])/i
+_OR.3: /or(?![\w.-])/i
+_NOT.3: /not(?![\w.-])/i
+_IN.3: /in(?![\w.-])/i
+_EXISTS.3: /exists(?![\w.-])/i
+BOOLEAN.3: /(true|false)(?![\w.-])/i
+OP: /[=!<>]+/
+STRING: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'/s
+DATE.2: /\d{{4}}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?(?![\w.:-])/
+NUMBER: /-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?(?![\w.-])/i
+QUOTED: /`(\\.|[^`\\])*`/s
+NAME: /{BARE}/
+%ignore /\s+/
+"""
+
+_OPERATORS = {"=", "!=", "<", "<=", ">", ">="}
+_MEANT = {"==": "=", "===": "=", "<>": "!=", "!==": "!=", "=<": "<=", "=>": ">=", "!": "not"}
+_VALUE_HINT = "text in quotes, a number, a date such as 2024-01-31, true or false"
+_QUOTE_HINT = "put it in quotes if it is text"
+_OP_HINT = "= != < <= > >= in exists"
+
+
+class _Mistake(Exception):
+    def __init__(self, token: Token, problem: str, hint: str) -> None:
+        self.problem, self.hint, self.position = problem, hint, token.start_pos or 0
+
+
+def read(text: str) -> Where:
+    """The tree of a filter; see `indexer.where.parse`."""
+    if not text.strip():
+        hint = "write a condition such as year >= 2020, or leave the filter out"
+        raise FilterSyntaxError("the filter is empty", hint, text, 0)
+    if broken := re.search("[\ud800-\udfff]", text):
+        raise FilterSyntaxError("half a surrogate pair", "write the filter in UTF-8", text, broken.start())
+    try:
+        tree: Where = _parser().parse(text)  # type: ignore[assignment]
+    except UnexpectedCharacters as error:
+        position = error.pos_in_stream or 0
+        raise FilterSyntaxError(*_character(text, position), text, position) from None
+    except UnexpectedToken as error:
+        end = error.token.type == "$END"
+        position = len(text) if end else error.token.start_pos or 0
+        raise FilterSyntaxError(*_token(error, text), text, position) from None
+    except _Mistake as error:
+        raise FilterSyntaxError(error.problem, error.hint, text, error.position) from None
+    if _depth(tree) > MAX_DEPTH:
+        hint = "write the values of one field as a list after in"
+        raise FilterSyntaxError(f"more than {MAX_DEPTH} levels of and, or and not", hint, text, 0)
+    return tree
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=_Build())
+
+
+class _Build(Transformer[Token, Where]):
+    """Runs while parsing, bottom up: no recursion, however deep the filter."""
+
+    def either(self, parts: list[Where]) -> Where:
+        return Or(tuple(parts))
+
+    def both(self, parts: list[Where]) -> Where:
+        return And(tuple(parts))
+
+    def negation(self, parts: list[Where]) -> Where:
+        return Not(parts[0])
+
+    def compare(self, parts: list[Any]) -> Where:
+        name, op, value = parts
+        if op not in _OPERATORS:
+            meant = _MEANT.get(op)
+            raise _Mistake(op, f'"{op}" is no comparison', f"write {meant}" if meant else _OP_HINT)
+        return Compare(name, str(op), value)  # type: ignore[arg-type]
+
+    def contained(self, parts: list[Any]) -> Where:
+        return In(parts[0], tuple(parts[1]))
+
+    def not_contained(self, parts: list[Any]) -> Where:
+        return In(parts[0], tuple(parts[1]), negated=True)
+
+    def exists(self, parts: list[str]) -> Where:
+        return Exists(parts[0])
+
+    def values(self, parts: list[Scalar]) -> list[Scalar]:
+        return parts
+
+    def field(self, parts: list[Token]) -> str:
+        token = parts[0]
+        name = _unescape(token) if token.type == "QUOTED" else str(token)
+        if name == "metadata":
+            raise _Mistake(token, "metadata is no field of its own", "write metadata.NAME")
+        if name.lower() == "null":
+            raise _Mistake(token, "null is no field", "a field of that name is written `null`")
+        path = name.removeprefix("metadata.")
+        return name if path == name and name in COLUMNS else metadata_field(path)
+
+    def STRING(self, token: Token) -> str:
+        return _unescape(token)
+
+    def DATE(self, token: Token) -> str:
+        try:
+            datetime.fromisoformat(token)
+        except ValueError:
+            raise _Mistake(token, f"{token} is no date", _QUOTE_HINT) from None
+        return str(token)
+
+    def NUMBER(self, token: Token) -> int | float:
+        try:
+            number = int(token)
+        except ValueError:
+            if not math.isfinite(real := float(token)):
+                raise _Mistake(token, f"the number {token} is too large", _QUOTE_HINT) from None
+            return real
+        if -(2**63) <= number < 2**63:
+            return number
+        raise _Mistake(token, "a whole number of more than 64 bits", _QUOTE_HINT)
+
+    def BOOLEAN(self, token: Token) -> bool:
+        return token.lower() == "true"
+
+
+def _unescape(token: Token) -> str:
+    def plain(escape: re.Match[str]) -> str:
+        if escape[1] in "\\\"'`":
+            return escape[1]
+        raise _Mistake(token, f"unknown escape {escape[0]}", "write \\\\ for a backslash")
+
+    return re.sub(r"\\(.)", plain, token[1:-1], flags=re.DOTALL)
+
+
+def _depth(where: Where) -> int:
+    levels, level = 0, [where]
+    while level:
+        levels += 1
+        level = [
+            part
+            for where in level
+            for part in ((where.part,) if isinstance(where, Not) else getattr(where, "parts", ()))
+        ]
+    return levels
+
+
+def _character(text: str, position: int) -> tuple[str, str]:
+    """Problem and hint where no token begins."""
+    found = text[position]
+    if found in "\"'`":
+        return f"the quote {found} is not closed", f"inside the quotes, {found} is written \\{found}"
+    if found in "&|":
+        return f'unexpected "{found}"', f"write {'and' if found == '&' else 'or'}"
+    if found in "-+." or found.isdigit():
+        return "neither a number nor a date", "put text in quotes, and a field that begins so in backticks"
+    return f'unexpected "{found}"', "put text in quotes, and a field with such a character in backticks"
+
+
+def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR0911 - one a mistake
+    """Problem and hint where a token does not fit."""
+    token, possible, position = error.token, error.accepts, error.token.start_pos or 0
+    stack = error.interactive_parser.parser_state.value_stack
+    previous = stack[-1] if stack else None
+    kind = previous.type if isinstance(previous, Token) else ""
+    after = f' after "{previous}"' if isinstance(previous, str) else ""
+    if token in _MEANT and kind != "OP":
+        return f'unexpected "{token}"', f"write {_MEANT[token]}"
+    if "STRING" in possible:
+        if token.type != "NAME":
+            return f"expected a value{after}", _VALUE_HINT
+        if token.lower() in ("null", "none", "nil"):
+            return f"{token} is no value", "write exists FIELD, or not exists FIELD"
+        condition = re.search(rf"(?:{BARE}\s*[=!<>]+\s*)?$", text[max(0, position - 100) : position])
+        meant = f'{condition[0] if condition else ""}"{token}"'
+        return f'expected a value{after}, and "{token}" has no quotes', f"write {meant}"
+    if "NAME" in possible:
+        hint = "a condition begins with a field, as in year >= 2020"
+        if token.type == "STRING":
+            hint = "a field is written without quotes, or in backticks"
+        elif token.type.startswith("_") and token.type != "_RPAR":
+            hint = f"a field of the name {token} is written `{token}`"
+        return f"expected a field{after}", hint
+    if kind == "_IN":
+        shown = f'"{token}"' if token.type == "NAME" else token if token.type != "$END" else '"en"'
+        return f"expected a list in parentheses{after}", f"write in ({shown})"
+    if "OP" in possible:
+        return f"expected a comparison{after}", _OP_HINT
+    if token.type == "RPAR" and "RPAR" not in possible:
+        return 'unexpected ")"', 'there is no "(" for it'
+    words = {"_AND": "and", "_OR": "or", "COMMA": ",", "RPAR": ")", "_IN": "in"}
+    wanted = [f'"{word}"' for name, word in words.items() if name in possible]
+    return f"expected {' or '.join(wanted)}{after}", 'a "(" is not closed' if token.type == "$END" else ""

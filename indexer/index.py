@@ -1,0 +1,360 @@
+"""The index: documents in, passages and vectors kept. The public face of the indexer room.
+
+What is stored where, the store knows (stores/); what a vector means, the recipe (encoders/).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.encoders import Encoder, encoder_for, load_encoder
+from indexer.encoders.recipe import Recipe
+from indexer.errors import BadInput, RecipeMismatch, TextTooLong, UnknownUri
+from indexer.passages import OVERLAP, PassageSettings, cut, embedded
+from indexer.records import Changes, Document, Span, Vector
+from indexer.stores import fields, reading
+from indexer.stores.local import LocalStore
+from indexer.stores.store import EmbeddedDocument, Info, Report
+from indexer.stores.vectors import unit_rows
+
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+
+_TOGETHER = 512 * 1024
+"""Characters embedded and committed together: a few seconds of work, and bounded memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Documents compared with the index and embedded, ready to be committed.
+
+    Attributes:
+        work: new and changed documents; without spans where the metadata alone changed.
+        unchanged: uris that are the same as stored.
+        empty: uris whose text holds no token the model reads.
+    """
+
+    work: tuple[EmbeddedDocument, ...]
+    unchanged: tuple[str, ...]
+    empty: tuple[str, ...]
+
+    def states(self) -> dict[str, Literal["indexed", "updated", "unchanged", "skipped"]]:
+        """What the ledger says of each uri once this is committed."""
+        return {
+            **{item.document.uri: "updated" if item.spans is None else "indexed" for item in self.work},
+            **dict.fromkeys(self.unchanged, "unchanged"),
+            **dict.fromkeys(self.empty, "skipped"),
+        }
+
+
+class Index:
+    """A folder of documents, their passages and vectors. Safe to share among threads."""
+
+    def __init__(self, store: LocalStore, encoder: Encoder | None = None) -> None:
+        """Use `Index.create` or `Index.open`."""
+        self.store = store
+        settings = store.settings()
+        recipe, passages = settings["recipe"], settings["passages"]
+        self.dimensions = int(settings["dimensions"])
+        self.recipe: Recipe | None = Recipe.from_json(recipe) if recipe else None
+        self.passage_settings: PassageSettings | None = PassageSettings(**json.loads(passages)) if passages else None
+        self._encoder = encoder
+        self._slack = 0
+
+    @classmethod
+    def create(
+        cls,
+        path: str | PathLike[str],
+        model: str | PathLike[str] | Recipe | Encoder | None = None,
+        *,
+        dimensions: int | None = None,
+        max_tokens: int | None = None,
+        overlap: int = OVERLAP,
+    ) -> Index:
+        """Make an empty index.
+
+        Args:
+            path: a folder that does not exist yet, or is empty.
+            model: a name, a folder, a recipe or an encoder of your own; the default is all-MiniLM-L6-v2.
+            dimensions: of vectors you bring yourself, instead of a model.
+            max_tokens: of a passage; the model's own limit unless it is less.
+            overlap: tokens that neighbouring passages share.
+
+        Raises:
+            BadInput: something is there already, or the settings do not fit the model.
+            ModelError: the model cannot be loaded.
+        """
+        if dimensions is not None:
+            if model is not None or dimensions < 1:
+                raise BadInput("give either a model or dimensions (1 or more) of your own vectors")
+            settings = {"dimensions": str(dimensions), "recipe": "", "passages": ""}
+            return cls(LocalStore.create(Path(path), settings))
+        encoder = _encoder(model or DEFAULT_MODEL)
+        limit = encoder.max_tokens
+        if max_tokens is not None and max_tokens > limit:
+            raise BadInput(f"max tokens {max_tokens} is over what {encoder.recipe.model} reads: {limit}")
+        passages = PassageSettings(max_tokens or limit, overlap)
+        settings = {
+            "dimensions": str(encoder.dimensions),
+            "recipe": encoder.recipe.to_json(),
+            "passages": json.dumps({"max_tokens": passages.max_tokens, "overlap": passages.overlap}),
+        }
+        return cls(LocalStore.create(Path(path), settings), encoder)
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], model: str | PathLike[str] | Recipe | Encoder | None = None) -> Index:
+        """Open an index that exists.
+
+        Args:
+            model: checked against the index's own recipe; needed only for an encoder of your own.
+
+        Raises:
+            NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
+            RecipeMismatch: `model` is not the one the index was made with.
+        """
+        index = cls(LocalStore(Path(path)))
+        if model is not None:
+            encoder = _encoder(model)
+            index.require(encoder.recipe)
+            index._encoder = encoder
+        return index
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder of the index's recipe; loaded when first asked for and shared by the process.
+
+        Raises:
+            BadInput: the index holds vectors of the user's own.
+            RecipeMismatch: the model of this name has other weights now.
+        """
+        if self._encoder is None:
+            if self.recipe is None:
+                raise BadInput(f"{self.store.folder}: holds your own vectors and has no model: give vectors")
+            self._encoder = encoder_for(self.recipe)
+        return self._encoder
+
+    def require(self, recipe: Recipe) -> None:
+        """Raise RecipeMismatch, naming both, unless vectors of `recipe` may be mixed with the index's."""
+        if self.recipe is None or not self.recipe.same(recipe):
+            raise mismatch(self.store.folder, self.recipe, recipe)
+
+    # writing
+
+    def add(self, documents: Iterable[Document], vectors: NDArray[np.floating] | None = None) -> Changes:
+        """Add documents, replace those whose content changed, pass by those that are the same.
+
+        Args:
+            documents: of one uri given twice the last one counts.
+            vectors: one row a document (n, dimensions), float32 or float16, instead of embedding: each document
+                becomes one passage.
+
+        Returns:
+            What changed; each batch is durable and searchable when it was committed, all when this returns.
+
+        Raises:
+            BadInput: a document or vector that cannot be stored; documents before it may have been.
+        """
+        given = list(documents)
+        rows: list[Vector | None] = [None] * len(given)
+        if vectors is not None:
+            rows = list(unit_rows(vectors, self.dimensions, [document.uri for document in given]))
+        elif self.recipe is None:
+            raise BadInput(f"{self.store.folder}: holds your own vectors: pass vectors= with the documents")
+        last = {document.uri: (document, row) for document, row in zip(given, rows, strict=True)}
+        for document, _ in last.values():
+            validate(document, empty=vectors is not None)
+        changes = Changes()
+        for batch in _batches(list(last.values())):
+            changes = _joined(changes, self._commit(self.prepare(batch)))
+        return changes
+
+    def _commit(self, prepared: Prepared) -> Changes:
+        if prepared.empty:
+            raise BadInput(f"{prepared.empty[0]}: has no text that the model can read")
+        changes = self.store.put(prepared.work) if prepared.work else Changes()
+        return replace(changes, unchanged=prepared.unchanged)
+
+    def prepare(self, documents: Sequence[tuple[Document, Vector | None]]) -> Prepared:
+        """Compare valid documents of distinct uris with the index and embed what is new, or take its own vector."""
+        with self.store.snapshots.view() as view:
+            known = reading.uris(view, [document.uri for document, _ in documents])
+        work: list[EmbeddedDocument] = []
+        unchanged: list[str] = []
+        for document, vector in documents:
+            content, row = self._hashes(document, vector)
+            before = known.get(document.uri)
+            if before == (content, row):
+                unchanged.append(document.uri)
+            elif vector is not None and (before is None or before[0] != content):
+                work.append(EmbeddedDocument(document, content, row, (Span(0, len(document.text)),), vector[None, :]))
+            else:
+                spans = None if before is not None and before[0] == content else ()
+                work.append(EmbeddedDocument(document, content, row, spans))
+        passages = iter(self._embed([item.document for item in work if item.spans == ()]))
+        embedded_work = [
+            replace(item, spans=spans, vectors=vectors)
+            for item in work
+            for spans, vectors in ([next(passages)] if item.spans == () else [(item.spans, item.vectors)])
+        ]
+        return Prepared(
+            work=tuple(item for item in embedded_work if item.spans != ()),
+            unchanged=tuple(unchanged),
+            empty=tuple(item.document.uri for item in embedded_work if item.spans == ()),
+        )
+
+    def _embed(self, documents: Sequence[Document]) -> list[tuple[tuple[Span, ...], Vector]]:
+        """Passages of each document with their vectors; all are encoded together, sorted by length there."""
+        if not documents:
+            return []
+        assert self.passage_settings is not None
+        while True:
+            spans = cut(documents, self.encoder, self.passage_settings, self._slack)
+            texts = [embedded(document, span) for document, own in zip(documents, spans, strict=True) for span in own]
+            try:
+                vectors = self.encoder.encode(texts, role="document")
+                break
+            except TextTooLong as error:
+                # Joined to its prefix a text can be a token or two longer than its parts; leave that much free.
+                if self._slack >= self.passage_settings.max_tokens // 4:
+                    raise
+                self._slack += error.tokens - error.limit
+        ends = np.cumsum([len(own) for own in spans])[:-1]
+        return [(tuple(own), rows) for own, rows in zip(spans, np.split(vectors, ends), strict=True)]
+
+    def _hashes(self, document: Document, vector: Vector | None) -> tuple[bytes, bytes]:
+        """Content decides embedding, row decides rewriting the document's row (16 bytes each)."""
+        meaning = [
+            document.title,
+            document.text,
+            [(section.start, section.heading, section.page) for section in document.sections],
+            self.recipe.identity if self.recipe else "",
+            repr(self.passage_settings),
+        ]
+        content = hashlib.blake2b(json.dumps(meaning).encode(), digest_size=16)
+        if vector is not None:
+            content.update(vector.astype("<f2").tobytes())
+        row = json.dumps([document.metadata, document.path, document.format, document.modified], sort_keys=True)
+        return content.digest(), hashlib.blake2b(row.encode(), digest_size=16).digest()
+
+    def remove(self, uris: Iterable[str]) -> int:
+        """Remove documents; how many.
+
+        Raises:
+            UnknownUri: one of them is no document; nothing was removed.
+        """
+        given = list(uris)
+        for uri in given:
+            if uri not in self:
+                raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; nothing was removed")
+        return self.store.remove(given)
+
+    def compact(self, kind: str = "auto") -> None:
+        """Rewrite the vectors into one segment and give free space back to the disk."""
+        self.store.compact(kind)
+
+    # reading
+
+    def get(self, uri: str) -> Document:
+        """Raises UnknownUri."""
+        with self.store.snapshots.view() as view:
+            document = reading.get(view, uri)
+        if document is None:
+            raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; likewise list shows what there is")
+        return document
+
+    def __contains__(self, uri: object) -> bool:
+        with self.store.snapshots.view() as view:
+            return isinstance(uri, str) and bool(reading.uris(view, [uri]))
+
+    def __len__(self) -> int:
+        with self.store.snapshots.view() as view:
+            return view.state.documents
+
+    def __iter__(self) -> Iterator[Document]:
+        """Documents in the order they were added."""
+        return self.store.documents()
+
+    def check(self, repair: bool = False) -> Report:
+        """Verify every checksum; `repair` rebuilds what can be rebuilt."""
+        return self.store.check(repair)
+
+    def info(self) -> Info:
+        return self.store.info()
+
+
+def validate(document: Document, *, empty: bool = False) -> None:
+    """Raise BadInput for a document that cannot be stored without loss; `empty` lets one have no text."""
+    if not isinstance(document.uri, str) or not document.uri:
+        raise BadInput(f"a document needs a uri that is a non-empty string, not {document.uri!r}")
+    for name, value in (("uri", document.uri), ("title", document.title), ("text", document.text)):
+        if not isinstance(value, str):
+            raise BadInput(f"{document.uri}: its {name} is no string but {type(value).__name__}")
+        if "\0" in value:
+            raise BadInput(f"{document.uri}: its {name} holds a NUL character at {value.index(chr(0))}")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(f"{document.uri}: its {name} is no valid Unicode at character {error.start}") from error
+    if not empty and not document.text.strip():
+        raise BadInput(f"{document.uri}: has no text")
+    fields.scalars(document.uri, document.metadata)
+
+
+def mismatch(folder: Path, own: Recipe | None, other: Recipe) -> RecipeMismatch:
+    def name(recipe: Recipe) -> str:
+        return f"{recipe} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens} tokens)"
+
+    return RecipeMismatch(
+        f"{folder}: was made with {name(own) if own else 'vectors of your own'} and not with {name(other)}: "
+        "their vectors do not mix; use that model, or --rebuild the index with the new one"
+    )
+
+
+def _encoder(model: str | PathLike[str] | Recipe | Encoder) -> Encoder:
+    if isinstance(model, Recipe):
+        return encoder_for(model)
+    if isinstance(model, str | PathLike):
+        return load_encoder(str(model))
+    return model
+
+
+def _batches(documents: list[Any]) -> Iterator[list[Any]]:
+    batch: list[Any] = []
+    characters = 0
+    for item in documents:
+        batch.append(item)
+        characters += len(item[0].text) + 256
+        if characters >= _TOGETHER:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _joined(first: Changes, second: Changes) -> Changes:
+    return Changes(
+        first.added + second.added,
+        first.replaced + second.replaced,
+        first.updated + second.updated,
+        first.unchanged + second.unchanged,
+    )

@@ -1,0 +1,201 @@
+"""One indexing run: sources read, documents committed in batches, everything accounted for in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from indexer.errors import BadInput
+from indexer.index import Index, validate
+from indexer.records import Changes, Document, Vector
+from indexer.sources import Entry, Known, ReadOptions, Source, Stamp, read
+from indexer.stores import reading
+from indexer.stores.store import LedgerRow
+from indexer.stores.vectors import unit_rows
+
+_TOGETHER = 512 * 1024
+"""Characters of one batch: a few seconds of embedding, and what an interruption loses at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run did. seen = indexed + unchanged + updated + skipped + failed."""
+
+    seen: int = 0
+    indexed: int = 0
+    unchanged: int = 0
+    updated: int = 0
+    skipped: int = 0
+    failed: int = 0
+    pruned: int = 0
+    duplicates: int = 0
+    passages: int = 0
+    stale: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Batch:
+    documents: dict[str, tuple[Document, Vector | None, str]] = field(default_factory=dict)
+    rows: list[LedgerRow] = field(default_factory=list)
+    stamps: dict[str, Stamp] = field(default_factory=dict)
+    characters: int = 0
+
+
+class Run:
+    """Feeds sources into an index. Use under the writer lock."""
+
+    def __init__(self, index: Index, options: ReadOptions, committed: Callable[[Summary, Changes, int], None]) -> None:
+        """`committed` is told after each commit: the run so far, what this commit changed, bytes read so far."""
+        self._index, self._options, self._committed = index, options, committed
+        self._batch = _Batch()
+        self._counts = dict.fromkeys(("indexed", "unchanged", "updated", "skipped", "failed"), 0)
+        self._duplicates = self._passages = self._bytes = 0
+        self._met: set[str] = set()  # files of this run
+        self._passed: set[str] = set()  # files that were not opened, as they have not changed
+        self._broken: set[str] = set()  # files of which something failed
+        self._read: set[str] = set()  # files read to their end, nothing failing
+        self._seen: set[int] = set()  # hashes of uris, to tell a second one of the same run
+        with index.store.writing() as catalog, index.store.snapshots.view() as view:
+            self._run = catalog.begin_run()
+            self._known = {
+                path: Known(Stamp(*stamp), tuple(entries)) for path, (stamp, entries) in reading.files(view).items()
+            }
+
+    @property
+    def summary(self) -> Summary:
+        return Summary(
+            seen=sum(self._counts.values()),
+            indexed=self._counts["indexed"],
+            unchanged=self._counts["unchanged"],
+            updated=self._counts["updated"],
+            skipped=self._counts["skipped"],
+            failed=self._counts["failed"],
+            duplicates=self._duplicates,
+            passages=self._passages,
+        )
+
+    def feed(self, sources: Sequence[Source]) -> Summary:
+        """Read the sources to their end and commit what is new; what was committed before an interruption stays."""
+        for source in sources:
+            file: str | None = None
+            last: Entry | None = None
+            for entry in read(source, self._options, self._known.get):
+                if last is not None and entry.file != file:
+                    self._finish(last)
+                file, last = entry.file, entry
+                self._take(entry)
+                if self._batch.characters >= _TOGETHER:
+                    self._commit()
+            if last is not None:
+                self._finish(last)
+        self._commit()
+        with self._index.store.writing() as catalog:
+            gone = [
+                path
+                for path in self._known
+                if path not in self._met and any(s.whole and s.covers(path) for s in sources)
+            ]
+            catalog.mark_gone([*gone, *self._read], self._run)
+            catalog.mark_unchanged(self._passed)
+            catalog.finish_run()
+        return replace(self.summary, stale=tuple(self._stale(sources)))
+
+    def prune(self, sources: Sequence[Source], stale: Sequence[str], *, yes: bool) -> int:
+        """Remove documents that their source no longer has.
+
+        Raises:
+            BadInput: a source was not read whole, or more than half the index would go without `yes`.
+        """
+        for source in sources:
+            if not source.whole:
+                raise BadInput(f"{source.argument}: was not read whole, so nothing was pruned; see the ledger")
+        if 2 * len(stale) > len(self._index) and not yes:
+            raise BadInput(
+                f"pruning would remove {len(stale)} of {len(self._index)} documents, more than half: nothing was "
+                "pruned; add --yes if that is meant"
+            )
+        return self._index.store.remove(stale)
+
+    def _stale(self, sources: Sequence[Source]) -> list[str]:
+        """Documents that lie under these sources and were not found there: gone, or skipped by now."""
+        found: dict[str, bool] = {}
+        with self._index.store.snapshots.view() as view:
+            for file, uri, state in reading.sources_of_documents(view):
+                lost = state in ("gone", "skipped") and any(source.covers(file) for source in sources)
+                found[uri] = found.get(uri, True) and lost
+        return [uri for uri, lost in found.items() if lost]
+
+    def _take(self, entry: Entry) -> None:
+        self._met.add(entry.file)
+        if entry.state == "unchanged":
+            self._counts["unchanged"] += 1
+            self._passed.add(entry.file)
+            return
+        if entry.state in ("skipped", "failed"):
+            self._note(entry, entry.state, entry.reason)
+            return
+        assert entry.document is not None
+        try:
+            validate(entry.document)
+            vector = None if entry.vector is None else self._own_vector(entry.uri, entry.vector)
+        except BadInput as error:
+            self._note(entry, "failed", str(error))
+            return
+        if self._doubled(entry.uri) and (earlier := self._batch.documents.pop(entry.uri, None)) is not None:
+            self._counts["skipped"] += 1
+            reason = "duplicate id: a later record of this run has it"
+            self._batch.rows.append(LedgerRow(earlier[2], entry.uri, "skipped", reason))
+        whole = entry.stamp is not None and entry.uri == entry.file
+        self._bytes += entry.stamp.size if whole and entry.stamp else len(entry.document.text)
+        self._batch.documents[entry.uri] = (entry.document, vector, entry.file)
+        self._batch.characters += len(entry.document.text) + 256
+
+    def _note(self, entry: Entry, state: str, reason: str) -> None:
+        self._counts[state] += 1
+        if state == "failed":
+            self._broken.add(entry.file)
+        self._batch.rows.append(LedgerRow(entry.file, entry.uri, state, reason))
+        self._batch.characters += 256
+
+    def _doubled(self, uri: str) -> bool:
+        key = hash(uri)
+        doubled = key in self._seen
+        self._seen.add(key)
+        self._duplicates += doubled
+        return doubled
+
+    def _own_vector(self, uri: str, vector: Sequence[float]) -> Vector:
+        try:
+            row = np.array([vector], np.float32)
+        except (ValueError, TypeError) as error:
+            raise BadInput(f"{uri}: its vector is no list of numbers") from error
+        (unit,) = unit_rows(row, self._index.dimensions, [uri])
+        return np.asarray(unit, np.float32)
+
+    def _finish(self, last: Entry) -> None:
+        if last.file in self._passed:
+            return
+        if last.stamp is not None:
+            self._batch.stamps[last.file] = last.stamp
+        if last.file not in self._broken:
+            self._read.add(last.file)
+
+    def _commit(self) -> None:
+        batch, self._batch = self._batch, _Batch()
+        prepared = self._index.prepare([(document, vector) for document, vector, _ in batch.documents.values()])
+        rows, states = batch.rows, prepared.states()
+        for uri, (_, _, file) in batch.documents.items():
+            state = states[uri]
+            self._counts[state] += 1
+            rows.append(LedgerRow(file, uri, state, "no text that the model can read" * (state == "skipped")))
+        if not rows and not batch.stamps:
+            return
+        changes = self._index.store.put(prepared.work, rows, self._run)
+        with self._index.store.writing() as catalog:
+            catalog.finish_files(
+                {path: (stamp.size, stamp.mtime_ns, stamp.inode, stamp.read_ns) for path, stamp in batch.stamps.items()}
+            )
+        self._passages += sum(len(item.spans) for item in prepared.work if item.spans)
+        self._committed(self.summary, changes, self._bytes)

@@ -1,0 +1,62 @@
+"""Embedding a whole index again, with another model or other passages, beside the old one until it is complete.
+
+The documents come from the catalog, so that what their sources no longer have is not lost.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from indexer.errors import BadInput
+from indexer.index import Index
+from indexer.stores.store import LedgerRow
+
+
+@contextmanager
+def rebuilt(old: Index, create: Callable[[Path], Index], *, wait: bool = True) -> Iterator[Index]:
+    """The successor of an index, filled with its documents; takes its place when the block ends well.
+
+    Searches go on in the old one until then, and afterwards find the new one by themselves.
+
+    Raises:
+        BadInput: the index holds vectors of the user's own, which nothing can embed again.
+    """
+    folder = old.store.folder.absolute()
+    if old.recipe is None:
+        raise BadInput(f"{folder}: holds your own vectors; make a new index and add them again")
+    sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    retired = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    try:
+        with old.store.writing(wait=wait):
+            with create(sibling) as new, new.store.writing():
+                _refill(old, new)
+                yield new
+            folder.rename(retired)
+            sibling.rename(folder)
+    finally:
+        shutil.rmtree(sibling, ignore_errors=True)
+        if folder.exists():
+            shutil.rmtree(retired, ignore_errors=True)
+
+
+def _refill(old: Index, new: Index) -> None:
+    rows: dict[str, list[LedgerRow]] = {}
+    for row in old.store.ledger():
+        rows.setdefault(row.uri, []).append(row)
+    batch = []
+    for document in old:
+        batch.append((document, None))
+        if len(batch) == 256:
+            _commit(new, batch, rows)
+            batch = []
+    _commit(new, batch, rows)
+
+
+def _commit(new: Index, batch: list, rows: dict[str, list[LedgerRow]]) -> None:  # type: ignore[type-arg]
+    prepared = new.prepare(batch)
+    known = [row for document, _ in batch for row in rows.pop(document.uri, ())]
+    new.store.put(prepared.work, known)

@@ -1,0 +1,92 @@
+"""The nouns that cross from room to room: documents, passages and what became of them.
+
+Frozen values without behaviour. Nothing here knows of files, models or databases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float32]
+"""One row, or rows, of float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Where a part of a document begins. It reaches to the start of the next one.
+
+    Attributes:
+        start: offset of its first character in the document's text, in code points.
+        heading: path of headings from the outermost in, joined by " > "; empty for none.
+        page: page, slide or sheet number, 1-based; None where the format has none.
+    """
+
+    start: int
+    heading: str = ""
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One unit of a collection, identified by its uri.
+
+    Attributes:
+        uri: its name, unique in an index.
+        text: the whole text; offsets count its code points.
+        title: embedded before each passage, may be empty.
+        metadata: JSON values to filter by; nested objects are reached by dotted path.
+        path: absolute path of the file it came from; None for records from elsewhere.
+        format: short name of the file's format, such as "markdown" or "pdf".
+        modified: when the file changed last, ISO 8601 in UTC.
+        sections: its parts in order of `start`, for formats that have any.
+    """
+
+    uri: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    path: str | None = None
+    format: str | None = None
+    modified: str | None = None
+    sections: tuple[Section, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A passage before it is stored: `text[start:end]` of its document.
+
+    Attributes:
+        start, end: offsets in the document's text, in code points.
+        prefix: what is embedded before the passage (title, heading path); may be empty.
+        tokens: tokens the encoder reads for prefix and passage, special tokens and prompt counted.
+        heading, page: of the section the passage begins in.
+    """
+
+    start: int
+    end: int
+    prefix: str = ""
+    tokens: int = 0
+    heading: str = ""
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a call changed: uris in the order given.
+
+    Attributes:
+        added: new documents.
+        replaced: known uris with new content, embedded again.
+        updated: known uris whose metadata alone changed; nothing was embedded.
+        unchanged: known uris that were the same.
+    """
+
+    added: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()

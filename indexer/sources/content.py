@@ -1,0 +1,92 @@
+"""What a reader returns or raises, and the growing text that readers of several parts write into."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from indexer.records import Section
+
+
+class Unreadable(Exception):
+    """The file is damaged, encrypted or over a bound: it failed. The message is the ledger's reason."""
+
+
+class Skip(Exception):
+    """The file is sound and holds nothing to index. The message is the ledger's reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file's text as a reader found it; `text` must be the decoded file where the reader was given text."""
+
+    text: str
+    title: str = ""
+    sections: tuple[Section, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Headings:
+    """Turns headings and their levels into paths such as "Guide > Setup"."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, str]] = []
+
+    def enter(self, level: int, title: str) -> str:
+        """The path of a heading that has just begun."""
+        while self._open and self._open[-1][0] >= level:
+            self._open.pop()
+        self._open.append((level, " ".join(title.split())))
+        return " > ".join(title for _, title in self._open if title)
+
+
+class Assembly:
+    """Blocks of extracted text put together with blank lines between them, and the sections they begin."""
+
+    def __init__(self) -> None:
+        self.sections: list[Section] = []
+        self._parts: list[str] = []
+        self._length = 0
+
+    def section(self, heading: str = "", page: int | None = None) -> None:
+        """Let a section begin with the next block."""
+        self._close_empty()
+        start = self._length + 2 if self._parts else 0
+        self.sections.append(Section(start, heading, page))
+
+    def add(self, block: str, newlines: int = 2) -> None:
+        """Append a block, `newlines` after the one before. Blank ones are left out."""
+        block = clean(block)
+        if not block:
+            return
+        if self._parts:
+            gap = 2 if self.sections and self.sections[-1].start > self._length else newlines
+            self._parts.append("\n" * gap)
+            self._length += gap
+        self._parts.append(block)
+        self._length += len(block)
+
+    def content(self, title: str = "", metadata: Mapping[str, Any] | None = None) -> Content:
+        self._close_empty()
+        return Content("".join(self._parts), title, tuple(lead_in(self.sections)), metadata or {})
+
+    def _close_empty(self) -> None:
+        """Forget the last section when nothing was written since: it has no text to stand for."""
+        if self.sections and self.sections[-1].start >= self._length:
+            self.sections.pop()
+
+
+def lead_in(sections: list[Section]) -> list[Section]:
+    """The sections, with a nameless first one for text before them."""
+    return [Section(0), *sections] if sections and sections[0].start else sections
+
+
+_NEWLINES = re.compile("\r\n|[\r\v\f]")
+_UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+def clean(extracted: str) -> str:
+    """Extracted text without control characters, lone surrogates and blank ends."""
+    return _UNWANTED.sub("", _NEWLINES.sub("\n", extracted)).strip()

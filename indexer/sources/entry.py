@@ -1,0 +1,93 @@
+"""What reading a source yields, and what it is told: entries, stamps and options. Values only."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from indexer.records import Document
+
+State = Literal["read", "unchanged", "skipped", "failed"]
+
+_SETTLED_NS = 2_000_000_000  # FAT keeps times to 2 s: a younger file may change again without its time changing
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells that a file has not changed since it was read.
+
+    Attributes:
+        size: bytes.
+        mtime_ns, inode: as `os.stat` gives them.
+        read_ns: `time.time_ns()` taken before reading began.
+    """
+
+    size: int
+    mtime_ns: int
+    inode: int
+    read_ns: int
+
+    def holds(self, status: os.stat_result) -> bool:
+        """Whether a file with this status is the one that was read, and had settled by then."""
+        return (
+            self.size == status.st_size
+            and self.mtime_ns == status.st_mtime_ns
+            and self.inode == status.st_ino
+            and self.mtime_ns <= self.read_ns - _SETTLED_NS
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ledger recorded for a file: its stamp, and (uri, state, reason) of each entry."""
+
+    stamp: Stamp
+    entries: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger: a file, a record of a file, or a folder that was left out.
+
+    Attributes:
+        uri: of a file its absolute path; of a record its id, without one "FILE:LINE" (stdin: "-:LINE").
+        file: absolute path of the file it lies in, "-" for stdin.
+        state: "read" has a document, "unchanged" has none because its file was not opened.
+        reason: for skipped and failed, one line: what it is and what to do.
+        document: of "read" alone.
+        vector: a record's own "vector" member.
+        stamp: of the file; None for stdin and for what was never looked into.
+    """
+
+    uri: str
+    file: str
+    state: State
+    reason: str = ""
+    document: Document | None = None
+    vector: list[float] | None = None
+    stamp: Stamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How sources are read.
+
+    Attributes:
+        glob: of a folder, keep only files whose path below it, or name, matches one of these.
+        max_file_mb: megabytes (2**20 bytes) that a file, or one record of a file, may have.
+        id_field, title_field, text_field: members of records to use; None for the usual names.
+        rehash: read files even when their stamp says that they have not changed.
+    """
+
+    glob: tuple[str, ...] = ()
+    max_file_mb: float = 64
+    id_field: str | None = None
+    title_field: str | None = None
+    text_field: str | None = None
+    rehash: bool = False
+
+    @property
+    def max_bytes(self) -> int:
+        return int(self.max_file_mb * 2**20)

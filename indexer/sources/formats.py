@@ -1,0 +1,89 @@
+"""Which reader reads which file: the registry, by extension and, failing that, by the first bytes."""
+
+# ruff: noqa: PTH122
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["text", "extracted", "records"]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A file format.
+
+    Attributes:
+        name: short, the `format` that documents are filtered by.
+        kind: "text" is kept as decoded, "extracted" goes through the worker, "records" hold many documents.
+        module: the file of this package that holds its `read`; empty for text without structure.
+    """
+
+    name: str
+    kind: Kind
+    module: str = ""
+
+
+TEXT = Format("text", "text")
+JSON = Format("json", "records")
+MARKDOWN = Format("markdown", "text", "markdown")
+RST = Format("rst", "text", "rst")
+HTML = Format("html", "extracted", "html")
+PDF = Format("pdf", "extracted", "pdf")
+DOCX = Format("docx", "extracted", "docx")
+PPTX = Format("pptx", "extracted", "pptx")
+XLSX = Format("xlsx", "extracted", "xlsx")
+EPUB = Format("epub", "extracted", "epub")
+EML = Format("eml", "extracted", "eml")
+CSV = Format("csv", "records")
+TSV = Format("tsv", "records")
+JSONL = Format("jsonl", "records")
+
+FORMATS: dict[str, Format] = {
+    **dict.fromkeys((".txt", ".text", ".log"), TEXT),
+    **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"), MARKDOWN),
+    **dict.fromkeys((".rst", ".rest"), RST),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
+    **dict.fromkeys((".docx", ".docm", ".dotx"), DOCX),
+    **dict.fromkeys((".pptx", ".pptm", ".ppsx"), PPTX),
+    **dict.fromkeys((".xlsx", ".xlsm"), XLSX),
+    ".pdf": PDF,
+    ".epub": EPUB,
+    ".eml": EML,
+    ".jsonl": JSONL,
+    ".ndjson": JSONL,
+    ".json": JSON,
+    ".csv": CSV,
+    ".tsv": TSV,
+}
+
+_LANGUAGES = """
+ada .adb .ads | assembly .asm .s | awk .awk | c .c .h | clojure .clj .cljs .cljc | cmake .cmake
+cpp .cc .cpp .cxx .hh .hpp .hxx | csharp .cs | css .css .less .sass .scss | cuda .cu .cuh | d .d
+dart .dart | diff .diff .patch | elixir .ex .exs | elm .elm | erlang .erl .hrl
+fortran .f .f03 .f08 .f90 .f95 .for | fsharp .fs .fsi .fsx | go .go | graphql .graphql .gql
+groovy .gradle .groovy | haskell .hs .lhs | ini .cfg .conf .ini .properties | java .java
+javascript .cjs .js .jsx .mjs | julia .jl | kotlin .kt .kts | latex .bib .cls .sty .tex
+lisp .cl .el .lisp | lua .lua | makefile .mk | matlab .m | nim .nim | nix .nix | ocaml .ml .mli
+org .org | asciidoc .adoc .asciidoc | pascal .pas .pp | perl .pl .pm .pod | php .php
+powershell .ps1 .psm1 | prolog .pro | protobuf .proto | python .py .pyi .pyw .pyx | r .r | ruby .rake .rb
+rust .rs | scala .sc .scala | scheme .scm .ss .rkt | shell .bash .fish .ksh .sh .zsh | solidity .sol
+sql .sql | svelte .svelte | swift .swift | tcl .tcl | terraform .hcl .tf | toml .toml
+typescript .cts .mts .ts .tsx | verilog .sv .v | vhdl .vhd .vhdl | vue .vue
+xml .svg .xml .xsd .xsl .xslt | yaml .yaml .yml | zig .zig
+"""
+for _line in _LANGUAGES.replace("|", "\n").split("\n"):
+    if _words := _line.split():
+        FORMATS.update(dict.fromkeys(_words[1:], Format(_words[0], "text")))
+
+
+def format_of(path: str, head: bytes) -> Format:
+    """The format of a file, by its extension; where that says nothing, by its first bytes."""
+    known = FORMATS.get(os.path.splitext(path)[1].lower())
+    if known:
+        return known
+    if head.startswith(b"%PDF-"):
+        return PDF
+    opening = head[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return HTML if opening.startswith((b"<!doctype html", b"<html")) else TEXT

@@ -1,0 +1,95 @@
+"""Finds records in JSON: a line each (.jsonl, .ndjson, stdin), or a whole .json file that holds objects."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from indexer.sources.encoding import bom_encoding
+from indexer.sources.entry import Entry, ReadOptions
+from indexer.sources.record import TEXT_FIELDS, Container, type_name
+
+
+def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
+    """One entry a line that is not blank. Holds one line in memory, and of that no more than the limit."""
+    limit = container.options.max_bytes
+    number = 0
+    found = False
+    while line := stream.readline(limit + 1):
+        number += 1
+        if len(line) > limit and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(2**20)
+            yield container.too_large(number)
+            found = True
+            continue
+        if number == 1:
+            if bom_encoding(line) not in {None, "utf-8-sig"}:
+                yield container.whole(False, f"is written in {bom_encoding(line)}: save it as UTF-8")
+                return
+            line = line.removeprefix(codecs.BOM_UTF8)
+        if line.isspace() or not line:
+            continue
+        found = True
+        try:
+            record = parse(line.rstrip())
+        except Invalid as error:
+            yield container.failed(number, str(error))
+            continue
+        if isinstance(record, dict):
+            yield container.entry(number, record)
+        else:
+            yield container.failed(number, f"not a JSON object (found {type_name(record)})")
+    if not found:
+        yield container.whole(True, "holds no records")
+
+
+def json_records(text: str, options: ReadOptions) -> list[dict[str, Any]] | None:
+    """The records of a .json file: an object or a list of objects with a text; None for anything else."""
+    try:
+        value = parse(text.encode())
+    except (Invalid, UnicodeEncodeError):
+        return None
+    records = value if isinstance(value, list) else [value]
+    names = (options.text_field,) if options.text_field else TEXT_FIELDS
+    if not all(isinstance(record, dict) for record in records):
+        return None
+    return records if any(name in record for record in records for name in names) else None
+
+
+class Invalid(Exception):
+    """Not JSON; the message says where and why."""
+
+
+def parse(line: bytes) -> Any:
+    """The value of one JSON text in UTF-8.
+
+    Raises:
+        Invalid: not UTF-8, not JSON, NaN or infinite numbers, half a surrogate pair.
+    """
+    try:
+        value = _DECODER.decode(line.decode("utf-8"))
+        if b"\\u" in line:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Invalid(f"not valid UTF-8 (byte {error.start + 1})") from error
+    except UnicodeEncodeError as error:
+        raise Invalid("an escape \\uD800 to \\uDFFF stands alone: it is half a character") from error
+    except json.JSONDecodeError as error:
+        raise Invalid(f"not valid JSON ({error.msg}, column {error.colno})") from error
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"not valid JSON ({str(error).partition(';')[0]})") from error
+    return value
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is no finite number")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)

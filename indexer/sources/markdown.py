@@ -1,0 +1,70 @@
+"""Reads Markdown: the text as it is, headings from markdown-it-py's line map, YAML front matter."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from itertools import pairwise
+from typing import Any
+
+from indexer.records import Section
+from indexer.sources.content import Content, Headings, lead_in
+
+_NEWLINE = re.compile(r"\r\n|\r|\n")  # what markdown-it counts as a line's end
+_FRONT_MATTER = re.compile(
+    r"---[ \t]*(?:\r\n|\r|\n)(.{0,65536}?(?:\r\n|\r|\n))(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|$)", re.DOTALL
+)
+
+
+def read(text: str) -> Content:
+    """Sections begin at headings; the title is the front matter's, or else the first heading of level 1."""
+    from markdown_it import MarkdownIt
+
+    front = _FRONT_MATTER.match(text)
+    metadata = _front_matter(front[1]) if front else {}
+    body = text
+    if front:  # blanked, line for line: its last line would make a heading of the one before
+        body = "\n" * len(_NEWLINE.findall(front[0])) + text[front.end() :]
+        offset = front.end() - len(_NEWLINE.findall(front[0]))
+    else:
+        offset = 0
+    starts = [0, *(newline.end() for newline in _NEWLINE.finditer(body))]
+    parser = MarkdownIt("commonmark").disable("inline")  # inline markup of paragraphs is most of the work
+    inline = MarkdownIt("commonmark")
+    headings, sections, first = Headings(), [], ""
+    tokens = parser.parse(body)
+    for opening, content in pairwise(tokens):
+        if opening.type != "heading_open" or opening.level or not opening.map:
+            continue
+        parts = inline.parseInline(content.content)[0].children or []
+        heading = "".join(part.content if part.type != "softbreak" else " " for part in parts)
+        level = int(opening.tag[1])
+        if level == 1 and not first:
+            first = " ".join(heading.split())
+        sections.append(Section(starts[opening.map[0]] + offset, headings.enter(level, heading)))
+    title = metadata.pop("title", None)
+    return Content(text, str(title) if title else first, tuple(lead_in(sections)), metadata)
+
+
+def _front_matter(yaml_text: str) -> dict[str, Any]:
+    """Scalars and lists of scalars; anything deeper, or that does not parse, stays in the text alone."""
+    import yaml  # type: ignore[import-untyped, unused-ignore]
+
+    try:
+        members = yaml.safe_load(yaml_text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    if not isinstance(members, dict):
+        return {}
+    kept: dict[str, Any] = {}
+    for name, value in members.items():
+        values = [_scalar(each) for each in (value if isinstance(value, list) else [value])]
+        if values and None not in values:
+            kept[str(name)] = values if isinstance(value, list) else values[0]
+    return kept
+
+
+def _scalar(value: object) -> str | int | float | bool | None:
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return value if isinstance(value, str | int | float) else None

@@ -1,0 +1,46 @@
+"""Reads PPTX with python-pptx: a section a slide, with its number and title; tables and notes too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pptx
+
+from indexer.sources import archive
+from indexer.sources.content import Assembly, Content
+
+_NO_TITLES = {"", "PowerPoint Presentation"}  # what PowerPoint and python-pptx write of their own accord
+
+
+def read(path: str) -> Content:
+    """The title is the presentation's property, else the first slide's."""
+    archive.check(path)
+    presentation = pptx.Presentation(path)
+    assembly, first = Assembly(), ""
+    for number, slide in enumerate(presentation.slides, 1):
+        title = slide.shapes.title
+        heading = " ".join(title.text_frame.text.split()) if title is not None else ""
+        first = first or heading
+        assembly.section(heading, number)
+        for text in _texts(slide.shapes):
+            assembly.add(text)
+        if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
+            assembly.add(notes.text)
+    properties = presentation.core_properties
+    metadata: dict[str, str | int] = {"slides": len(presentation.slides)}
+    if properties.author:
+        metadata["author"] = properties.author
+    title_property = (properties.title or "").strip()
+    return assembly.content(first if title_property in _NO_TITLES else title_property, metadata)
+
+
+def _texts(shapes: Any) -> Iterator[str]:
+    for shape in shapes:
+        if hasattr(shape, "shapes"):  # a group
+            yield from _texts(shape.shapes)
+        elif shape.has_text_frame:
+            yield shape.text_frame.text
+        elif getattr(shape, "has_table", False):
+            rows = (("\t".join(" ".join(cell.text.split()) for cell in row.cells)) for row in shape.table.rows)
+            yield "\n".join(rows)

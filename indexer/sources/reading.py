@@ -1,0 +1,169 @@
+"""Reads a SOURCE: each file found becomes entries, unless the ledger knows it unchanged."""
+
+# ruff: noqa: PTH119, PTH122, PTH123
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import BinaryIO
+
+from indexer.records import Document
+from indexer.sources import jsonl, table
+from indexer.sources.content import Content, Skip, Unreadable
+from indexer.sources.encoding import decode, is_binary
+from indexer.sources.entry import Entry, Known, ReadOptions, Stamp
+from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, format_of
+from indexer.sources.record import Container
+from indexer.sources.source import STDIN, Source
+
+_HEAD = 8192
+_LIMIT_FLAG = "--max-file-mb"
+_EXPANSION = 8  # extracted text may be this many times --max-file-mb: a zip file holds more than its size
+
+
+def read(source: Source, options: ReadOptions, known: Callable[[str], Known | None]) -> Iterator[Entry]:
+    """The entries of a SOURCE in a fixed order, one file or record in memory at a time.
+
+    `known` gives what the ledger recorded for a file. One whose stamp holds, and of which nothing failed,
+    is not opened and stands as recorded. Sets `source.whole` at the end.
+    """
+    source.whole, whole = False, True
+    if source.root == STDIN:
+        yield from jsonl.read_jsonl(sys.stdin.buffer, Container(STDIN, "jsonl", None, None, options))
+        return
+    for found in source.files():
+        path, status = found.path, found.status
+        if not path.isascii() and (name := path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")) != path:
+            whole = False
+            yield Entry(name, name, "failed", "its name is not valid UTF-8: rename it")
+            continue
+        if status is None:
+            whole = whole and found.state != "failed"
+            yield Entry(path, path, found.state, found.reason)
+            continue
+        recorded = None if options.rehash else known(path)
+        if recorded is not None and recorded.stamp.holds(status) and _settled(recorded):
+            stamp = recorded.stamp
+            for uri, state, reason in recorded.entries:
+                if state == "skipped":
+                    yield Entry(uri, path, "skipped", reason, stamp=stamp)
+                else:
+                    yield Entry(uri, path, "unchanged", stamp=stamp)
+            continue
+        for entry in _file(path, status, options):
+            if entry.state == "failed" and (entry.uri != path or _holds_records(path)):
+                whole = False
+            yield entry
+    source.whole = whole
+
+
+def _settled(recorded: Known) -> bool:
+    """Whether nothing recorded could come out otherwise now: no failure, and no bound that may be raised."""
+    for _, state, reason in recorded.entries:
+        if state == "failed" or (state == "skipped" and _LIMIT_FLAG in reason):
+            return False
+    return bool(recorded.entries)
+
+
+def _holds_records(path: str) -> bool:
+    known = FORMATS.get(os.path.splitext(path)[1].lower())
+    return known is not None and known.kind == "records"
+
+
+def _file(path: str, status: os.stat_result, options: ReadOptions) -> Iterator[Entry]:
+    """The entries of one file, opened now."""
+    read_ns = time.time_ns()
+    stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
+            head = file.read(_HEAD)
+            file.seek(0)
+            found = format_of(path, head)
+            if reason := _not_read(found, head, status.st_size, options):
+                yield Entry(path, path, "skipped", reason, stamp=stamp)
+            elif found.kind == "records":
+                yield from _records(file, path, found, stamp, options)
+            else:
+                yield _document(file, path, found, stamp, options)
+    except OSError as error:
+        yield Entry(path, path, "failed", f"cannot be read: {error.strerror or error}", stamp=stamp)
+
+
+def _not_read(found: Format, head: bytes, size: int, options: ReadOptions) -> str:
+    """Why a file is skipped without being read; empty when it is read."""
+    if not head:
+        return "empty"
+    if found.kind != "extracted" and is_binary(head):
+        return "a binary file, of no format that likewise reads"
+    if size > options.max_bytes and (found.kind != "records" or found is JSON):
+        megabytes = size / 2**20
+        return f"{megabytes:,.1f} MB, over the limit of {options.max_file_mb:g} MB: raise {_LIMIT_FLAG}"
+    return ""
+
+
+def _records(file: BinaryIO, path: str, found: Format, stamp: Stamp, options: ReadOptions) -> Iterator[Entry]:
+    container = Container(path, found.name, _modified(stamp), stamp, options)
+    if found is JSONL:
+        yield from jsonl.read_jsonl(file, container)
+    elif found is not JSON:
+        yield from table.read_table(file, container, "\t" if found is TSV else None)
+    else:
+        data = file.read()
+        records = jsonl.json_records(decode(data) or "", options)
+        if records is None:  # JSON of another kind is a text like any other
+            yield _document(io.BytesIO(data), path, Format("json", "text"), stamp, options)
+            return
+        container = Container(path, found.name, _modified(stamp), stamp, options, unit="record")
+        for number, record in enumerate(records, 1):
+            yield container.entry(number, record)
+
+
+def _document(file: BinaryIO, path: str, found: Format, stamp: Stamp, options: ReadOptions) -> Entry:
+    """The entry of a file that is one document."""
+    try:
+        if found.kind == "extracted":
+            content = EXTRACTOR.extract(path, found.module, _EXPANSION * options.max_bytes)
+        else:
+            content = _decoded(file.read(options.max_bytes + 1), found)
+        if not content.text.strip():
+            raise Skip("holds no text")
+    except Skip as skip:
+        return Entry(path, path, "skipped", str(skip), stamp=stamp)
+    except Unreadable as error:
+        return Entry(path, path, "failed", str(error), stamp=stamp)
+    document = Document(
+        uri=path,
+        text=content.text,
+        title=content.title.strip() or os.path.splitext(os.path.basename(path))[0],
+        metadata={**content.metadata, "size": stamp.size},
+        path=path,
+        format=found.name,
+        modified=_modified(stamp),
+        sections=content.sections,
+    )
+    return Entry(path, path, "read", document=document, stamp=stamp)
+
+
+def _decoded(data: bytes, found: Format) -> Content:
+    """Text that is kept as it is, with what its reader found in it."""
+    text = decode(data)
+    if text is None:
+        raise Unreadable("its encoding cannot be found out: save it as UTF-8")
+    if "\0" in text:
+        raise Skip("a binary file: it holds NUL characters")
+    if not found.module:
+        return Content(text)
+    content: Content = importlib.import_module(f"indexer.sources.{found.module}").read(text)
+    return content
+
+
+def _modified(stamp: Stamp) -> str:
+    return datetime.fromtimestamp(stamp.mtime_ns // 10**9, UTC).isoformat()

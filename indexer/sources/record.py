@@ -1,0 +1,130 @@
+"""One record of a file (a JSON object, a row) becomes one entry: which members are its id, title and text.
+
+How records are found in a file is the business of jsonl.py and table.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from indexer.records import Document
+from indexer.sources.entry import Entry, ReadOptions, Stamp
+
+ID_FIELDS = ("_id", "id", "uri", "doc_id")
+TITLE_FIELDS = ("title",)
+TEXT_FIELDS = ("text", "body", "content", "abstract")
+
+_JSON_TYPES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+
+
+def type_name(value: object) -> str:
+    """What JSON calls this value, with its article."""
+    return _JSON_TYPES.get(type(value), "a number")
+
+
+class BadRecord(Exception):
+    """The record cannot be a document; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """The file that records come from, as far as its documents carry it.
+
+    Attributes:
+        file: absolute path, "-" for stdin.
+        format, modified: of its documents.
+        stamp: of the file.
+        options: which members to use, and the bound on one record.
+        unit: what a place in the file is called: "line", or "record" where records have no line of their own.
+    """
+
+    file: str
+    format: str
+    modified: str | None
+    stamp: Stamp | None
+    options: ReadOptions
+    unit: str = "line"
+
+    def failed(self, place: int, reason: str, uri: str | None = None) -> Entry:
+        return Entry(uri or f"{self.file}:{place}", self.file, "failed", self._at(place, reason), stamp=self.stamp)
+
+    def whole(self, skipped: bool, reason: str) -> Entry:
+        """An entry for the file itself, where it has no records to stand for it."""
+        return Entry(self.file, self.file, "skipped" if skipped else "failed", reason, stamp=self.stamp)
+
+    def too_large(self, place: int) -> Entry:
+        limit = self.options.max_file_mb
+        return self.failed(place, f"the record is over {limit:g} MB: raise --max-file-mb, or mend an open quote")
+
+    def entry(self, place: int, record: Mapping[str, Any]) -> Entry:
+        """The record as a document, or why it is none."""
+        rest = dict(record)
+        uri = f"{self.file}:{place}"
+        try:
+            uri = self._uri(rest) or uri
+            title = _take(rest, self.options.title_field, TITLE_FIELDS)[1]
+            text = self._text(rest)
+            vector = None if isinstance(rest.get("vector"), str) else _vector(rest.pop("vector", None))
+        except BadRecord as error:
+            return self.failed(place, str(error), uri)
+        if not text.strip():
+            return Entry(uri, self.file, "skipped", self._at(place, "its text is empty"), stamp=self.stamp)
+        inner = rest.get("metadata")
+        if isinstance(inner, dict):
+            del rest["metadata"]
+            rest = {**inner, **rest}
+        document = Document(
+            uri=uri,
+            text=text,
+            title=title if isinstance(title, str) else "" if title is None else str(title),
+            metadata=rest,
+            path=None if self.file == "-" else self.file,
+            format=self.format,
+            modified=self.modified,
+        )
+        return Entry(uri, self.file, "read", document=document, vector=vector, stamp=self.stamp)
+
+    def _uri(self, rest: dict[str, Any]) -> str:
+        """The record's id as text, empty for none."""
+        name, value = _take(rest, self.options.id_field, ID_FIELDS)
+        if self.options.id_field and name is None:
+            raise BadRecord(f'has no "{self.options.id_field}", which --id-field names')
+        if value is None or isinstance(value, str):
+            return value if value and value.strip() else ""
+        if isinstance(value, bool | list | dict):
+            raise BadRecord(f'its id "{name}" must be a string or a number (found {type_name(value)})')
+        return str(value)
+
+    def _text(self, rest: dict[str, Any]) -> str:
+        field = self.options.text_field
+        name, value = _take(rest, field, TEXT_FIELDS)
+        if name is None and field:
+            raise BadRecord(f'has no "{field}", which --text-field names')
+        if name is None:
+            raise BadRecord('has no text: give it a "text", or name the member with --text-field')
+        if not isinstance(value, str):
+            raise BadRecord(f'its text "{name}" must be a string (found {type_name(value)})')
+        return value
+
+    def _at(self, place: int, reason: str) -> str:
+        return f"{self.unit} {place}: {reason}"
+
+
+def _take(rest: dict[str, Any], named: str | None, usual: tuple[str, ...]) -> tuple[str | None, Any]:
+    """Remove the named member, or the first usual one that is present: its name and value, or two None."""
+    name = next((name for name in ((named,) if named else usual) if name in rest), None)
+    return (None, None) if name is None else (name, rest.pop(name))
+
+
+def _vector(value: object) -> list[float] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or not value or not all(type(each) in {int, float} for each in value):
+        raise BadRecord(f'its "vector" must be a list of numbers (found {type_name(value)})')
+    vector = [float(each) for each in value]
+    if not all(map(math.isfinite, vector)):
+        raise BadRecord('its "vector" must hold finite numbers')
+    return vector

@@ -1,0 +1,142 @@
+"""Resolves SOURCE arguments: what is there, what lies under each, and that nothing is read twice."""
+
+# ruff: noqa: PTH100, PTH112, PTH116, PTH118, PTH206
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from indexer.errors import SourceError
+from indexer.sources.entry import ReadOptions
+from indexer.sources.walk import Found, special, walk
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+STDIN = "-"
+
+
+class Source:
+    """One SOURCE argument, resolved.
+
+    Attributes:
+        argument: as it was given.
+        root: absolute path of the file or folder (of a glob, the folder before its wildcards), "-" for stdin.
+        whole: true once it was read to the end and no document under it can have been missed: every folder
+            could be listed and every record read. A failed file of one document is no loss: it is named.
+    """
+
+    def __init__(self, argument: str, root: str, pattern: str, options: ReadOptions) -> None:
+        self.argument, self.root, self.whole = argument, root, False
+        self._parts = pattern.split("/") if pattern else []
+        self._pattern = _spec(["/" + pattern]) if pattern else None
+        self._glob = _spec(options.glob) if options.glob else None
+        self._claimed: frozenset[str] = frozenset()
+        self._seen: set[str] | None = None
+
+    def covers(self, file: str) -> bool:
+        """Whether this absolute path is one that reading the SOURCE would come to, or would have."""
+        if self.root == STDIN:
+            return False
+        if file == self.root:
+            return True
+        below = self.root.rstrip(os.sep) + os.sep
+        return file.startswith(below) and self._wanted(file[len(below) :])
+
+    def files(self) -> Iterator[Found]:
+        """The files to read and what is left out, without those that other SOURCEs of the run read."""
+        try:
+            status = os.stat(self.root)
+            is_folder = os.path.isdir(self.root)
+        except OSError as error:
+            yield Found(self.root, None, "failed", f"cannot be read: {error.strerror}")
+            return
+        if not is_folder:
+            what = special(status)
+            yield (Found(self.root, None, "skipped", f"{what}, not a file") if what else Found(self.root, status))
+            return
+        filtered = self._pattern is not None or self._glob is not None
+        for found in walk(
+            self.root,
+            self._claimed,
+            self._wanted if filtered else None,
+            self._reaches if self._parts else None,
+        ):
+            if self._seen is not None:
+                if found.path in self._seen:
+                    continue
+                self._seen.add(found.path)
+            yield found
+
+    def _wanted(self, relative: str) -> bool:
+        return all(spec is None or spec.match_file(relative) for spec in (self._pattern, self._glob))
+
+    def _reaches(self, relative: str) -> bool:
+        """Whether a folder can hold matches of the pattern, or matches itself."""
+        for name, part in zip(relative.split(os.sep), self._parts, strict=False):
+            if part == "**":
+                return True
+            if not fnmatchcase(name, part):
+                return False
+        return True
+
+
+def open_sources(arguments: Sequence[str], options: ReadOptions) -> list[Source]:
+    """Resolve SOURCE arguments in the order given; one given twice is resolved once.
+
+    Raises:
+        SourceError: paths that do not exist and patterns that match nothing, all named. Nothing was read.
+    """
+    sources: dict[tuple[str, str], Source] = {}
+    missing: list[str] = []
+    globs = False
+    for argument in arguments:
+        root, pattern = _resolve(argument)
+        source = Source(argument, root, pattern, options)
+        if (root, pattern) in sources:
+            continue
+        if not argument or (root != STDIN and not _exists(root)) or (pattern and not any(source.files())):
+            missing.append(argument)
+        globs = globs or bool(pattern)
+        sources[root, pattern] = source
+    if missing:
+        named = ", ".join(f'"{argument}"' for argument in missing)
+        raise SourceError(
+            f"no such file or folder, and no file that matches: {named}; nothing was read, check the path"
+        )
+    claimed = frozenset(root for root, pattern in sources if not pattern)
+    seen: set[str] | None = set() if globs and len(sources) > 1 else None
+    for source in sources.values():
+        source._claimed, source._seen = claimed - {source.root}, seen
+    return list(sources.values())
+
+
+def _resolve(argument: str) -> tuple[str, str]:
+    """Absolute path, and the pattern below it where the argument is no path but has wildcards."""
+    if argument == STDIN:
+        return STDIN, ""
+    if not any(character in argument for character in "*?[") or _exists(argument):
+        return os.path.abspath(argument), ""
+    parts = argument.split(os.sep)
+    first = next(at for at, part in enumerate(parts) if any(character in part for character in "*?["))
+    folder = os.sep.join(parts[:first]) or (os.sep if argument.startswith(os.sep) else ".")
+    return os.path.abspath(folder), "/".join(part for part in parts[first:] if part not in {"", "."})
+
+
+def _exists(path: str) -> bool:
+    """Whether there is something: also what one may not look at, which fails when it is read."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
+
+
+def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(patterns)

@@ -1,0 +1,211 @@
+"""Finds records in CSV and TSV in two streamed passes: one types the columns, the other yields the rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import BinaryIO
+
+from indexer.sources.encoding import bom_encoding, guess
+from indexer.sources.entry import Entry
+from indexer.sources.record import ID_FIELDS, TEXT_FIELDS, TITLE_FIELDS, Container
+
+_INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # at most 18 digits: SQLite's integers have 64 bits
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_BOOLEANS = {"true": True, "false": False}
+
+Cell = str | int | float | bool
+
+
+class _TooLong(Exception):
+    """A row over the limit; most often a quote that is never closed."""
+
+
+def read_table(stream: BinaryIO, container: Container, delimiter: str | None) -> Iterator[Entry]:
+    """One entry a row; `delimiter` None is found out from the first rows. Holds one row in memory.
+
+    A column is integer, number or boolean when all its cells are; else text, which dates in ISO form are too.
+    "007" and "+1" are text, since a number would not give them back. An empty cell is a missing member.
+    """
+    limit = container.options.max_bytes
+    if csv.field_size_limit() < limit:
+        csv.field_size_limit(limit)
+    head = stream.read(2**16)
+    encoding = _encoding(stream, head)
+    if encoding is None:
+        yield container.whole(False, "its encoding cannot be found out: save it as UTF-8")
+        return
+    delimiter = delimiter or _delimiter(head.decode(encoding, errors="replace"))
+    try:
+        table = _rows(stream, encoding, delimiter, limit)
+        _, header = next(table, (0, []))
+        header = [name.strip() for name in header]
+        if problem := _header_problem(header, container):
+            yield container.whole(False, problem)
+            return
+        converters = _column_types(header, table, container)
+    except _TooLong:
+        yield container.too_large(1)
+        return
+    last = 0
+    rows = _rows(stream, encoding, delimiter, limit)
+    next(rows)
+    try:
+        for last, row in rows:
+            if len(row) != len(header):
+                yield container.failed(last, f"has {len(row)} cells where the header has {len(header)}")
+                continue
+            cells = {
+                name: convert(cell) if convert else cell
+                for name, convert, cell in zip(header, converters, row, strict=True)
+                if cell or convert is None
+            }
+            yield container.entry(last, cells)
+    except _TooLong:
+        yield container.too_large(last + 1)
+    else:
+        if not last:
+            yield container.whole(True, "holds no rows below its header")
+
+
+def _rows(stream: BinaryIO, encoding: str, delimiter: str, limit: int) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not blank, with the line each begins at."""
+    stream.seek(0)
+    decoder = io.TextIOWrapper(stream, encoding, newline="")
+    used = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal used
+        while line := decoder.readline(limit + 1 - used):
+            used += len(line)
+            if used > limit:
+                raise _TooLong
+            yield line
+
+    reader = csv.reader(lines(), delimiter=delimiter)
+    try:
+        while True:
+            used, first = 0, reader.line_num + 1
+            row = next(reader, None)
+            if row is None:
+                return
+            if row:
+                yield first, row
+    finally:
+        decoder.detach()
+
+
+def _encoding(stream: BinaryIO, head: bytes) -> str | None:
+    """The encoding the whole file decodes in: a declared one, UTF-8, or a guess from its non-ASCII lines."""
+    declared = bom_encoding(head)
+    if _decodes(stream, declared or "utf-8"):
+        return declared or "utf-8"
+    stream.seek(0)
+    telling = (line for line in iter(lambda: stream.readline(2**16), b"") if not line.isascii())
+    guessed = None if declared else guess(b"".join(islice(telling, 1000)))
+    return guessed if guessed and _decodes(stream, guessed) else None
+
+
+def _decodes(stream: BinaryIO, encoding: str) -> bool:
+    stream.seek(0)
+    decoder = io.TextIOWrapper(stream, encoding, newline="")
+    try:
+        while decoder.read(2**16):
+            pass
+    except (LookupError, UnicodeError):
+        return False
+    finally:
+        decoder.detach()
+    return True
+
+
+def _delimiter(sample: str) -> str:
+    """The delimiter that cuts the first rows into the most cells, equally many in each."""
+    lines = sample.splitlines(keepends=True)
+    if len(lines) > 1:
+        lines.pop()  # may be cut
+    best, most = ",", 1
+    for delimiter in (",", ";", "\t", "|"):
+        counts = [len(row) for row in islice(csv.reader(lines, delimiter=delimiter), 20) if row]
+        even = sum(count == counts[0] for count in counts) >= 0.8 * len(counts) if counts else False
+        if even and counts[0] > most:
+            best, most = delimiter, counts[0]
+    return best
+
+
+def _header_problem(header: Sequence[str], container: Container) -> str:
+    """Why no row below this header can be a document; empty when one can."""
+    options = container.options
+    columns = ", ".join(header)
+    if "" in header or not header:
+        column = header.index("") + 1 if header else 1
+        return f"its header has an empty name in column {column}: name every column"
+    if twice := sorted({name for name in header if header.count(name) > 1}):
+        return f'its header has "{twice[0]}" more than once: rename one (columns: {columns})'
+    for flag, name in (("--id-field", options.id_field), ("--text-field", options.text_field)):
+        if name and name not in header:
+            return f'has no column "{name}", which {flag} names (columns: {columns})'
+    if not options.text_field and not set(TEXT_FIELDS).intersection(header):
+        return f"has no column of text: name one with --text-field (columns: {columns})"
+    return ""
+
+
+def _column_types(
+    header: Sequence[str], rows: Iterator[tuple[int, list[str]]], container: Container
+) -> list[Callable[[str], Cell] | None]:
+    """What turns each column's cells into values; None for id, title and text, which are kept as they are."""
+    options = container.options
+    kept: set[str] = set()
+    for named, usual in (
+        (options.id_field, ID_FIELDS),
+        (options.title_field, TITLE_FIELDS),
+        (options.text_field, TEXT_FIELDS),
+    ):
+        kept.update(islice((name for name in ((named,) if named else usual) if name in header), 1))
+    open_types = {at: [_integer, _number, _boolean] for at, name in enumerate(header) if name not in kept}
+    filled: set[int] = set()
+    try:
+        for _, row in rows:
+            if len(row) != len(header):
+                continue
+            for at in list(open_types):
+                if cell := row[at]:
+                    filled.add(at)
+                    open_types[at] = [test for test in open_types[at] if test(cell) is not None]
+                    if not open_types[at]:
+                        del open_types[at]
+    except _TooLong:
+        pass  # the second pass meets it at the same row, and says so
+    types: list[Callable[[str], Cell] | None] = []
+    for at, name in enumerate(header):
+        found = open_types.get(at) if at in filled else None
+        types.append(None if name in kept else _certain(found[0]) if found else str)
+    return types
+
+
+def _certain(convert: Callable[[str], Cell | None]) -> Callable[[str], Cell]:
+    def typed(cell: str) -> Cell:
+        value = convert(cell)
+        return cell if value is None else value  # the file changed between the passes
+
+    return typed
+
+
+def _integer(cell: str) -> int | None:
+    cell = cell.strip()
+    return int(cell) if _INTEGER.fullmatch(cell) else None
+
+
+def _number(cell: str) -> float | None:
+    cell = cell.strip()
+    if not _NUMBER.fullmatch(cell) or (cell.lstrip("-").isdigit() and not _INTEGER.fullmatch(cell)):
+        return None  # a float would not give the digits of a long integer back
+    return value if math.isfinite(value := float(cell)) else None
+
+
+def _boolean(cell: str) -> bool | None:
+    return _BOOLEANS.get(cell.strip().lower())

@@ -1,0 +1,94 @@
+"""The process that reads formats which need a library, `python -m indexer.sources.worker`; see extractor.py.
+
+Requests and answers are JSON with a 4-byte length before them, on stdin and stdout. Whatever a file does to a
+library (endless loops, memory, crashes, prints) stays in here. It ends with its stdin: with its parent.
+"""
+
+# ruff: noqa: PTH123
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import signal
+import struct
+import sys
+import warnings
+from dataclasses import asdict
+from typing import IO, Any, BinaryIO
+
+from indexer.sources.content import Content, Skip, Unreadable
+
+EXTRA_MEMORY = 2 * 2**30
+"""Bytes of address space that reading may take beyond what the process has when it starts."""
+
+LENGTH = struct.Struct(">I")
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not end up between the answers
+    logging.disable()
+    warnings.simplefilter("ignore")
+    _limit_memory()
+    while request := receive(sys.stdin.buffer):
+        if hasattr(signal, "alarm"):
+            signal.alarm(int(request["seconds"]) + 5)  # should the parent be gone, nobody else ends a long reading
+        send(answers, _answer(request))
+        if hasattr(signal, "alarm"):
+            signal.alarm(0)
+
+
+def receive(stream: BinaryIO) -> dict[str, Any] | None:
+    """The next message; None at the end of the stream."""
+    header = stream.read(LENGTH.size)
+    if len(header) < LENGTH.size:
+        return None
+    message: dict[str, Any] = json.loads(stream.read(LENGTH.unpack(header)[0]))
+    return message
+
+
+def send(stream: IO[bytes], message: dict[str, Any]) -> None:
+    encoded = json.dumps(message).encode()
+    stream.write(LENGTH.pack(len(encoded)) + encoded)
+    stream.flush()
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    limit = request["max_characters"]
+    try:
+        reader = importlib.import_module(f"indexer.sources.{request['module']}")
+        content: Content = reader.read(request["path"])
+        if len(content.text) > limit:
+            raise Unreadable(f"it unpacks to {len(content.text):,} characters, over the bound of {limit:,}")
+        return {"content": asdict(content)}
+    except Skip as skip:
+        return {"skipped": str(skip)}
+    except Unreadable as error:
+        return {"failed": str(error)}
+    except MemoryError:
+        return {"failed": f"reading it takes more than {EXTRA_MEMORY // 2**30} GiB of memory"}
+    except Exception as error:  # noqa: BLE001 - parsers raise anything on damaged files; it is reported as the reason
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return {"failed": f"damaged, or no {request['module']} file ({what[:200]})"}
+
+
+def _limit_memory() -> None:
+    """Bound the address space, where the system can."""
+    try:
+        import resource
+
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            size = int(statm.read().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):  # not Linux: the time limit and the archive check remain
+        return
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    soft = size + EXTRA_MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Reads XLSX with openpyxl: a section a sheet, with its number and name; a row a line, cells between tabs."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import openpyxl
+
+from indexer.sources import archive
+from indexer.sources.content import Assembly, Content
+
+
+def read(path: str) -> Content:
+    """Values as they were last computed, not formulas; empty rows and trailing empty cells are left out."""
+    archive.check(path)
+    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    assembly = Assembly()
+    for number, sheet in enumerate(book.worksheets, 1):
+        sheet.reset_dimensions()  # declared ones can be wrong, and as large as the format allows
+        assembly.section(sheet.title, number)
+        for row in sheet.iter_rows(values_only=True):
+            assembly.add("\t".join(map(_cell, row)).rstrip(), newlines=1)
+    metadata: dict[str, str | int] = {"sheets": len(book.worksheets)}
+    if book.properties.creator and book.properties.creator != "openpyxl":
+        metadata["author"] = book.properties.creator
+    title = book.properties.title or ""
+    book.close()
+    return assembly.content(title.strip(), metadata)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return value.date().isoformat()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, bool):
+        return str(value).upper()
+    return " ".join(str(value).split())

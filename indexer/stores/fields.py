@@ -1,0 +1,275 @@
+"""Metadata as rows to filter by: flattened when a document is written, and a filter's tree as SQL over them.
+
+What a filter means lives in `indexer.where`; the table `document` and the transactions are the catalog's.
+
+Metadata becomes (field, type, value) rows. A field's name is the dotted path to it: members of an object, or
+of the objects in a list, under the path of their key (a key that holds a dot is such a path already), and
+a list as one row for each different element. null, an empty list and an empty object leave no row: missing.
+Text is indexed whole, however long. What no row can hold exactly is an error, never an approximation.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from indexer.errors import BadInput, FilterError
+from indexer.where import (
+    COLUMNS,
+    And,
+    Compare,
+    Exists,
+    In,
+    Not,
+    Or,
+    Scalar,
+    Type,
+    Where,
+    metadata_field,
+    one_line,
+    show,
+    type_of,
+)
+
+TABLES = """
+CREATE TABLE field (id INTEGER PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, UNIQUE (name, type));
+CREATE TABLE field_value (
+    field_id INTEGER NOT NULL, value NOT NULL, document_id INTEGER NOT NULL,
+    PRIMARY KEY (field_id, value, document_id)
+) WITHOUT ROWID;
+CREATE INDEX field_value_document ON field_value (document_id);
+"""
+
+Row: TypeAlias = tuple[str, Type, Scalar]
+
+Known: TypeAlias = Mapping[str, Collection[Type]] | None
+"""The types of each field that some document has; None where the index holds no document."""
+
+_SHORT_LIST = 50  # values bound one by one; a longer list travels as one JSON parameter
+_WIDE = 16  # parts joined side by side; SQLite refuses expressions 1,000 levels deep
+_MOST_PARAMETERS = 32_000  # SQLite takes 32,766; the rest is the caller's
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A boolean expression over a row of `document`, and the parameters of its question marks."""
+
+    text: str
+    parameters: tuple[Scalar, ...]
+
+
+def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
+    """The rows of a document's metadata: (name as filters write it, type, value), each once.
+
+    Raises:
+        BadInput: NaN, infinity, an integer beyond 64 bits, broken Unicode, no JSON value; with uri and field.
+    """
+    rows: dict[Row, None] = {}
+    waiting: list[tuple[str | None, Any]] = [(None, metadata)]
+    while waiting:  # no recursion: metadata may be nested deeper than Python's stack
+        path, value = waiting.pop()
+        if isinstance(value, Mapping):
+            for key, member in value.items():
+                if not isinstance(key, str):
+                    raise BadInput(f"{uri}: metadata key {key!r} is not text: write it as text")
+                waiting.append((key if path is None else f"{path}.{key}", member))
+        elif isinstance(value, list | tuple):
+            waiting.extend((path, element) for element in value)
+        elif value is not None and path is not None:
+            _check(uri, path, value)
+            rows[metadata_field(path), type_of(value), value] = None
+    return list(rows)
+
+
+def _check(uri: str, path: str, value: Any) -> None:
+    if not isinstance(value, str | int | float):
+        kind = type(value).__name__
+        raise BadInput(f"{uri}: metadata field {path!r} holds a {kind}, no JSON value: write it as text")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadInput(f"{uri}: metadata field {path!r} is {value}, no number to compare with: use null")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise BadInput(f"{uri}: metadata field {path!r} is a whole number beyond 64 bits: write it as text")
+    for text in (path, value):
+        if isinstance(text, str) and not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+            raise BadInput(f"{uri}: metadata field {path!r} holds half a surrogate pair: repair its encoding")
+
+
+def write(conn: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[Row]]]) -> None:
+    """Inserts the rows of new documents, by document id, within the caller's transaction."""
+    documents = list(documents)
+    names = {(name, kind) for _, rows in documents for name, kind, _ in rows}
+    conn.executemany("INSERT OR IGNORE INTO field (name, type) VALUES (?, ?)", sorted(names))
+    find = "SELECT id FROM field WHERE name = ? AND type = ?"
+    ids = {key: conn.execute(find, key).fetchone()[0] for key in names}
+    conn.executemany(
+        "INSERT INTO field_value (field_id, value, document_id) VALUES (?, ?, ?)",
+        ((ids[name, kind], value, document) for document, rows in documents for name, kind, value in rows),
+    )
+
+
+def erase(conn: sqlite3.Connection, document_ids: Iterable[int]) -> None:
+    """Deletes the rows of these documents, within the caller's transaction."""
+    conn.executemany("DELETE FROM field_value WHERE document_id = ?", ((i,) for i in document_ids))
+
+
+def known_fields(conn: sqlite3.Connection) -> dict[str, frozenset[Type]] | None:
+    """What `compile_where` checks a filter against, as of now."""
+    if conn.execute("SELECT 1 FROM document LIMIT 1").fetchone() is None:
+        return None
+    used = "EXISTS (SELECT 1 FROM field_value WHERE field_id = field.id)"
+    known: dict[str, frozenset[Type]] = {}
+    for name, kind in conn.execute(f"SELECT name, type FROM field WHERE {used}"):
+        known[name] = known.get(name, frozenset()) | {kind}
+    return known
+
+
+def compile_where(where: Where, known: Known) -> Sql:
+    """The filter as SQL: `SELECT id FROM document WHERE text` gives the matching documents. Never NULL.
+
+    An index without documents (`known` is None) lets every field pass.
+
+    Raises:
+        FilterError: a field that no document has, a value of a type it has nowhere, or too many values.
+    """
+    compiled = _compile(where, known)
+    if len(compiled.parameters) > _MOST_PARAMETERS:
+        raise FilterError("filter: too many conditions for one question: use in with a list, or ask in parts")
+    return Sql(compiled.text, tuple(compiled.parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    text: str
+    parameters: list[Scalar]
+    levels: int = 0  # of parentheses around and, or
+
+
+def _compile(where: Where, known: Known) -> _Part:  # noqa: PLR0911 - one a kind of node
+    match where:
+        case And(parts):
+            return _join(" AND ", [_compile(part, known) for part in parts])
+        case Or(parts):
+            return _join(" OR ", [_compile(part, known) for part in _merged(parts)])
+        case Not(part):
+            inner = _compile(part, known)
+            return _Part(f"NOT {inner.text}", inner.parameters, inner.levels)
+        case Exists(name):
+            _expect(name, None, known)
+            return _present(name, below=True)
+        case Compare(name, "=" | "!=", value):
+            return _compile(In(name, (value,), negated=where.op == "!="), known)
+        case Compare(name, op, value):
+            _expect(name, value, known)
+            return _test(name, type_of(value), f"{op} ?", [value])
+        case In(name, values, negated):
+            types: dict[Type, list[Scalar]] = {}
+            for value in values:
+                types.setdefault(type_of(value), []).append(value)
+            for several in types.values():
+                _expect(name, several[0], known)
+            equal = _join(" OR ", [_test(name, t, *_equal(several)) for t, several in types.items()])
+            if not negated:
+                return equal
+            return _join(" AND ", [_present(name), _Part(f"NOT {equal.text}", equal.parameters)])
+
+
+def _join(word: str, parts: list[_Part]) -> _Part:
+    """Parts side by side, in an order and in groups that keep within the limits of SQLite's parser.
+
+    Its stack holds 100 tokens, and the first of several parentheses takes fewest: so the deepest goes first.
+    A row of n is n levels deep to SQLite, of 1,000: so many parts are grouped by their square root.
+    """
+    parts = sorted(parts, key=lambda part: -part.levels)
+    flat = [part for part in parts if not part.levels]
+    if len(parts) > _WIDE and 1 < len(flat) < len(parts):
+        return _join(word, [*parts[: -len(flat)], _join(word, flat)])
+    if len(parts) > _WIDE:
+        size = math.isqrt(len(parts))
+        parts = [_row(word, parts[i : i + size]) for i in range(0, len(parts), size)]
+    return _row(word, parts)
+
+
+def _row(word: str, parts: list[_Part]) -> _Part:
+    if len(parts) == 1:
+        return parts[0]
+    text = "(" + word.join(part.text for part in parts) + ")"
+    return _Part(text, [v for part in parts for v in part.parameters], 1 + max(part.levels for part in parts))
+
+
+def _merged(parts: Iterable[Where]) -> list[Where]:
+    """`x = 1 or x = 2` as one list: one look-up a field instead of one a value."""
+    lists: dict[str, list[Scalar]] = {}
+    rest: list[Where] = []
+    for part in parts:
+        match part:
+            case Compare(name, "=", value):
+                lists.setdefault(name, []).append(value)
+            case In(name, values, False):
+                lists.setdefault(name, []).extend(values)
+            case _:
+                rest.append(part)
+    return [*(In(name, tuple(values)) for name, values in lists.items()), *rest]
+
+
+def _equal(values: list[Scalar]) -> tuple[str, list[Scalar]]:
+    if len(values) <= _SHORT_LIST:
+        return f"IN ({', '.join('?' * len(values))})", values
+    # SQLite's JSON rounds some fractions and ends text at a NUL: those are bound one by one.
+    exact = [v for v in values if isinstance(v, int) or (isinstance(v, str) and "\0" not in v)]
+    other = [v for v in values if isinstance(v, float) or (isinstance(v, str) and "\0" in v)]
+    bound = f" UNION ALL SELECT column1 FROM (VALUES {', '.join(['(?)'] * len(other))})" if other else ""
+    return f"IN (SELECT value FROM json_each(?){bound})", [json.dumps(exact), *other]
+
+
+_NAMED = "(SELECT id FROM field WHERE name = ? AND type = ?)"
+
+
+def _test(name: str, kind: Type, test: str, values: list[Scalar]) -> _Part:
+    if name in COLUMNS:
+        column = f"document.{name}"
+        return _Part(f"({column} IS NOT NULL AND {column} <> '' AND {column} {test})", values)
+    rows = f"SELECT document_id FROM field_value WHERE field_id = {_NAMED} AND value {test}"
+    return _Part(f"document.id IN ({rows})", [name, kind, *values])
+
+
+def _present(name: str, below: bool = False) -> _Part:
+    if name in COLUMNS:
+        return _Part(f"(document.{name} IS NOT NULL AND document.{name} <> '')", [])
+    names, parameters = "name = ?", [name]
+    if below:  # "/" follows "." in code points: every name that begins with name and a dot
+        names, parameters = "name = ? OR (name > ? AND name < ?)", [name, f"{name}.", f"{name}/"]
+    rows = f"SELECT document_id FROM field_value WHERE field_id IN (SELECT id FROM field WHERE {names})"
+    return _Part(f"document.id IN ({rows})", [*parameters])
+
+
+_EXAMPLE: dict[Type, str] = {
+    "number": "a number such as 2020",
+    "boolean": "true or false",
+    "text": 'text in quotes such as "en"',
+}
+
+
+def _expect(name: str, value: Scalar | None, known: Known) -> None:
+    """Raises FilterError unless the field is known with this value's type; None: with any, or below it."""
+    if known is None and name not in COLUMNS:
+        return
+    text: tuple[Type] = ("text",)
+    types = text if name in COLUMNS else (known or {}).get(name, ())
+    if types and (value is None or type_of(value) in types):
+        return
+    if types and value is not None:
+        asked = " or ".join(_EXAMPLE[kind] for kind in sorted(types))
+        shown = f"field {one_line(name, 80)} cannot be compared with {one_line(show(value), 80)}"
+        raise FilterError(f"filter: {shown}: compare it with {asked}")
+    fields = sorted(known or ())
+    below = [field for field in fields if field.startswith(f"{name}.")]
+    if below and value is None:
+        return
+    near = below[:5] or difflib.get_close_matches(name, [*COLUMNS, *fields], n=3, cutoff=0.5)
+    found = f"near: {', '.join(near)}" if near else f"it has: {', '.join([*COLUMNS, *fields[:20]])}"
+    raise FilterError(f'filter: no field "{one_line(name, 80)}" in this index; {one_line(found, 400)}')

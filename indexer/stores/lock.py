@@ -1,0 +1,75 @@
+"""One writer at a time: an flock on INDEX/LOCK, which dies with its process. The file names the holder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from indexer.errors import IndexLocked, StorageError
+
+
+class WriterLock:
+    """Held across a writer's whole work; re-entrant in the thread that holds it, shared by no others.
+
+    flock belongs to the open file, so threads of one process are kept apart by a lock of our own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "LOCK"
+        self._threads = threading.RLock()
+        self._depth = 0
+        self._file: int | None = None
+
+    @contextmanager
+    def held(self, *, wait: bool = True, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
+        """Hold the lock.
+
+        Args:
+            wait: wait for another holder; otherwise raise at once.
+            waiting: told once, with a message that names the holder, before waiting for another process.
+
+        Raises:
+            IndexLocked: another writer holds it and `wait` is False.
+        """
+        if not self._threads.acquire(blocking=wait):
+            raise IndexLocked(f"{self._path.parent}: this process (pid {os.getpid()}) is writing already")
+        try:
+            if self._depth == 0:
+                self._file = self._lock(wait, waiting)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0 and self._file is not None:
+                    os.close(self._file)
+                    self._file = None
+        finally:
+            self._threads.release()
+
+    def _lock(self, wait: bool, waiting: Callable[[str], None] | None) -> int:
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StorageError(f"{self._path.parent}: cannot be written ({error.strerror})") from error
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(file, 20, 0).decode("ascii", "replace").strip() or "unknown"
+                message = f"{self._path.parent} is being written by process {holder}"
+                if not wait:
+                    raise IndexLocked(f"{message}: try again when it is done, or leave out --no-wait") from None
+                if waiting is not None:
+                    waiting(message)
+                fcntl.flock(file, fcntl.LOCK_EX)
+            os.ftruncate(file, 0)
+            os.pwrite(file, str(os.getpid()).encode(), 0)
+        except BaseException:
+            os.close(file)
+            raise
+        return file

@@ -1,0 +1,269 @@
+"""Every statement that reads the catalog inside a view: hits, documents, filters, what `info` and `check` say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.errors import IndexDamaged
+from indexer.records import Document, Section, Vector
+from indexer.stores.fields import compile_where
+from indexer.stores.segments import SegmentFile
+from indexer.stores.snapshot import Flags, Ids, View
+from indexer.stores.store import LedgerRow, Passage
+from indexer.stores.vectors import checksum, from_blobs
+from indexer.where import Where, render
+
+_MANY = 500
+"""Values bound in one statement: SQLite takes more, but plans no faster."""
+
+
+T = TypeVar("T")
+
+
+def _batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (values[at : at + _MANY] for at in range(0, len(values), _MANY))
+
+
+def settings(view: View) -> dict[str, str]:
+    return dict(view.connection.execute("SELECT name, value FROM setting"))
+
+
+def format_version(view: View) -> int:
+    (version,) = view.connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+# vectors
+
+
+def rows(view: View, ids: Ids) -> tuple[Flags, Vector]:
+    """Which of the passages exist (n,), and the stored vectors of those that do (existing, dimensions)."""
+    found: dict[int, bytes] = {}
+    for some in _batches(ids.tolist()):
+        marks = ",".join("?" * len(some))
+        found.update(view.connection.execute(f"SELECT id, vector FROM passage WHERE id IN ({marks})", some))
+    exist = np.array([id_ in found for id_ in ids.tolist()], np.bool_)
+    return exist, from_blobs([found[id_] for id_ in ids[exist].tolist()], view.state.dimensions)
+
+
+def vectors(view: View, first_id: int, batch: int) -> Iterator[Vector]:
+    """Every stored vector from a passage id on, in order of the ids, in batches."""
+    cursor = view.connection.execute("SELECT vector FROM passage WHERE id >= ? ORDER BY id", (first_id,))
+    while some := cursor.fetchmany(batch):
+        yield from_blobs([blob for (blob,) in some], view.state.dimensions)
+
+
+def live_ids(view: View, first_id: int) -> tuple[Ids, Ids]:
+    """Passage ids from one on, ascending, and the documents they belong to."""
+    found = view.connection.execute(
+        "SELECT id, document_id FROM passage WHERE id >= ? ORDER BY id", (first_id,)
+    ).fetchall()
+    pairs = np.array(found, np.int64).reshape(-1, 2)
+    return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+
+def document_vectors(view: View, uri: str) -> Vector | None:
+    """The stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
+    found = view.connection.execute(
+        "SELECT vector FROM passage WHERE document_id = (SELECT id FROM document WHERE uri = ?) ORDER BY id",
+        (uri,),
+    ).fetchall()
+    return from_blobs([blob for (blob,) in found], view.state.dimensions) if found else None
+
+
+# filters
+
+
+def allowed_documents(view: View, where: Where | None) -> Flags | None:
+    """One flag a document id, true where the filter is; None without a filter. Kept for the generation."""
+    if where is None:
+        return None
+    key = render(where)  # as keys, `draft = 1` and `draft = true` would be one
+    if (known := view.state.allowed.get(key)) is not None:
+        return known
+    condition = compile_where(where, view.state.fields if view.state.documents else None)
+    ids = view.connection.execute(f"SELECT id FROM document WHERE {condition.text}", condition.parameters)
+    flags = np.zeros(view.state.last_document + 1, np.bool_)
+    flags[np.fromiter((row[0] for row in ids), np.int64)] = True
+    view.state.allowed[key] = flags
+    return flags
+
+
+# documents and passages
+
+
+def passages(view: View, ids: Sequence[int]) -> list[Passage]:
+    """Passages by id, in the order asked for.
+
+    Raises:
+        IndexDamaged: a row whose text or vector does not match its checksum.
+    """
+    found: dict[int, Passage] = {}
+    for some in _batches(ids):
+        for row in view.connection.execute(
+            "SELECT p.id, p.document_id, d.uri, d.title, substr(t.text, p.start + 1, p.end - p.start),"
+            " p.start, p.end, p.line, p.heading, p.page, d.path, d.format, d.modified, d.metadata, p.checksum, p.vector"
+            " FROM passage p JOIN document d ON d.id = p.document_id JOIN document_text t ON t.document_id = d.id"
+            f" WHERE p.id IN ({','.join('?' * len(some))})",
+            some,
+        ):
+            *values, metadata, recorded, vector = row
+            if checksum(values[4], vector) != recorded:
+                raise _damaged(values[2])
+            found[values[0]] = Passage(*values, json.loads(metadata))  # type: ignore[call-arg]  # 13 columns
+    return [found[id_] for id_ in ids]
+
+
+def _damaged(uri: str) -> IndexDamaged:
+    return IndexDamaged(
+        f"{uri}: its stored text or vector is damaged; index it again with --rehash, or restore a backup"
+    )
+
+
+def get(view: View, uri: str) -> Document | None:
+    return next(_documents(view, "d.uri = ?", (uri,), 1), None)
+
+
+def uris(view: View, given: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
+    """Those of the uris that are documents, with their content and row hashes."""
+    known: dict[str, tuple[bytes, bytes]] = {}
+    for some in _batches(given):
+        marks = ",".join("?" * len(some))
+        known.update(
+            (uri, (content, row))
+            for uri, content, row in view.connection.execute(
+                f"SELECT uri, content_hash, row_hash FROM document WHERE uri IN ({marks})", some
+            )
+        )
+    return known
+
+
+def documents(view: View, where: Where | None, after: int, many: int) -> list[tuple[int, Document]]:
+    """The next `many` documents after an id, with their ids: a long listing pins no transaction."""
+    if where is None:
+        return list(_numbered(view, "d.id > ?", (after,), many))
+    condition = compile_where(where, view.state.fields if view.state.documents else None)
+    inside = f"d.id > ? AND d.id IN (SELECT id FROM document WHERE {condition.text})"
+    return list(_numbered(view, inside, (after, *condition.parameters), many))
+
+
+def _documents(view: View, condition: str, parameters: tuple[Any, ...], many: int) -> Iterator[Document]:
+    return (document for _, document in _numbered(view, condition, parameters, many))
+
+
+def _numbered(view: View, condition: str, parameters: tuple[Any, ...], many: int) -> Iterator[tuple[int, Document]]:
+    for id_, uri, title, path, format_, modified, metadata, text, sections in view.connection.execute(
+        "SELECT d.id, d.uri, d.title, d.path, d.format, d.modified, d.metadata, t.text, t.sections"
+        " FROM document d JOIN document_text t ON t.document_id = d.id"
+        f" WHERE {condition} ORDER BY d.id LIMIT {many}",
+        parameters,
+    ).fetchall():
+        marks = tuple(Section(*mark) for mark in json.loads(sections))
+        yield id_, Document(uri, text, title, json.loads(metadata), path, format_, modified, marks)
+
+
+# the ledger
+
+
+def files(view: View) -> dict[str, tuple[tuple[int, int, int, int], list[tuple[str, str, str]]]]:
+    """Every file the ledger knows: its stamp, and (uri, state, reason) of what lies in it; gone records left out."""
+    known: dict[int, tuple[str, tuple[int, int, int, int], list[tuple[str, str, str]]]] = {
+        id_: (path, (size, mtime_ns, inode, read_ns), [])
+        for id_, path, size, mtime_ns, inode, read_ns in view.connection.execute(
+            "SELECT id, path, size, mtime_ns, inode, read_ns FROM file"
+        )
+    }
+    for file_id, uri, state, reason in view.connection.execute(
+        "SELECT file_id, uri, state, reason FROM ledger WHERE state <> 'gone' ORDER BY id"
+    ):
+        known[file_id][2].append((uri, state, reason))
+    return {path: (stamp, entries) for path, stamp, entries in known.values()}
+
+
+def ledger(view: View, state: str | None = None) -> Iterator[LedgerRow]:
+    rows_ = view.connection.execute(
+        "SELECT f.path, l.uri, l.state, l.reason FROM ledger l JOIN file f ON f.id = l.file_id"
+        " WHERE ?1 IS NULL OR l.state = ?1 ORDER BY l.id",
+        (state,),
+    ).fetchall()
+    return (LedgerRow(*row) for row in rows_)
+
+
+def ledger_counts(view: View) -> dict[str, int]:
+    return dict(view.connection.execute("SELECT state, count(*) FROM ledger GROUP BY state ORDER BY state"))
+
+
+def sources_of_documents(view: View) -> Iterator[tuple[str, str, str]]:
+    """(file, uri, state) of every ledger row whose uri is a document."""
+    return iter(
+        view.connection.execute(
+            "SELECT f.path, l.uri, l.state FROM ledger l JOIN file f ON f.id = l.file_id"
+            " JOIN document d ON d.uri = l.uri"
+        ).fetchall()
+    )
+
+
+# info and check
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    id: int
+    recorded: SegmentFile
+    first_id: int
+    last_id: int
+    alive: int
+
+
+def segments(view: View) -> list[SegmentRow]:
+    """The manifest in order of the ids, with how many passages of each are alive."""
+    dead = np.fromiter((row[0] for row in view.connection.execute("SELECT passage_id FROM dead")), np.int64)
+    found = view.connection.execute(
+        "SELECT id, file, kind, count, size, sha256, stamp, last_id, passages FROM segment ORDER BY last_id"
+    )
+    result = []
+    for id_, file, kind, count, size, sha256, stamp, last_id, blob in found:
+        ids: NDArray[np.int64] = np.frombuffer(blob, "<i8")
+        alive = count - int(np.isin(dead, ids).sum())
+        recorded = SegmentFile(file, kind, count, size, sha256, stamp)
+        result.append(SegmentRow(id_, recorded, int(ids[0]), last_id, alive))
+    return result
+
+
+def tokens(view: View) -> int:
+    (total,) = view.connection.execute("SELECT coalesce(sum(tokens), 0) FROM document").fetchone()
+    return int(total)
+
+
+def damage(view: View) -> Iterator[str]:
+    """What is wrong with the catalog itself: SQLite's own check, broken references, rows that fail their checksum."""
+    for (line,) in view.connection.execute("PRAGMA integrity_check"):
+        if line != "ok":
+            yield f"catalog.db: {line}"
+    for table, rowid, parent, _ in view.connection.execute("PRAGMA foreign_key_check"):
+        yield f"catalog.db: row {rowid} of {table} refers to no {parent}"
+    cursor = view.connection.execute(
+        "SELECT p.document_id, p.start, p.end, p.checksum, p.vector, t.text, d.uri FROM passage p"
+        " JOIN document_text t ON t.document_id = p.document_id JOIN document d ON d.id = p.document_id"
+        " ORDER BY p.document_id"
+    )
+    broken = {row[6]: None for row in cursor if checksum(row[5][row[1] : row[2]], row[4]) != row[3]}
+    yield from (str(_damaged(uri)) for uri in broken)
+
+
+def notes(view: View, folder: Path) -> list[str]:
+    """What is worth knowing and not wrong: orphaned files, an unfinished run."""
+    named = {row.recorded.file for row in segments(view)}
+    orphans = sum(path.name not in named for path in (folder / "segments").glob("*"))
+    found = [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
+    values = settings(view)
+    if values["run"] != values["finished_run"]:
+        found.append("the last indexing run did not finish; run it again to continue")
+    return found

@@ -1,0 +1,95 @@
+"""The catalog's schema, as migrations: the first makes it, later ones change it. docs/format.md explains it.
+
+Writers only. Readers ask `PRAGMA user_version` and refuse what is newer than FORMAT_VERSION.
+"""
+
+from __future__ import annotations
+
+from sqlite_utils import Database, Migrations
+
+from indexer.stores.fields import TABLES as FIELD_TABLES
+
+migrations = Migrations("likewise")
+
+_VERSION_1 = f"""
+CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE document (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    uri          TEXT NOT NULL UNIQUE,
+    title        TEXT NOT NULL,
+    path         TEXT,
+    format       TEXT,
+    modified     TEXT,
+    metadata     TEXT NOT NULL,      -- JSON object
+    content_hash BLOB NOT NULL,      -- decides embedding
+    row_hash     BLOB NOT NULL,      -- decides rewriting this row
+    tokens       INTEGER NOT NULL    -- that the encoder read, over all passages
+);
+-- The text stands apart so that scanning documents does not read it.
+CREATE TABLE document_text (
+    document_id INTEGER PRIMARY KEY REFERENCES document(id) ON DELETE CASCADE,
+    text        TEXT NOT NULL,
+    sections    TEXT NOT NULL        -- JSON: [start, heading, page] of each
+);
+CREATE TABLE passage (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,  -- crosses to FAISS and the word index; never reused
+    document_id INTEGER NOT NULL REFERENCES document(id) ON DELETE CASCADE,
+    start       INTEGER NOT NULL,    -- code points in the document's text
+    end         INTEGER NOT NULL,
+    line        INTEGER,             -- 1-based, of `start`
+    heading     TEXT NOT NULL,
+    page        INTEGER,
+    checksum    BLOB NOT NULL,       -- over the passage's text and vector
+    vector      BLOB NOT NULL        -- float16, little-endian, unit length
+);
+CREATE INDEX passage_document ON passage(document_id);
+
+CREATE TABLE segment (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    file    TEXT NOT NULL UNIQUE,    -- in segments/
+    kind    TEXT NOT NULL,
+    count   INTEGER NOT NULL,
+    size    INTEGER NOT NULL,        -- bytes of the file
+    sha256  TEXT NOT NULL,
+    stamp   TEXT NOT NULL,           -- device, inode, size and times when the sha256 was last seen to be right
+    history TEXT NOT NULL,
+    last_id INTEGER NOT NULL,        -- highest passage id in it
+    passages  BLOB NOT NULL,         -- int64 little-endian: position -> passage id
+    documents BLOB NOT NULL          -- int64 little-endian: position -> document id
+);
+-- Passages that are in a segment but exist no more.
+CREATE TABLE dead (passage_id INTEGER PRIMARY KEY);
+
+CREATE TABLE file (
+    id       INTEGER PRIMARY KEY,
+    path     TEXT NOT NULL UNIQUE,
+    size     INTEGER NOT NULL,       -- -1: to be read again
+    mtime_ns INTEGER NOT NULL,
+    inode    INTEGER NOT NULL,
+    read_ns  INTEGER NOT NULL
+);
+CREATE TABLE ledger (
+    id      INTEGER PRIMARY KEY,
+    file_id INTEGER NOT NULL REFERENCES file(id) ON DELETE CASCADE,
+    uri     TEXT NOT NULL,
+    state   TEXT NOT NULL,           -- indexed | unchanged | updated | skipped | failed | gone
+    reason  TEXT NOT NULL,
+    run     INTEGER NOT NULL
+);
+CREATE INDEX ledger_file ON ledger(file_id);
+CREATE INDEX ledger_uri ON ledger(uri);
+{FIELD_TABLES}
+"""
+
+
+@migrations()
+def version_1(db: Database) -> None:
+    # One statement at a time: executescript would commit the migration's transaction.
+    for statement in _VERSION_1.split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+    db.execute("PRAGMA user_version = 1")
+
+
+FORMAT_VERSION = 1

@@ -1,0 +1,195 @@
+"""The one filter grammar, `year >= 2020 and lang in ("en", "de")`: its tree, and what the tree means.
+
+How text is read lives in grammar.py; what a tree becomes in SQL, and which fields exist, with the stores.
+
+Meaning: a missing field satisfies no comparison, `!=` and `not in` included, and null is missing; `exists`
+tests presence; `not` is plain negation of what follows it. A field of several values satisfies `=`, `<` and
+so on if any value does, and `!=` or `not in` if none is equal. Numbers, booleans and text never equal or
+order one another. Text, dates included, is ordered by code point.
+
+A field is a dotted path into the metadata, or one of `COLUMNS`. `metadata.X` always means the metadata.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from indexer.errors import FilterError
+
+Scalar: TypeAlias = str | int | float | bool
+Type = Literal["number", "boolean", "text"]
+Op = Literal["=", "!=", "<", "<=", ">", ">="]
+
+COLUMNS = ("uri", "title", "path", "format", "modified")
+"""Fields of the document itself; all are text, and empty means missing."""
+
+KEYWORDS = ("and", "or", "not", "in", "exists", "true", "false", "null")
+BARE = r"[^\W\d][\w-]*(?:\.[\w-]+)*"
+"""A field name that needs no backticks, unless it is a keyword."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`field op value`."""
+
+    field: str
+    op: Op
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class In:
+    """`field in (values)`; negated: present and equal to none of them."""
+
+    field: str
+    values: tuple[Scalar, ...]
+    negated: bool = False
+
+    @cached_property
+    def keys(self) -> frozenset[tuple[Type, Scalar]]:
+        return frozenset((type_of(value), value) for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The field, or a field below it, has a value."""
+
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple[Where, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple[Where, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: Where
+
+
+Where: TypeAlias = Compare | In | Exists | And | Or | Not
+
+
+class FilterSyntaxError(FilterError):
+    """A filter that does not parse.
+
+    Attributes:
+        text: the filter.
+        position: offset in it where it went wrong, in code points, 0-based; its length for the end.
+    """
+
+    def __init__(self, problem: str, hint: str, text: str, position: int) -> None:
+        start = max(0, position - 60) if len(text) > 120 else 0
+        shown = ("…" if start else "") + one_line(text[start:], 120)
+        hint = f" ({one_line(hint, 160)})" if hint else ""
+        super().__init__(f"filter: {one_line(problem, 160)}{hint} at character {position + 1}: {shown}")
+        self.text, self.position = text, position
+
+
+def one_line(text: str, length: int) -> str:
+    """Text to quote in a message: the first characters of it, a space for each that does not print."""
+    shown = "".join(c if c.isprintable() else " " for c in text[:length])
+    return shown + ("…" if len(text) > length else "")
+
+
+def parse(text: str) -> Where:
+    """The tree of a filter.
+
+    Raises:
+        FilterSyntaxError: with the place, and what would be possible there.
+    """
+    from indexer.grammar import read  # late: lark takes 80 ms to import
+
+    return read(text)
+
+
+def type_of(value: Scalar) -> Type:
+    if isinstance(value, bool):
+        return "boolean"
+    return "text" if isinstance(value, str) else "number"
+
+
+def metadata_field(path: str) -> str:
+    """The name under which a filter reaches this dotted path into the metadata."""
+    return f"metadata.{path}" if path.split(".", 1)[0] in (*COLUMNS, "metadata") else path
+
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+Fields: TypeAlias = Mapping[str, Scalar | list[Scalar | None] | None]
+"""Columns by name, metadata by the name that `metadata_field` gives it."""
+
+
+def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one a kind of node
+    """Whether a document with these fields passes: the meaning that every store must give the filter."""
+    match where:
+        case And(parts):
+            return all(matches(part, fields) for part in parts)
+        case Or(parts):
+            return any(matches(part, fields) for part in parts)
+        case Not(part):
+            return not matches(part, fields)
+        case Exists(name):
+            return bool(_values(name, fields)) or (
+                name not in COLUMNS and any(_values(other, fields) for other in fields if other.startswith(name + "."))
+            )
+        case Compare(name, "!=", value):
+            return matches(In(name, (value,), negated=True), fields)
+        case Compare(name, op, value):
+            same = (v for v in _values(name, fields) if type_of(v) == type_of(value))
+            return any(_COMPARE[op](v, value) for v in same)
+        case In(name):
+            values = _values(name, fields)
+            return bool(values) and where.negated != any((type_of(v), v) in where.keys for v in values)
+
+
+def _values(name: str, fields: Fields) -> list[Scalar]:
+    found = fields.get(name)
+    several = found if isinstance(found, list) else [found]
+    return [v for v in several if v is not None and not (v == "" and name in COLUMNS)]
+
+
+def render(where: Where) -> str:
+    """The filter as text; `parse` gives the same tree back."""
+    match where:
+        case And(parts) | Or(parts):
+            word = " and " if isinstance(where, And) else " or "
+            return word.join(f"({render(p)})" if isinstance(p, And | Or) else render(p) for p in parts)
+        case Not(part):
+            return f"not ({render(part)})" if isinstance(part, And | Or) else f"not {render(part)}"
+        case Exists(name):
+            return f"exists {_name(name)}"
+        case Compare(name, op, value):
+            return f"{_name(name)} {op} {show(value)}"
+        case In(name, values, negated):
+            return f"{_name(name)} {'not ' if negated else ''}in ({', '.join(map(show, values))})"
+
+
+def show(value: Scalar) -> str:
+    """A value as a filter writes it."""
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value).lower()
+
+
+def _name(name: str) -> str:
+    if re.fullmatch(BARE, name) and name.lower() not in KEYWORDS:
+        return name
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"

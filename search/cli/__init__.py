@@ -1,0 +1,99 @@
+"""The command `likewise`: every command by name, loaded when it is called, and how any of them ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from importlib import import_module
+from typing import Any, NoReturn, TextIO
+
+import click
+
+from indexer.cli.terminal import say, warn
+from indexer.errors import LikewiseError
+
+_COMMANDS = {
+    "index": "indexer.cli.index",
+    "search": "search.cli.search",
+    "similar": "search.cli.search",
+    "show": "indexer.cli.documents",
+    "list": "indexer.cli.documents",
+    "remove": "indexer.cli.documents",
+    "info": "indexer.cli.upkeep",
+    "check": "indexer.cli.upkeep",
+    "compact": "indexer.cli.upkeep",
+}
+
+_NAMES = {"index": "index_command", "list": "list_command"}
+
+
+class _Lazy(click.Group):
+    """Imports a command's file when the command is asked for, so that help costs nothing."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        found = getattr(import_module(_COMMANDS[cmd_name]), _NAMES.get(cmd_name, cmd_name))
+        assert isinstance(found, click.Command)
+        return found
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="likewise")
+def cli() -> None:
+    """Search your own documents by meaning.
+
+    \b
+    likewise index papers.index ~/papers          make or update an index
+    likewise search papers.index "how do vaccines work"
+    """
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit: 0 done, 1 done with failures, 2 bad input, 3 could not run, 130 interrupted."""
+    warnings.showwarning = _show_warning
+    try:
+        code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
+        sys.stdout.flush()
+        _exit(code if isinstance(code, int) else 0)
+    except LikewiseError as error:
+        _fail(str(error), error.exit_code, getattr(error, "caret", ""))
+    except click.ClickException as error:
+        error.show()
+        _exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        say("likewise: interrupted; what was committed is kept", err=True)
+        _exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone; that is its right. Nothing more may be flushed to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _exit(0)
+    except Exception as error:
+        if os.environ.get("LIKEWISE_DEBUG"):
+            raise
+        _fail(f"internal error: {type(error).__name__}: {error} (LIKEWISE_DEBUG=1 shows where)", 3)
+
+
+def _fail(message: str, code: int, caret: str = "") -> NoReturn:
+    say(f"likewise: error: {message}{caret}", err=True)
+    _exit(code)
+
+
+def _exit(code: int) -> NoReturn:
+    sys.exit(code)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> Any:
+    if issubclass(category, UserWarning):
+        warn(str(message))

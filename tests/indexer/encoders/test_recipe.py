@@ -1,0 +1,90 @@
+"""Recipes: what they compare, and how a person writes them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from indexer.encoders.recipe import Recipe, RecipeSpec, parse_layers
+from indexer.errors import ModelError
+
+RECIPE = Recipe("some/model", "f" * 64, 384, 256)
+
+
+def test_the_name_is_no_part_of_the_identity_and_everything_else_is() -> None:
+    assert RECIPE.same(dataclasses.replace(RECIPE, model="/another/place"))
+    others = {
+        "fingerprint": "e" * 64,
+        "dimensions": 128,
+        "max_tokens": 128,
+        "layers": (12,),
+        "combine": "sum",
+        "pooling": "mean",
+        "query_prompt": "query: ",
+        "document_prompt": "passage: ",
+        "normalize": False,
+        "post": "whiten",
+        "post_sha256": "d" * 64,
+    }
+    assert {"model", *others} == {field.name for field in dataclasses.fields(Recipe)}
+    changed = [dataclasses.replace(RECIPE, **{name: value}) for name, value in others.items()]
+    assert len({recipe.identity for recipe in [RECIPE, *changed]}) == len(others) + 1
+
+
+def test_json_and_back() -> None:
+    recipe = dataclasses.replace(RECIPE, layers=(1, 2), combine="concat", pooling="max", query_prompt="q: ü")
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    for broken in ["", "{}", "[]", '{"model": "a", "layers": []}']:
+        with pytest.raises(ModelError):
+            Recipe.from_json(broken)
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("all-MiniLM-L6-v2", RecipeSpec("all-MiniLM-L6-v2")),
+        ("org/model", RecipeSpec("org/model")),
+        ("bert:mean", RecipeSpec("bert", "mean")),
+        ("bert:mean@-2", RecipeSpec("bert", "mean", (-2,))),
+        ("bert:cls@7", RecipeSpec("bert", "cls", (7,))),
+        ("bert:mean@0,-1", RecipeSpec("bert", "mean", (0, -1))),
+        (
+            "bert:mean@-4..-1+concat+whiten+256",
+            RecipeSpec("bert", "mean", (-4, -3, -2, -1), "concat", "whiten", dimensions=256),
+        ),
+        ("bert:own+center", RecipeSpec("bert", post="center")),
+        ("/a/b:c/model", RecipeSpec("/a/b:c/model")),
+    ],
+)
+def test_a_recipe_as_text(text: str, spec: RecipeSpec) -> None:
+    assert RecipeSpec.parse(text) == spec
+    assert RecipeSpec.parse(str(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bert:median",
+        "bert:mean@x",
+        "bert:mean@-1..-4",
+        "bert:mean@-1..2",
+        "bert:mean@",
+        "bert:mean+blur",
+        ":mean",
+        "bert:mean+sum+concat",
+        "bert:own@-1",
+        "bert:",
+        "bert:mean+0",
+        "bert:mean++sum",
+    ],
+)
+def test_nonsense_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(ModelError) as error:
+        RecipeSpec.parse(text)
+    assert "\n" not in str(error.value)
+
+
+def test_layers_as_text() -> None:
+    assert parse_layers("-4..-1") == parse_layers("-4,-3,-2,-1") == (-4, -3, -2, -1)
+    assert parse_layers("7..8") == (7, 8)

@@ -1,0 +1,237 @@
+"""Bombs, endless files and crashes: each fails with its reason, in time, and the next file is read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import docx
+import openpyxl
+import pytest
+
+from indexer.sources import Entry, extractor, worker
+from indexer.sources.extractor import EXTRACTOR
+
+Collect = Callable[..., list[Entry]]
+
+LAUGHS = '<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "' + "ha" * 50 + '">'
+LAUGHS += "".join(f'<!ENTITY {chr(98 + at)} "{f"&{chr(97 + at)};" * 10}">' for at in range(9)) + "]>"
+
+
+def reason(collect: Collect, path: Path, **options: float) -> str:
+    (entry,) = collect(path, **options)
+    assert entry.state == "failed", entry
+    return entry.reason
+
+
+def replaced(path: Path, member: str, content: bytes | str) -> Path:
+    """The zip file with one member's content replaced or added."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, old in {**members, member: content}.items():
+            archive.writestr(name, old)
+    return path
+
+
+@pytest.fixture
+def word(tmp_path: Path) -> Path:
+    file = docx.Document()
+    file.add_paragraph("Some words.")
+    file.save(tmp_path / "a.docx")
+    return tmp_path / "a.docx"
+
+
+@pytest.fixture
+def broken_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """A file whose reader runs the given line: the worker imports it in place of the real one."""
+
+    def make(line: str) -> Path:
+        EXTRACTOR.close()
+        hook = tmp_path / "hook" / "sitecustomize.py"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(
+            "import os, sys, time, types\n"
+            "module = types.ModuleType('indexer.sources.pdf')\n"
+            f"def read(path):\n    {line}\n"
+            "module.read = read\n"
+            "sys.modules['indexer.sources.pdf'] = module\n"
+        )
+        monkeypatch.setenv("PYTHONPATH", str(hook.parent))
+        path = tmp_path / "a.pdf"
+        path.write_bytes(b"%PDF-1.4")
+        return path
+
+    yield make
+    EXTRACTOR.close()
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(word: Path, collect: Collect) -> None:
+    started = time.monotonic()
+    replaced(word, "word/document.xml", b"0" * 60_000_000)
+    assert reason(collect, word) == "a zip bomb: word/document.xml unpacks to 60,000,000 bytes"
+    assert time.monotonic() - started < 10
+
+
+def test_a_zip_of_too_many_members_is_refused(tmp_path: Path, collect: Collect) -> None:
+    path = tmp_path / "a.xlsx"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(20_001):
+            archive.writestr(str(number), b"")
+    assert reason(collect, path).startswith("a zip bomb: 20,001 members")
+
+
+def test_a_lying_zip_is_not_unpacked_beyond_what_it_declares(word: Path, collect: Collect) -> None:
+    replaced(word, "word/document.xml", b"0" * 60_000_000)
+    data = word.read_bytes()
+    word.write_bytes(data.replace((60_000_000).to_bytes(4, "little"), (1000).to_bytes(4, "little")))
+    assert reason(collect, word).startswith("damaged")
+
+
+def test_text_over_the_bound_fails(tmp_path: Path, collect: Collect) -> None:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for _ in range(60):
+        book.active.append(["x" * 30_000])
+    path = tmp_path / "a.xlsx"
+    book.save(path)
+    expected = "it unpacks to 1,800,059 characters, over the bound of 1,677,720"  # 59 newlines
+    assert reason(collect, path, max_file_mb=0.2) == expected
+
+
+@pytest.mark.parametrize("member", ["word/document.xml", "docProps/core.xml", "[Content_Types].xml"])
+def test_billion_laughs_in_docx(word: Path, collect: Collect, member: str) -> None:
+    replaced(word, member, LAUGHS + "<l>&j;</l>")
+    assert reason(collect, word) == f"{member} declares XML entities, which are not expanded"
+
+
+def test_billion_laughs_in_epub_and_html(tmp_path: Path, collect: Collect) -> None:
+    book = tmp_path / "a.epub"
+    with zipfile.ZipFile(book, "w") as archive:
+        archive.writestr("META-INF/container.xml", LAUGHS + "<l>&j;</l>")
+    assert "EntitiesForbidden" in reason(collect, book)
+    page = tmp_path / "a.xhtml"
+    page.write_text(LAUGHS + "<html><body><p>before &j; after</p></body></html>")
+    (entry,) = collect(page)
+    assert entry.document is None or len(entry.document.text) < 10_000
+
+
+def test_an_endless_reader_is_stopped_and_the_next_file_is_read(
+    broken_reader: Callable[[str], Path], word: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extractor, "SECONDS", 0.5)
+    monkeypatch.setattr(extractor, "_START_SECONDS", 2.0)
+    path = broken_reader("while True: pass")
+    started = time.monotonic()
+    assert reason(collect, path) == "reading it takes longer than 0.5 seconds"
+    assert time.monotonic() - started < 10
+    monkeypatch.setattr(extractor, "_START_SECONDS", 60.0)
+    assert collect(word)[0].state == "read"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("os.kill(os.getpid(), 9)", "its reader crashed (signal 9)"),
+        ("os._exit(3)", "its reader crashed (exit 3)"),
+        ("bytearray(3 * 2**30)", "reading it takes more than 2 GiB of memory"),
+        ("raise KeyError('two\\nlines')", "damaged, or no pdf file (KeyError: 'two\\nlines')"),
+        (
+            "def f(): f()\n    f()",
+            "damaged, or no pdf file (RecursionError: maximum recursion depth exceeded)",
+        ),
+    ],
+)
+def test_a_reader_that_fails(
+    broken_reader: Callable[[str], Path], word: Path, collect: Collect, line: str, expected: str
+) -> None:
+    assert reason(collect, broken_reader(line)) == expected
+    assert collect(word)[0].state == "read"
+
+
+def test_noise_of_a_library_goes_nowhere(
+    broken_reader: Callable[[str], Path], collect: Collect, capfd: pytest.CaptureFixture[str]
+) -> None:
+    noise = "print('noise'); sys.stderr.write('noise'); os.write(1, b'noise'); raise ValueError"
+    assert reason(collect, broken_reader(noise)) == "damaged, or no pdf file (ValueError:)"
+    assert "noise" not in "".join(capfd.readouterr())
+
+
+def test_a_killed_worker_is_started_again(word: Path, collect: Collect) -> None:
+    assert collect(word)[0].state == "read"
+    assert EXTRACTOR._worker is not None
+    first = EXTRACTOR._worker.pid
+    os.kill(first, signal.SIGKILL)
+    EXTRACTOR._worker.wait()
+    assert collect(word)[0].state == "read"
+    assert EXTRACTOR._worker.pid != first
+
+
+def test_the_worker_ends_with_its_parent_and_needs_no_main_guard(word: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\n"
+        "from indexer.sources import ReadOptions, open_sources, read\n"
+        "from indexer.sources.extractor import EXTRACTOR\n"
+        "options = ReadOptions()\n"
+        "(source,) = open_sources([sys.argv[1]], options)\n"
+        "states = [entry.state for entry in read(source, options, lambda _: None)]\n"
+        "print(*states, EXTRACTOR._worker.pid, flush=True)\n"
+        "os._exit(0)\n"  # as abruptly as a kill: nothing is cleaned up
+    )
+    root = str(Path(worker.__file__).parents[2])
+    ran = subprocess.run(
+        [sys.executable, str(script), str(word)],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    state, pid = ran.stdout.split()
+    assert (state, ran.stderr) == ("read", "")
+    for _ in range(100):
+        if not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the worker outlived its parent")
+
+
+def test_an_interrupted_reading_is_not_taken_for_the_next(
+    word: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    other = docx.Document()
+    other.add_paragraph("Other words.")
+    other.save(str(word.parent / "b.docx"))
+    with monkeypatch.context() as patch:
+        patch.setattr(extractor, "_receive", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            collect(word)
+    (entry,) = collect(word.parent / "b.docx")
+    assert entry.document is not None
+    assert entry.document.text == "Other words."
+
+
+def test_a_module_in_the_working_folder_is_not_imported(
+    word: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (word.parent / "docx.py").write_text("raise SystemExit('the wrong docx')")
+    monkeypatch.chdir(word.parent)
+    EXTRACTOR.close()
+    assert collect(word)[0].state == "read"
+
+
+def test_a_pipe_of_any_format_is_not_waited_for(tmp_path: Path, collect: Collect) -> None:
+    os.mkfifo(tmp_path / "a.pdf")
+    (entry,) = collect(tmp_path / "a.pdf")
+    assert (entry.state, entry.reason) == ("skipped", "a pipe, not a file")

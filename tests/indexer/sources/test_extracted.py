@@ -1,0 +1,320 @@
+"""Formats that are extracted: every file is made here, with the library of its format or byte by byte."""
+
+from __future__ import annotations
+
+import datetime
+import zipfile
+from collections.abc import Callable
+from email.message import EmailMessage
+from pathlib import Path
+
+import docx
+import openpyxl
+import pptx
+import pytest
+
+from indexer.records import Document
+from indexer.sources import Entry
+
+Collect = Callable[..., list[Entry]]
+
+
+def one(collect: Collect, path: Path) -> Document:
+    (entry,) = collect(path)
+    assert entry.document is not None, entry.reason
+    text = entry.document.text
+    starts = [section.start for section in entry.document.sections]
+    assert starts == sorted(set(starts))
+    assert not starts or (starts[0] == 0 and starts[-1] < len(text))
+    return entry.document
+
+
+def cuts(document: Document) -> list[tuple[str, int | None, str]]:
+    """Of each section its heading, page and text."""
+    ends = [section.start for section in document.sections[1:]] + [len(document.text)]
+    return [
+        (section.heading, section.page, document.text[section.start : end].strip())
+        for section, end in zip(document.sections, ends, strict=True)
+    ]
+
+
+def pdf(*pages: str, info: str = "", trailer: str = "") -> bytes:
+    """A PDF with one line of Helvetica a page."""
+    kids = " ".join(f"{4 + 2 * at} 0 R" for at in range(len(pages)))
+    objects = ["<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>"]
+    objects += ["<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
+    for at, text in enumerate(pages):
+        stream = f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET" if text else ""
+        resources = f"/Resources<</Font<</F1 3 0 R>>>>/Contents {5 + 2 * at} 0 R"
+        objects.append(f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]{resources}>>")
+        objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
+    objects.append(f"<<{info}>>")
+    out = "%PDF-1.4\n"
+    offsets = []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += f"{number} 0 obj{body}endobj\n"
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
+    start = out.index("xref")
+    out += f"trailer<</Size {len(objects) + 1}/Root 1 0 R/Info {len(objects)} 0 R{trailer}>>\n"
+    out += f"startxref\n{start}\n%%EOF"
+    return out.encode("latin-1")
+
+
+def test_pdf(tmp_path: Path, collect: Collect) -> None:
+    path = tmp_path / "paper.pdf"
+    path.write_bytes(pdf("First page", "", "Third page", info="/Title(A paper)/Author(Ada)"))
+    document = one(collect, path)
+    assert (document.title, document.format, document.text) == ("A paper", "pdf", "First page\n\nThird page")
+    assert cuts(document) == [("", 1, "First page"), ("", 3, "Third page")]
+    assert document.metadata == {"pages": 3, "author": "Ada", "size": path.stat().st_size}
+    nameless = tmp_path / "no-extension"
+    nameless.write_bytes(pdf("Known by its first bytes"))
+    assert (one(collect, nameless).format, one(collect, nameless).title) == ("pdf", "no-extension")
+
+
+@pytest.mark.parametrize(
+    ("content", "state", "reason"),
+    [
+        (pdf(""), "skipped", "no text in its pages (scanned?): run it through OCR first"),
+        (b"%PDF-1.4\nbroken", "failed", "damaged: no readable PDF"),
+        (b"no pdf at all", "failed", "damaged: no readable PDF"),
+        (
+            pdf(
+                "x",
+                trailer=f"/ID[<{'00' * 16}><{'00' * 16}>]/Encrypt<</Filter/Standard/V 1/R 2/Length 40/P -4"
+                f"/O<{'41' * 32}>/U<{'42' * 32}>>>",
+            ),
+            "failed",
+            "encrypted: save it without a password",
+        ),
+    ],
+)
+def test_bad_pdf(tmp_path: Path, collect: Collect, content: bytes, state: str, reason: str) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(content)
+    (entry,) = collect(path)
+    assert (entry.state, entry.reason[: len(reason)]) == (state, reason)
+
+
+def test_docx(tmp_path: Path, collect: Collect) -> None:
+    file = docx.Document()
+    file.core_properties.author = "Ada"
+    file.core_properties.title = ""
+    file.add_paragraph("Before.")
+    file.add_heading("Guide", 1)
+    file.add_paragraph("Intro\twith tab.")
+    table = file.add_table(2, 2)
+    for at, cell in enumerate(cell for row in table.rows for cell in row.cells):
+        cell.text = f"c{at}"
+    file.add_heading("Setup", 2)
+    paragraph = file.add_paragraph("Kept ")
+    for tag, inner in (("ins", "<w:t>inserted</w:t>"), ("del", "<w:delText>deleted</w:delText>")):
+        names = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+        paragraph._p.append(docx.oxml.parse_xml(f"<w:{tag} {names}><w:r>{inner}</w:r></w:{tag}>"))
+    control = docx.oxml.parse_xml(
+        f"<w:sdt {names}><w:sdtContent><w:p><w:r><w:t>In a control</w:t></w:r></w:p></w:sdtContent></w:sdt>"
+    )
+    file.element.body.insert(-1, control)
+    path = tmp_path / "guide.docx"
+    file.save(path)
+    document = one(collect, path)
+    assert (document.title, document.format) == ("Guide", "docx")
+    assert cuts(document) == [
+        ("", None, "Before."),
+        ("Guide", None, "Guide\n\nIntro\twith tab.\n\nc0\tc1\nc2\tc3"),
+        ("Guide > Setup", None, "Setup\n\nKept inserted\n\nIn a control"),
+    ]
+    assert document.metadata == {"author": "Ada", "size": path.stat().st_size}
+
+
+def test_pptx(tmp_path: Path, collect: Collect) -> None:
+    file = pptx.Presentation()
+    slide = file.slides.add_slide(file.slide_layouts[1])
+    slide.shapes.title.text = "Opening"
+    slide.placeholders[1].text = "Point one\nPoint two"
+    slide.notes_slide.notes_text_frame.text = "Say hello"
+    second = file.slides.add_slide(file.slide_layouts[6])
+    cells = second.shapes.add_table(1, 2, 0, 0, 100, 100).table
+    cells.cell(0, 0).text, cells.cell(0, 1).text = "left", "right"
+    group = second.shapes.add_group_shape()
+    group.shapes.add_textbox(0, 0, 10, 10).text_frame.text = "grouped"
+    path = tmp_path / "talk.pptx"
+    file.save(path)
+    document = one(collect, path)
+    assert (document.title, document.format, document.metadata["slides"]) == ("Opening", "pptx", 2)
+    assert cuts(document) == [
+        ("Opening", 1, "Opening\n\nPoint one\nPoint two\n\nSay hello"),
+        ("", 2, "left\tright\n\ngrouped"),
+    ]
+
+
+def test_xlsx(tmp_path: Path, collect: Collect) -> None:
+    book = openpyxl.Workbook()
+    first, second = book.active, book.create_sheet("Prices")
+    assert first is not None
+    first.title = "People"
+    first.append(["name", "born", None, "alive"])
+    first.append(["Ada", datetime.date(1815, 12, 10), None, False])
+    second["B3"] = 2.5
+    second["C3"] = "two\nlines"
+    path = tmp_path / "book.xlsx"
+    book.save(path)
+    document = one(collect, path)
+    assert (document.title, document.format, document.metadata["sheets"]) == ("book", "xlsx", 2)
+    assert cuts(document) == [
+        ("People", 1, "name\tborn\t\talive\nAda\t1815-12-10\t\tFALSE"),
+        ("Prices", 2, "2.5\ttwo lines"),
+    ]
+
+
+CONTAINER = """<?xml version="1.0"?><container version="1.0"
+xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OPS/book.opf"/>
+</rootfiles></container>"""
+PACKAGE = """<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0">
+<metadata xmlns:dc="http://purl.org/dc/elements/1.1/">
+<dc:title>The Book</dc:title>
+<dc:creator>Ada</dc:creator><dc:language>en</dc:language></metadata>
+<manifest><item id="two" href="text/2%20b.xhtml"/><item id="one" href="text/1.xhtml"/>
+<item id="css" href="a.css"/></manifest>
+<spine><itemref idref="one"/><itemref idref="two"/><itemref idref="gone"/></spine></package>"""
+
+
+def epub(path: Path, **extra: str) -> Path:
+    page = '<html xmlns="http://www.w3.org/1999/xhtml"><head><title>{}</title></head><body>{}</body></html>'
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr("mimetype", "application/epub+zip")
+        members = {
+            "META-INF/container.xml": CONTAINER,
+            "OPS/book.opf": PACKAGE,
+            "OPS/text/1.xhtml": page.format("Preface", "<p>Dear reader.</p>"),
+            "OPS/text/2 b.xhtml": page.format("x", "<h1>One</h1><p>It began.</p><h2>Later</h2><p>It &eacute;nded.</p>"),
+        }
+        for name, content in {**members, **extra}.items():
+            book.writestr(name, content)
+    return path
+
+
+def test_epub(tmp_path: Path, collect: Collect) -> None:
+    document = one(collect, epub(tmp_path / "b.epub"))
+    assert (document.title, document.format) == ("The Book", "epub")
+    assert cuts(document) == [
+        ("Preface", None, "Dear reader."),
+        ("One", None, "One\n\nIt began."),
+        ("One > Later", None, "Later\n\nIt énded."),
+    ]
+    assert {"author": "Ada", "lang": "en"}.items() <= document.metadata.items()
+
+
+def test_bad_epub(tmp_path: Path, collect: Collect) -> None:
+    locked = (
+        '<encryption xmlns:enc="http://www.w3.org/2001/04/xmlenc#"><enc:EncryptedData><enc:CipherData>'
+        '<enc:CipherReference URI="OPS/text/1.xhtml"/></enc:CipherData></enc:EncryptedData></encryption>'
+    )
+    (entry,) = collect(epub(tmp_path / "a.epub", **{"META-INF/encryption.xml": locked}))
+    assert (entry.state, entry.reason) == ("failed", "encrypted (DRM)")
+    with zipfile.ZipFile(tmp_path / "b.epub", "w") as book:
+        book.writestr("mimetype", "application/epub+zip")
+    (entry,) = collect(tmp_path / "b.epub")
+    assert (entry.state, entry.reason) == ("failed", "damaged: no EPUB package in it")
+
+
+def test_eml(tmp_path: Path, collect: Collect) -> None:
+    message = EmailMessage()
+    message["Subject"], message["From"], message["To"] = "Grüße", "Ada <ada@example.org>", "b@example.org"
+    message["Date"] = "Tue, 02 Jan 2024 03:04:05 +0100"
+    message.set_content("Plain wörds.\n")
+    message.add_alternative("<p>Rich words.</p>", subtype="html")
+    message.add_attachment(b"\0", maintype="application", subtype="octet-stream", filename="data.bin")
+    path = tmp_path / "mail.eml"
+    path.write_bytes(bytes(message))
+    document = one(collect, path)
+    assert (document.title, document.format, document.text) == ("Grüße", "eml", "Plain wörds.")
+    assert document.metadata == {
+        "from": "Ada <ada@example.org>",
+        "to": "b@example.org",
+        "date": "2024-01-02T03:04:05+01:00",
+        "attachments": ["data.bin"],
+        "size": path.stat().st_size,
+    }
+    html = EmailMessage()
+    html["Subject"] = ""
+    html.set_content("<h1>Offer</h1><p>Rich <b>words</b>.</p>", subtype="html", charset="latin-1")
+    path.write_bytes(bytes(html))
+    document = one(collect, path)
+    assert (document.title, document.text) == ("mail", "Offer\n\nRich words.")
+    assert [section.heading for section in document.sections] == ["Offer"]
+
+
+PROSE = "The lighthouse keeper climbed the winding stairs every evening to light the great lamp. " * 4
+PAGE = f"""<!doctype html><html lang="en"><head><title>Keeper &amp; lamp</title><style>p {{}}</style>
+<meta name="description" content="About a keeper"></head><body>
+<nav><ul><li><a href="/">Home</a></li><li><a href="/about">About us</a></li></ul></nav>
+<main><article><h1>The keeper</h1><p>{PROSE}</p><h2>The lamp</h2><p>{PROSE}</p>
+<table><tr><td>oil</td><td>wick</td></tr></table><script>track()</script></article></main>
+<footer><a href="/privacy">Privacy policy</a></footer></body></html>"""
+
+
+def test_html(tmp_path: Path, collect: Collect) -> None:
+    path = tmp_path / "a.html"
+    path.write_text(PAGE)
+    document = one(collect, path)
+    assert (document.title, document.format) == ("Keeper & lamp", "html")
+    assert document.metadata == {"description": "About a keeper", "lang": "en", "size": len(PAGE)}
+    for unwanted in ("About us", "Privacy", "track"):
+        assert unwanted not in document.text
+    assert [(heading, text.split("\n")[0]) for heading, _, text in cuts(document)] == [
+        ("The keeper", "The keeper"),
+        ("The keeper > The lamp", "The lamp"),
+    ]
+    assert document.text.count(PROSE.strip()) == 2
+    assert "oil" in document.text
+    assert "wick" in document.text
+
+
+def test_html_with_little_main_text_is_read_whole(tmp_path: Path, collect: Collect) -> None:
+    items = "".join(f"<li>Item number {number} of the list</li>" for number in range(40))
+    path = tmp_path / "a.htm"
+    path.write_text(
+        f"<html><body><nav>Menu</nav><div><h2>Stock</h2><ul>{items}</ul></div><pre>a\n  b</pre></body></html>"
+    )
+    document = one(collect, path)
+    assert "Item number 0 of the list\nItem number 1 of the list\n" in document.text
+    assert "Menu" not in document.text
+    path.write_text("<p>Tiny &lt;page&gt;</p>")
+    assert one(collect, path).text == "Tiny <page>"
+
+
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [
+        ('<meta charset="shift_jis">', "shift_jis"),
+        ('<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-1">', "cp1252"),
+        ("", "utf-8"),
+        ("", "utf-16"),
+        ('<?xml version="1.0" encoding="utf-8"?>', "utf-8"),
+    ],
+)
+def test_html_encodings(tmp_path: Path, collect: Collect, head: str, encoding: str) -> None:
+    words = "吾輩は猫である。" if encoding == "shift_jis" else "naïve “café”"
+    page = (
+        f"{head}<html><body><p>{words}</p></body></html>"
+        if head.startswith("<?")
+        else f"<html><head>{head}</head><p>{words}</p>"
+    )
+    path = tmp_path / "a.html"
+    path.write_bytes(page.encode(encoding))
+    assert one(collect, path).text == words
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.docx", "a.pptx", "a.xlsx", "a.epub"])
+def test_no_file_of_its_format(tmp_path: Path, collect: Collect, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 wrapped")
+    if not name.endswith(".html"):
+        (entry,) = collect(path)
+        assert (entry.state, entry.reason.split(":")[0]) == ("failed", "encrypted, or of an older format")
+    path.write_bytes(b"PK\x03\x04 cut off")
+    (entry,) = collect(path)
+    assert (entry.state, entry.document is None) == ("failed", True) or name == "a.html"

@@ -1,0 +1,210 @@
+"""Formats whose text is kept: encodings, headings and front matter; text and offsets must match the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from indexer.records import Document
+from indexer.sources import Entry, markdown, rst
+from indexer.sources.encoding import decode
+
+Collect = Callable[..., list[Entry]]
+DATA = Path(os.environ.get("LIKEWISE_EVAL_DATA", "/nonexistent")) / "data"
+
+GERMAN = "Die Straße führt über die Brücke zum größten Café der Stadt, wo man gemütlich Kaffee trinkt.\n" * 4
+JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。\n" * 8
+
+
+def one(collect: Collect, path: Path, content: str | bytes) -> Document:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    (entry,) = collect(path)
+    assert entry.document is not None, entry.reason
+    return entry.document
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "latin-1", "cp1252"])
+def test_detected_encodings(tmp_path: Path, collect: Collect, encoding: str) -> None:
+    assert one(collect, tmp_path / "a.txt", GERMAN.encode(encoding)).text == GERMAN
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "euc_jp"])
+def test_detected_japanese(tmp_path: Path, collect: Collect, encoding: str) -> None:
+    assert one(collect, tmp_path / "a.txt", JAPANESE.encode(encoding)).text == JAPANESE
+
+
+@pytest.mark.parametrize(
+    ("cookie", "encoding"),
+    [
+        ("# -*- coding: windows-1252 -*-\n", "cp1252"),
+        ("#!/bin/sh\n# coding=koi8-r\n", "koi8-r"),
+        ("/* vim: set fileencoding=cp437 : */\n", "cp437"),
+        ('<?xml version="1.0" encoding="ISO-8859-5"?>\n', "iso-8859-5"),
+    ],
+)
+def test_declared_encodings(tmp_path: Path, collect: Collect, cookie: str, encoding: str) -> None:
+    text = cookie + bytes(range(0xC0, 0xF0)).decode(encoding) + "\n"
+    assert one(collect, tmp_path / "a.src", text.encode(encoding)).text == text
+
+
+def test_a_wrong_cookie_is_not_believed() -> None:
+    assert decode("# coding: ascii\né".encode()) == "# coding: ascii\né"
+    assert decode("# coding: no-such-codec\né".encode()) == "# coding: no-such-codec\né"
+    assert decode(b"# coding: rot13\nuryyb") == "# coding: rot13\nuryyb"
+
+
+def test_undecodable_text_fails(tmp_path: Path, collect: Collect) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xff\xfe\x00\xd8a\x00")  # UTF-16 by its mark, with half a character
+    (entry,) = collect(path)
+    assert (entry.state, entry.reason) == ("failed", "its encoding cannot be found out: save it as UTF-8")
+
+
+def test_nul_bytes_are_binary(tmp_path: Path, collect: Collect) -> None:
+    path = tmp_path / "a.txt"
+    for content in (b"text \0 more", b"x" * 10_000 + b"\0"):
+        path.write_bytes(content)
+        (entry,) = collect(path)
+        assert entry.state == "skipped"
+        assert entry.reason.startswith("a binary file")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.rst", "a.py", "a"])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(text=st.text(st.sampled_from("ab#=- \n\r\t*`>:é\x0b\u2028.—"), min_size=1).filter(str.strip))
+def test_text_is_the_decoded_file_and_sections_lie_in_it(
+    tmp_path: Path, collect: Collect, name: str, text: str
+) -> None:
+    document = one(collect, tmp_path / name, text)
+    assert document.text == text
+    starts = [section.start for section in document.sections]
+    assert starts == sorted(set(starts))
+    assert all(0 <= start < len(text) for start in starts)
+    assert not starts or starts[0] == 0
+
+
+MARKDOWN = """---
+title: "A guide"
+year: 2024
+date: 2024-05-06
+tags: [a, b]
+deep: {x: 1}
+empty:
+---
+Lead.
+
+# Setup *now*
+
+Text
+
+Install
+-------
+
+```
+# no heading
+```
+
+> # quoted
+
+### Third `code`
+
+# Use
+"""
+
+
+def test_markdown(tmp_path: Path, collect: Collect) -> None:
+    document = one(collect, tmp_path / "guide.md", MARKDOWN)
+    assert (document.title, document.format, document.text) == ("A guide", "markdown", MARKDOWN)
+    assert document.metadata == {
+        "year": 2024,
+        "date": "2024-05-06",
+        "tags": ["a", "b"],
+        "size": len(MARKDOWN),
+    }
+    cuts = [(section.heading, MARKDOWN[section.start :].partition("\n")[0]) for section in document.sections]
+    assert cuts == [
+        ("", "---"),
+        ("Setup now", "# Setup *now*"),
+        ("Setup now > Install", "Install"),
+        ("Setup now > Install > Third code", "### Third `code`"),
+        ("Use", "# Use"),
+    ]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_markdown_newlines(newline: str) -> None:
+    text = MARKDOWN.replace("\n", newline)
+    content = markdown.read(text)
+    assert content.text == text
+    assert text[content.sections[2].start :].startswith("Install" + newline)
+
+
+def test_markdown_titles(tmp_path: Path, collect: Collect) -> None:
+    assert one(collect, tmp_path / "a.md", "## Second\n\n# First & *foremost*\n").title == "First & foremost"
+    assert one(collect, tmp_path / "stem.md", "no heading\n").title == "stem"
+    for broken in ("---\n{: bad\n---\n# T\n", "---\n- list\n---\n# T\n", "---\nnot: closed\n\n# T\n"):
+        assert one(collect, tmp_path / "a.md", broken).title == "T"
+
+
+def test_yaml_aliases_do_not_expand() -> None:
+    bomb = "---\na: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{name}: &{name} [{','.join(['*' + before] * 9)}]\n"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    assert markdown.read(bomb + "---\ntext\n").metadata == {"a": ["x"] * 9}
+
+
+def test_restructuredtext(tmp_path: Path, collect: Collect) -> None:
+    text = (
+        "=====\nTitle\n=====\n\nLead.\n\nOne\n===\n\ntext\n\nSub\n---\n\n::\n\n  No heading\n  ----------\n\n"
+        "Two words\n=========\n\n=====  =====\nA      B\n=====  =====\n\npara\nline\n----\n"
+    )
+    document = one(collect, tmp_path / "a.rst", text)
+    assert (document.title, document.format, document.text) == ("Title", "rst", text)
+    assert [(section.heading, text[section.start :].partition("\n")[0]) for section in document.sections] == [
+        ("Title", "====="),
+        ("Title > One", "One"),
+        ("Title > One > Sub", "Sub"),
+        ("Title > Two words", "Two words"),
+    ]
+
+
+def test_a_pep_header(tmp_path: Path, collect: Collect) -> None:
+    text = "PEP: 8\nTitle: Style Guide\nAuthor: A,\n        B\nPost-History:\n\n\nIntroduction\n============\n"
+    document = one(collect, tmp_path / "pep.rst", text)
+    assert document.title == "Style Guide"
+    assert document.metadata == {"pep": 8, "author": "A, B", "size": len(text)}
+    assert [section.heading for section in document.sections] == ["", "Introduction"]
+    assert rst.read("Note: no header\n\nT\n=\n").title == "T"
+
+
+def test_formats_by_extension_and_content(tmp_path: Path, collect: Collect) -> None:
+    for name, expected in {
+        "a.py": "python",
+        "b.RS": "rust",
+        "Makefile": "text",
+        "c.xyz": "text",
+        "d.yaml": "yaml",
+    }.items():
+        assert one(collect, tmp_path / name, "x = 1\n").format == expected
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="LIKEWISE_EVAL_DATA is not set")
+def test_every_pep_and_every_chapter_is_read(collect: Collect) -> None:
+    peps = collect(DATA / "peps")
+    assert len(peps) == 751
+    assert {entry.state for entry in peps} == {"read"}
+    for entry in peps:
+        document = entry.document
+        assert document is not None
+        assert document.text.encode() == Path(entry.uri).read_bytes()
+        assert document.title in document.text or document.title == Path(entry.uri).stem
+    book = [entry.document for entry in collect(DATA / "rust-book") if entry.document]
+    assert sum(document.format == "docx" for document in book) == 28
+    assert sum(document.format == "markdown" for document in book) == 145
+    assert all(document.sections for document in book if document.format == "docx")

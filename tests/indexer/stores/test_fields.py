@@ -1,0 +1,306 @@
+"""Metadata as rows and filters as SQL: the rows found are those that `matches` names, whatever the filter."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from indexer.errors import BadInput, FilterError
+from indexer.stores.fields import TABLES, compile_where, erase, known_fields, scalars, write
+from indexer.where import And, Compare, Exists, In, Not, Or, Type, Where, matches, parse, render
+
+COLUMNS = ("uri", "title", "path", "format", "modified")
+DOCUMENT = "CREATE TABLE document (id INTEGER PRIMARY KEY, uri, title, path, format, modified);"
+
+
+def collection(documents: Sequence[tuple[Mapping[str, str | None], Mapping[str, Any]]]) -> sqlite3.Connection:
+    """A database of documents 1, 2, …: their columns and their metadata."""
+    conn = sqlite3.connect(":memory:")
+    conn.executescript(DOCUMENT + TABLES)
+    for columns, _ in documents:
+        marks = [columns.get(name) for name in COLUMNS]
+        conn.execute(
+            "INSERT INTO document (uri, title, path, format, modified) VALUES (?, ?, ?, ?, ?)", marks
+        )
+    write(conn, [(i, scalars(f"doc{i}", metadata)) for i, (_, metadata) in enumerate(documents, 1)])
+    return conn
+
+
+def found(conn: sqlite3.Connection, where: Where) -> list[int]:
+    sql = compile_where(where, known_fields(conn))
+    rows = conn.execute(f"SELECT id FROM document WHERE {sql.text} ORDER BY id", sql.parameters).fetchall()
+    nulls = conn.execute(
+        f"SELECT count(*) FROM document WHERE ({sql.text}) IS NULL", sql.parameters
+    ).fetchone()
+    assert nulls == (0,)
+    return [row[0] for row in rows]
+
+
+def ask(conn: sqlite3.Connection, text: str) -> list[int]:
+    return found(conn, parse(text))
+
+
+def flat(value: Any, path: str = "") -> dict[str, list[Any]]:
+    """The metadata as `matches` takes it; written apart from the code under test."""
+    if isinstance(value, dict):
+        members = [flat(member, f"{path}.{key}" if path else key) for key, member in value.items()]
+    elif isinstance(value, list):
+        members = [flat(element, path) for element in value]
+    else:
+        first = path.split(".", maxsplit=1)[0]
+        return {f"metadata.{path}" if first in (*COLUMNS, "metadata") else path: [value]}
+    merged: dict[str, list[Any]] = {}
+    for member in members:
+        for name, values in member.items():
+            merged.setdefault(name, []).extend(values)
+    return merged
+
+
+FEW = [0, 1, 2, -3, 0.5, 1.0, 2**53, 2**53 + 1, float(2**53), 2**63 - 1, -(2**63), 1e300, 0.1]
+few_values = st.one_of(
+    st.sampled_from(FEW), st.booleans(), st.sampled_from(["", "a", "b", "é", "1", "true", "a\0b"])
+)
+keys = st.sampled_from(["x", "y", "y.z", "title", "metadata", "z"])
+nested = st.recursive(
+    st.one_of(few_values, st.none()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)),
+    max_leaves=4,
+)
+columns = st.fixed_dictionaries({name: st.sampled_from([None, "", "a", "b"]) for name in COLUMNS})
+documents = st.lists(st.tuples(columns, st.dictionaries(keys, nested, max_size=4)), min_size=1, max_size=6)
+fields = st.sampled_from(
+    ["x", "y", "y.z", "z", "x.y", "metadata.title", "metadata.metadata", "title", "path", "uri"]
+)
+conditions = st.one_of(
+    st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), few_values),
+    st.builds(In, fields, st.lists(few_values, min_size=1, max_size=4).map(tuple), st.booleans()),
+    st.builds(Exists, fields),
+)
+wheres: st.SearchStrategy[Where] = st.recursive(
+    conditions,
+    lambda parts: st.one_of(
+        st.builds(And, st.lists(parts, min_size=2, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(parts, min_size=2, max_size=3).map(tuple)),
+        st.builds(Not, parts),
+    ),
+    max_leaves=6,
+)
+
+
+@given(documents, st.lists(wheres, min_size=1, max_size=8))
+@settings(deadline=None, max_examples=300)
+def test_sql_finds_what_the_filter_means(
+    documents: list[tuple[dict[str, str | None], dict[str, Any]]], wheres: list[Where]
+) -> None:
+    conn = collection(documents)
+    used = ["x", "y", "y.z", "z", "x.y", "metadata.title", "metadata.metadata"]
+    anything: dict[str, tuple[Type, ...]] = dict.fromkeys(used, ("number", "boolean", "text"))
+    for where in wheres:
+        expected = [i for i, (c, m) in enumerate(documents, 1) if matches(where, {**flat(m), **c})]
+        try:
+            sql = compile_where(where, anything)
+        except FilterError:  # a column compared with no text
+            continue
+        rows = conn.execute(f"SELECT id FROM document WHERE {sql.text} ORDER BY id", sql.parameters)
+        assert [row[0] for row in rows] == expected
+    conn.close()
+
+
+def test_scalars_flatten_by_dotted_path() -> None:
+    metadata = {
+        "year": 2024,
+        "author": {"name": "Ann", "ids": [1, 1.0, True, None]},
+        "cites": [{"by": "a"}, {"by": ["b", "a"]}],
+        "none": None,
+        "empty": [],
+        "title": "mine",
+        "metadata": {"x": 1},
+        "": {"a": 1},
+    }
+    assert sorted(scalars("u", metadata), key=str) == [
+        (".a", "number", 1),
+        ("author.ids", "boolean", True),
+        ("author.ids", "number", 1),
+        ("author.name", "text", "Ann"),
+        ("cites.by", "text", "a"),
+        ("cites.by", "text", "b"),
+        ("metadata.metadata.x", "number", 1),
+        ("metadata.title", "text", "mine"),
+        ("year", "number", 2024),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"a": {"b": float("nan")}}, "u7: metadata field 'a.b' is nan, no number to compare with: use null"),
+        ({"a": [float("-inf")]}, "u7: metadata field 'a' is -inf, no number to compare with: use null"),
+        ({"a": 2**63}, "u7: metadata field 'a' is a whole number beyond 64 bits: write it as text"),
+        ({"a": b"x"}, "u7: metadata field 'a' holds a bytes, no JSON value: write it as text"),
+        ({1: 2}, "u7: metadata key 1 is not text: write it as text"),
+        ({"a": "\ud800"}, "u7: metadata field 'a' holds half a surrogate pair: repair its encoding"),
+    ],
+)
+def test_what_cannot_be_compared_exactly_is_refused(metadata: dict[Any, Any], message: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        scalars("u7", metadata)
+    assert str(caught.value) == message
+
+
+def test_nesting_deeper_than_the_stack() -> None:
+    deep: Any = 1
+    for _ in range(50_000):
+        deep = [deep]
+    assert scalars("u", {"a": deep}) == [("a", "number", 1)]
+    while isinstance(deep, list):
+        deep = deep.pop()
+
+
+@pytest.fixture
+def papers() -> sqlite3.Connection:
+    return collection(
+        [
+            (
+                {"uri": "a", "title": "One", "modified": "2024-01-31T10:00:00Z"},
+                {"year": 2020, "tags": ["x", "y"]},
+            ),
+            (
+                {"uri": "b", "title": ""},
+                {"year": 2021.5, "draft": True, "author": {"name": "Ann"}, "path": "p"},
+            ),
+            ({"uri": "c", "path": "/c"}, {"year_end": "2022", "mixed": 1, "long": "z" * 100_000}),
+            ({"uri": "d"}, {"mixed": "1", "big": 2**53 + 1}),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("year >= 2020", [1, 2]),
+        ("year != 2020", [2]),
+        ("not year = 2020", [2, 3, 4]),
+        ("year not in (2020)", [2]),
+        ('tags = "x" and tags = "y"', [1]),
+        ("exists author", [2]),
+        ("exists title", [1]),
+        ('title != "x"', [1]),
+        ("modified >= 2024-01-31", [1]),
+        ('path = "/c" or metadata.path = "p"', [2, 3]),
+        ("exists metadata.path", [2]),
+        ("mixed = 1", [3]),
+        ('mixed = "1"', [4]),
+        ('mixed in (1, "1")', [3, 4]),
+        ("big > 9007199254740992", [4]),
+        ("big = 9007199254740992.0", []),
+        (f'long = "{"z" * 100_000}"', [3]),
+        (f'long > "{"z" * 99_999}"', [3]),
+        ('uri in ("a", "d")', [1, 4]),
+    ],
+)
+def test_answers(papers: sqlite3.Connection, text: str, ids: list[int]) -> None:
+    assert ask(papers, text) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("yaer = 2020", 'filter: no field "yaer" in this index; near: year, year_end'),
+        ("exists yaer", 'filter: no field "yaer" in this index; near: year, year_end'),
+        ('author = "Ann"', 'filter: no field "author" in this index; near: author.name'),
+        (
+            "qqqq = 1",
+            'filter: no field "qqqq" in this index; it has: uri, title, path, format, modified, author.name, '
+            "big, draft, long, metadata.path, mixed, tags, year, year_end",
+        ),
+        (
+            'year = "2020"',
+            'filter: field year cannot be compared with "2020": compare it with a number such as 2020',
+        ),
+        (
+            "year in (2020, true)",
+            "filter: field year cannot be compared with true: compare it with a number such as 2020",
+        ),
+        ("draft = 1", "filter: field draft cannot be compared with 1: compare it with true or false"),
+        (
+            "title = 1",
+            'filter: field title cannot be compared with 1: compare it with text in quotes such as "en"',
+        ),
+        (
+            "mixed = true",
+            "filter: field mixed cannot be compared with true: "
+            'compare it with a number such as 2020 or text in quotes such as "en"',
+        ),
+    ],
+)
+def test_unknown_fields_and_types(papers: sqlite3.Connection, text: str, message: str) -> None:
+    with pytest.raises(FilterError) as caught:
+        ask(papers, text)
+    assert str(caught.value) == message
+
+
+def test_fields_are_known_while_a_document_has_them(papers: sqlite3.Connection) -> None:
+    assert known_fields(papers) == {
+        "year": {"number"},
+        "tags": {"text"},
+        "draft": {"boolean"},
+        "author.name": {"text"},
+        "metadata.path": {"text"},
+        "year_end": {"text"},
+        "mixed": {"number", "text"},
+        "long": {"text"},
+        "big": {"number"},
+    }
+    erase(papers, [1, 2, 4])
+    papers.execute("DELETE FROM document WHERE id <> 3")
+    assert known_fields(papers) == {"year_end": {"text"}, "mixed": {"number"}, "long": {"text"}}
+    write(papers, [(3, scalars("c", {"mixed": 2}))])
+    assert ask(papers, "mixed in (1, 2)") == [3]
+    erase(papers, [3])
+    assert known_fields(papers) == {}
+    papers.execute("DELETE FROM document")
+    assert known_fields(papers) is None
+    assert ask(papers, "anything = 1 and exists whatever") == []
+
+
+def test_long_lists_are_exact() -> None:
+    numbers = [i + 0.1 for i in range(2_000)]
+    words = ["w\0" + str(i) for i in range(100)]
+    conn = collection(
+        [({}, {"x": value}) for value in [*range(0, 20_000, 1_000), *numbers, *words, 2**63 - 1]]
+    )
+    assert ask(conn, f"x in ({', '.join(map(str, range(10_000)))})") == list(range(1, 11))
+    assert len(ask(conn, f"x not in ({', '.join(map(str, range(10_000)))})")) == 10 + 2_000 + 100 + 1
+    assert len(found(conn, In("x", tuple(numbers)))) == 2_000
+    assert len(found(conn, In("x", (*words, *numbers, 2**63 - 1, *range(20_000))))) == 20 + 2_000 + 100 + 1
+    assert found(conn, In("x", tuple(float(i) for i in range(100)))) == [1]
+    with pytest.raises(FilterError, match="too many conditions"):
+        found(conn, In("x", tuple(i + 0.5 for i in range(40_000))))
+
+
+def test_wide_filters_stay_within_sqlite() -> None:
+    conn = collection([({}, {f"x{i}": i for i in range(10 * n, 10 * n + 10)} | {"y": n}) for n in range(200)])
+    assert len(ask(conn, " or ".join(f"x{i} = {i}" for i in range(2_000)))) == 200
+    assert ask(conn, " or ".join(f"y = {i}" for i in range(0, 4_000, 2))) == list(range(1, 201, 2))
+    assert ask(conn, " and ".join(f"y != {i}" for i in range(1, 600))) == [1]
+    assert ask(conn, " or ".join(f"(x{i} = {i} and y < 3)" for i in range(2_000))) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("width", [1, 20, 60])
+def test_deep_filters_stay_within_sqlite(width: int) -> None:
+    conn = collection([({}, {"y": n}) for n in range(60)])
+    where: Where = Compare("y", ">=", 30)
+    for level in range(31):  # the deepest that parses: each level a parenthesis within the one before
+        beside = tuple(Compare("y", ">=" if level % 3 else "<", level + j % 7) for j in range(width))
+        kind = (And, Or)[level % 2]
+        where = Not(where) if level % 5 == 4 else kind((*beside, where))
+    text = render(where)
+    assert parse(text) == where
+    assert ask(conn, text) == [n + 1 for n in range(60) if matches(where, {"y": n})]
+    with pytest.raises(FilterError, match="more than 32 levels"):
+        parse(f"not ({text})")
