@@ -86,6 +86,7 @@ class FilterSyntaxError(FilterError):
     Attributes:
         text: the filter.
         position: offset in it where it went wrong, in code points, 0-based; its length for the end.
+        caret: two more lines for a terminal: the filter, and a mark under the wrong place.
     """
 
     def __init__(self, problem: str, hint: str, text: str, position: int) -> None:
@@ -94,6 +95,7 @@ class FilterSyntaxError(FilterError):
         hint = f" ({one_line(hint, 160)})" if hint else ""
         super().__init__(f"filter: {one_line(problem, 160)}{hint} at character {position + 1}: {shown}")
         self.text, self.position = text, position
+        self.caret = f"\n  {shown}\n  {' ' * (position - start + bool(start))}^"
 
 
 def one_line(text: str, length: int) -> str:

@@ -9,17 +9,20 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import astuple
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 from sqlite_utils import Database
 
 from indexer.errors import StorageError
-from indexer.records import Changes, Document, Span
+from indexer.records import Changes, Span
 from indexer.stores import fields
+from indexer.stores.failpoint import failpoint
 from indexer.stores.schema import migrations
-from indexer.stores.segments import SegmentFile
+from indexer.stores.sealed import SegmentFile
 from indexer.stores.store import EmbeddedDocument, LedgerRow
 from indexer.stores.vectors import checksum, to_blobs
 
@@ -34,15 +37,20 @@ class Catalog:
         self._path = path
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
         self.db = Database(connection)
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 8000"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         with self._errors():
             migrations.apply(self.db)
 
     def close(self) -> None:
         """Fold the write-ahead log into the catalog, so that a read-only folder can be searched."""
-        self.db.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        # On a full disk it stays a log: what was committed is safe in it, and the next writer tries again.
+        with suppress(sqlite3.OperationalError):
+            self._fold()
         self.db.conn.close()
+
+    def _fold(self) -> None:
+        self.db.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -58,13 +66,17 @@ class Catalog:
         """One commit. It begins with a write, so that what it reads afterwards cannot change under it."""
         with self._errors(), self.db.atomic():
             self.db.conn.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
+            failpoint("commit.begun")
             yield self.db.conn
+            failpoint("commit.written")
+        failpoint("commit.done")
 
     def initialise(self, settings: Mapping[str, str]) -> None:
         with self._errors(), self.db.atomic():
             rows = {
                 **settings,
                 "generation": "0",
+                "documents": "0",
                 "run": "0",
                 "finished_run": "0",
                 "history": secrets.token_hex(8),
@@ -78,33 +90,32 @@ class Catalog:
     def vacuum(self) -> None:
         with self._errors():
             self.db.conn.execute("VACUUM")
+            self._fold()
 
     # documents
 
     def put(self, documents: Sequence[EmbeddedDocument], ledger: Sequence[LedgerRow], run: int) -> Changes:
-        added: list[str] = []
-        replaced: list[str] = []
-        updated: list[str] = []
         with self.transaction() as connection:
-            next_id = _highest(connection, "passage") + 1
-            for item in documents:
-                document = item.document
-                known = connection.execute("SELECT id FROM document WHERE uri = ?", (document.uri,)).fetchone()
-                if item.spans is None or item.vectors is None:
-                    assert known is not None, f"{document.uri}: updated but not in the catalog"
-                    _write_row(connection, item, known[0])
-                    updated.append(document.uri)
-                    continue
-                if known is not None:
-                    _erase_passages(connection, known[0])
-                document_id = _write_row(connection, item, None if known is None else known[0])
-                _write_passages(connection, document_id, next_id, document, item.spans, to_blobs(item.vectors))
-                next_id += len(item.spans)
-                (added if known is None else replaced).append(document.uri)
+            uris = json.dumps([item.document.uri for item in documents])
+            find = "SELECT uri, id FROM document WHERE uri IN (SELECT value FROM json_each(?))"
+            known: dict[str, int] = dict(connection.execute(find, (uris,)))
+            whole = [item for item in documents if item.spans is not None]
+            for item in whole:
+                if item.document.uri in known:
+                    _erase_passages(connection, known[item.document.uri])
+            fields.erase(connection, known.values())
+            ids = _write_rows(connection, documents, known)
+            _write_passages(connection, whole, ids)
+            changes = Changes(
+                added=tuple(uri for item in whole if (uri := item.document.uri) not in known),
+                replaced=tuple(uri for item in whole if (uri := item.document.uri) in known),
+                updated=tuple(item.document.uri for item in documents if item.spans is None),
+            )
+            _count(connection, len(changes.added))
             _write_ledger(connection, ledger, run)
             if not ledger:
                 _forget_stamps(connection, [item.document.uri for item in documents])
-        return Changes(tuple(added), tuple(replaced), tuple(updated))
+        return changes
 
     def remove(self, uris: Iterable[str]) -> int:
         with self.transaction() as connection:
@@ -119,6 +130,7 @@ class Catalog:
                 fields.erase(connection, [document_id])
                 connection.execute("DELETE FROM document WHERE id = ?", (document_id,))
                 connection.execute("DELETE FROM ledger WHERE uri = ?", (uri,))
+            _count(connection, -len(removed))
         return len(removed)
 
     # ledger
@@ -163,41 +175,31 @@ class Catalog:
 
     # segments
 
-    def add_segment(
-        self, segment: SegmentFile, passages: np.ndarray, documents: np.ndarray, replaces: Sequence[int]
-    ) -> None:
-        """Put a sealed segment in the place of others; passages removed meanwhile are marked dead."""
+    def add_segment(self, segment: SegmentFile, first_id: int, last_id: int) -> None:
+        """Name a sealed segment, which holds every passage of its range, in the place of those it covers."""
+        inside = "BETWEEN ? AND ?"
         with self.transaction() as connection:
-            history = connection.execute("SELECT value FROM setting WHERE name = 'history'").fetchone()[0]
-            connection.executemany("DELETE FROM segment WHERE id = ?", ((id_,) for id_ in replaces))
+            connection.execute(f"DELETE FROM segment WHERE first_id {inside}", (first_id, last_id))
+            connection.execute(f"DELETE FROM dead WHERE passage_id {inside}", (first_id, last_id))
             if segment.count:
                 connection.execute(
-                    "INSERT INTO segment"
-                    " (file, kind, count, size, sha256, stamp, history, last_id, passages, documents)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        *(
-                            segment.file,
-                            segment.kind,
-                            segment.count,
-                            segment.size,
-                            segment.sha256,
-                            segment.stamp,
-                        ),
-                        *(history, int(passages[-1]), passages.astype("<i8").tobytes()),
-                        documents.astype("<i8").tobytes(),
-                    ),
+                    "INSERT INTO segment (file, kind, count, size, sha256, stamp, parameters, first_id, last_id)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (*astuple(segment), first_id, last_id),
                 )
-            # The dead of the replaced segments are gone with them; what died since the rows were read is not.
-            connection.execute("DELETE FROM dead")
-            for (blob,) in connection.execute("SELECT passages FROM segment").fetchall():
-                sealed = np.frombuffer(blob, "<i8")
-                rows = connection.execute(
-                    "SELECT id FROM passage WHERE id BETWEEN ? AND ?", (int(sealed[0]), int(sealed[-1]))
-                )
-                alive = np.fromiter((row[0] for row in rows), np.int64)
-                dead = np.setdiff1d(sealed, alive, assume_unique=True)
-                connection.executemany("INSERT INTO dead VALUES (?)", ((id_,) for id_ in dead.tolist()))
+            failpoint("seal.recorded")
+
+    def restamp(self, stamps: Mapping[str, str]) -> None:
+        """Record that these segments' files were just compared with their checksums."""
+        with self.transaction() as connection:
+            connection.executemany(
+                "UPDATE segment SET stamp = ? WHERE file = ?", ((stamp, file) for file, stamp in stamps.items())
+            )
+
+
+def _count(connection: sqlite3.Connection, more: int) -> None:
+    """Keep the number of documents: counting a million rows at every commit would cost readers a tenth of a second."""
+    connection.execute("UPDATE setting SET value = value + ? WHERE name = 'documents'", (more,))
 
 
 def _highest(connection: sqlite3.Connection, table: str) -> int:
@@ -205,60 +207,85 @@ def _highest(connection: sqlite3.Connection, table: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _write_row(connection: sqlite3.Connection, item: EmbeddedDocument, document_id: int | None) -> int:
-    document = item.document
-    row: dict[str, str | bytes | int | None] = {
-        "uri": document.uri,
-        "title": document.title,
-        "path": document.path,
-        "format": document.format,
-        "modified": document.modified,
-        "metadata": json.dumps(dict(document.metadata), ensure_ascii=False, sort_keys=True),
-        "content_hash": item.content_hash,
-        "row_hash": item.row_hash,
-    }
-    if item.spans is not None:
-        row["tokens"] = sum(span.tokens for span in item.spans)
-    if document_id is None:
-        columns = ", ".join(row)
-        marks = ", ".join("?" * len(row))
-        cursor = connection.execute(f"INSERT INTO document ({columns}) VALUES ({marks})", list(row.values()))
-        assert cursor.lastrowid is not None
-        document_id = cursor.lastrowid
-    else:
-        assignments = ", ".join(f"{column} = ?" for column in row)
-        connection.execute(f"UPDATE document SET {assignments} WHERE id = ?", [*row.values(), document_id])
-        fields.erase(connection, [document_id])
-    sections = json.dumps([(section.start, section.heading, section.page) for section in document.sections])
-    connection.execute("INSERT OR REPLACE INTO document_text VALUES (?, ?, ?)", (document_id, document.text, sections))
-    fields.write(connection, [(document_id, fields.scalars(document.uri, document.metadata))])
-    return document_id
+_COLUMNS = ("uri", "title", "path", "format", "modified", "metadata", "content_hash", "row_hash", "tokens")
+_SET = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[:-1])
+
+
+def _write_rows(
+    connection: sqlite3.Connection, documents: Sequence[EmbeddedDocument], known: Mapping[str, int]
+) -> dict[str, int]:
+    """The rows of new and known documents; the id of each by its uri."""
+    ids = dict(known)
+    next_id = _highest(connection, "document") + 1
+    for item in documents:
+        if item.document.uri not in ids:
+            assert item.spans is not None, f"{item.document.uri}: updated but not in the catalog"
+            ids[item.document.uri], next_id = next_id, next_id + 1
+    connection.executemany(
+        f"INSERT INTO document (id, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
+        # Where the metadata alone changed, the tokens stay as they were counted.
+        f" ON CONFLICT (id) DO UPDATE SET {_SET}, tokens = max(excluded.tokens, tokens * (excluded.tokens < 0))",
+        (
+            (
+                *(ids[document.uri], document.uri, document.title, document.path, document.format, document.modified),
+                *(_json(document.metadata), item.content_hash, item.row_hash),
+                -1 if item.spans is None else sum(span.tokens for span in item.spans),
+            )
+            for item in documents
+            for document in (item.document,)
+        ),
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO document_text VALUES (?, ?, ?)",
+        (
+            (ids[document.uri], document.text, _json([(s.start, s.heading, s.page) for s in document.sections]))
+            for document in (item.document for item in documents)
+        ),
+    )
+    fields.write(
+        connection,
+        [
+            (ids[document.uri], fields.scalars(document.uri, document.metadata))
+            for document in (item.document for item in documents)
+        ],
+    )
+    return ids
+
+
+_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 def _write_passages(
-    connection: sqlite3.Connection,
-    document_id: int,
-    first_id: int,
-    document: Document,
-    spans: Sequence[Span],
-    blobs: Sequence[bytes],
+    connection: sqlite3.Connection, documents: Sequence[EmbeddedDocument], ids: Mapping[str, int]
 ) -> None:
-    numbered = document.path is not None and document.format not in EXTRACTED
-    line, reached = 1, 0
-    rows = []
-    for id_, (span, blob) in enumerate(zip(spans, blobs, strict=True), first_id):
-        line += document.text.count("\n", reached, span.start) if span.start >= reached else 0
-        if span.start < reached:  # an overlap goes back a little
-            line -= document.text.count("\n", span.start, reached)
-        reached = span.start
-        passage = document.text[span.start : span.end]
-        rows.append(
+    if not documents:
+        return
+    blobs = iter(to_blobs(np.concatenate([item.vectors for item in documents if item.vectors is not None])))
+    next_id = count(_highest(connection, "passage") + 1)
+    connection.executemany(
+        "INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
             (
-                *(id_, document_id, span.start, span.end, line if numbered else None),
-                *(span.heading, span.page, checksum(passage, blob), blob),
+                *(next(next_id), ids[item.document.uri], span.start, span.end, line, span.heading, span.page),
+                *(checksum(item.document.text[span.start : span.end], blob), blob),
             )
-        )
-    connection.executemany("INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            for item in documents
+            for span, line in _with_lines(item)
+            for blob in (next(blobs),)
+        ),
+    )
+
+
+def _with_lines(item: EmbeddedDocument) -> Iterator[tuple[Span, int | None]]:
+    """Each passage with the line it begins in, where the text is the file's own."""
+    document, line, reached = item.document, 1, 0
+    numbered = document.path is not None and document.format not in EXTRACTED
+    for span in item.spans or ():
+        if numbered:
+            line += document.text.count("\n", reached, span.start)
+            line -= document.text.count("\n", span.start, reached)  # an overlap goes back a little
+            reached = span.start
+        yield span, line if numbered else None
 
 
 def _erase_passages(connection: sqlite3.Connection, document_id: int) -> None:

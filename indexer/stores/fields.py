@@ -52,15 +52,27 @@ Known: TypeAlias = Mapping[str, Collection[Type]] | None
 
 _SHORT_LIST = 50  # values bound one by one; a longer list travels as one JSON parameter
 _WIDE = 16  # parts joined side by side; SQLite refuses expressions 1,000 levels deep
+_MEMBER = "document.id IN ("
 _MOST_PARAMETERS = 32_000  # SQLite takes 32,766; the rest is the caller's
 
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """A boolean expression over a row of `document`, and the parameters of its question marks."""
+    """A boolean expression over a row of `document`, and the parameters of its question marks.
+
+    Attributes:
+        select: the ids of the documents for which it is true, with the same parameters; perhaps some ids twice.
+    """
 
     text: str
     parameters: tuple[Scalar, ...]
+
+    @property
+    def select(self) -> str:
+        # A bare membership needs no look-up of each document: the rows of field_value name them already.
+        if self.text.startswith(_MEMBER) and self.text.count("document.id") == 1:
+            return self.text.removeprefix(_MEMBER)[:-1]
+        return f"SELECT id FROM document WHERE {self.text}"
 
 
 def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
@@ -234,7 +246,7 @@ def _test(name: str, kind: Type, test: str, values: list[Scalar]) -> _Part:
         column = f"document.{name}"
         return _Part(f"({column} IS NOT NULL AND {column} <> '' AND {column} {test})", values)
     rows = f"SELECT document_id FROM field_value WHERE field_id = {_NAMED} AND value {test}"
-    return _Part(f"document.id IN ({rows})", [name, kind, *values])
+    return _Part(f"{_MEMBER}{rows})", [name, kind, *values])
 
 
 def _present(name: str, below: bool = False) -> _Part:
@@ -244,7 +256,7 @@ def _present(name: str, below: bool = False) -> _Part:
     if below:  # "/" follows "." in code points: every name that begins with name and a dot
         names, parameters = "name = ? OR (name > ? AND name < ?)", [name, f"{name}.", f"{name}/"]
     rows = f"SELECT document_id FROM field_value WHERE field_id IN (SELECT id FROM field WHERE {names})"
-    return _Part(f"document.id IN ({rows})", [*parameters])
+    return _Part(f"{_MEMBER}{rows})", [*parameters])
 
 
 _EXAMPLE: dict[Type, str] = {

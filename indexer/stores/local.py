@@ -1,12 +1,10 @@
 """The store in a folder on this machine: SQLite decides what exists, FAISS finds what is near.
 
-Statements live in catalog.py and snapshot.py, FAISS in segments.py; here they meet.
+Statements live in catalog.py and reading.py, FAISS in segments.py, when to seal in sealing.py; here they meet.
 """
 
 from __future__ import annotations
 
-import secrets
-import shutil
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,10 +14,13 @@ from pathlib import Path
 
 from indexer.errors import BadInput, IndexDamaged, NotAnIndex, StorageError
 from indexer.records import Changes, Document, Vector
-from indexer.stores import reading
+from indexer.stores import reading, sealing
+from indexer.stores.copying import appearing, copy_store
+from indexer.stores.failpoint import failpoint
 from indexer.stores.lock import WriterLock
 from indexer.stores.ranking import rank
-from indexer.stores.segments import EXACT, SegmentFile, build, verify
+from indexer.stores.recall import Recall, measure
+from indexer.stores.sealed import stamp, verify
 from indexer.stores.snapshot import Snapshots, View
 from indexer.stores.store import EmbeddedDocument, Info, LedgerRow, Passage, Ranking, Report, Unit
 from indexer.where import Where
@@ -27,11 +28,6 @@ from indexer.where import Where
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from indexer.stores.catalog import Catalog
-
-SEAL_AT = 8192
-"""Passages outside any segment that make sealing them worth it: a scan of so many costs about a millisecond."""
-
-_BATCH = 8192
 
 
 class LocalStore:
@@ -54,22 +50,12 @@ class LocalStore:
         """
         from indexer.stores.catalog import Catalog
 
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise BadInput(f"{folder}: is there already and is not an empty folder: choose another name")
-        sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-        try:
-            folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-            sibling.mkdir()
+        with appearing(folder) as sibling:
             (sibling / "segments").mkdir()
             (sibling / "LOCK").touch()
             catalog = Catalog(sibling / "catalog.db")
             catalog.initialise(settings)
             catalog.close()
-            sibling.rename(folder)
-        except OSError as error:
-            raise StorageError(f"{folder}: cannot be made ({error.strerror})") from error
-        finally:
-            shutil.rmtree(sibling, ignore_errors=True)
         return cls(folder)
 
     def close(self) -> None:
@@ -99,65 +85,41 @@ class LocalStore:
     def put(self, documents: Sequence[EmbeddedDocument], ledger: Sequence[LedgerRow] = (), run: int = 0) -> Changes:
         with self.writing() as catalog:
             changes = catalog.put(documents, ledger, run)
-            self.seal()
+            try:
+                sealing.seal(catalog, self.snapshots)
+            except StorageError as error:  # the documents are in, and found in the tail
+                warnings.warn(str(error), stacklevel=2)
         return changes
 
     def remove(self, uris: Iterable[str]) -> int:
         with self.writing() as catalog:
             return catalog.remove(uris)
 
-    def seal(self, *, least: int = SEAL_AT) -> None:
-        """Put the tail into a segment when it has `least` passages, together with segments not much larger.
-
-        Merging only those of up to twice its size writes each vector a logarithmic number of times.
-        """
-        with self.writing(), self.snapshots.view() as view:
-            sealed = reading.segments(view)
-            tail = view.state.passages - sum(row.alive for row in sealed)
-            if tail < least:
-                return
-            merged, together, first = [], tail, max((row.last_id for row in sealed), default=0) + 1
-            for row in reversed(sealed):
-                if row.alive > 2 * together:
-                    break
-                merged.append(row)
-                together += row.alive
-                first = row.first_id
-            self._build(view, first, [row.id for row in merged])
-        self._sweep()
-
-    def compact(self, kind: str = "auto", *, force: bool = False) -> None:
-        """Rewrite everything into one segment without the dead, and give free pages back to the disk."""
-        if kind not in ("auto", "exact"):
-            raise BadInput(f"compact: kind {kind!r} is unknown, use auto or exact")
+    def settle(self, recall: float | None = None) -> None:
+        """At the end of an indexing run: seal what is left, approximately where that is worth it."""
         with self.writing() as catalog:
-            with self.snapshots.view() as view:
-                sealed = reading.segments(view)
-                whole = len(sealed) == 1 and sealed[0].alive == sealed[0].recorded.count == view.state.passages
-                if (force or not whole) and (view.state.passages or sealed):
-                    self._build(view, 0, [row.id for row in sealed])
-            self._sweep()
+            _set_recall(catalog, recall)
+            sealing.settle(catalog, self.snapshots)
+
+    def compact(self, kind: str = "auto", recall: float | None = None) -> None:
+        """Rewrite everything into one segment without the dead, and give free pages back to the disk.
+
+        Args:
+            recall: what approximate segments are tuned to from now on, above 0 and at most 1.
+
+        Raises:
+            BadInput: an unknown kind, or a recall out of range.
+        """
+        with self.writing() as catalog:
+            _set_recall(catalog, recall)
+            sealing.rewrite(catalog, self.snapshots, kind)
             catalog.vacuum()
+            failpoint("compact.vacuumed")
 
-    def _build(self, view: View, first_id: int, replaces: list[int]) -> None:
-        """Seal every passage from `first_id` on into a new segment that takes the place of `replaces`."""
-        passages, documents = reading.live_ids(view, first_id)
-        name = f"{secrets.token_hex(8)}.faiss"
-        folder = self.folder / "segments"
-        if len(passages):
-            recorded = build(folder, name, view.state.dimensions, reading.vectors(view, first_id, _BATCH))
-        else:
-            recorded = SegmentFile(name, EXACT, 0, 0, "", "")
-        assert self._catalog is not None
-        self._catalog.add_segment(recorded, passages, documents, replaces)
-
-    def _sweep(self) -> None:
-        """Unlink segment files that no row names. Readers that have one mapped keep it until they let go."""
-        with self.snapshots.view() as view:
-            named = {row.recorded.file for row in reading.segments(view)}
-        for path in (self.folder / "segments").glob("*"):
-            if path.name not in named:
-                path.unlink(missing_ok=True)
+    def sweep(self) -> None:
+        """Unlink what an interrupted writer left behind in segments/."""
+        with self.writing():
+            sealing.sweep(self.snapshots)
 
     # reading
 
@@ -184,7 +146,7 @@ class LocalStore:
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
     ) -> Ranking:
         with self.reading() as view:
-            return rank(view, vector, k, where, unit)
+            return rank(view, vector, k, where, unit, exact)
 
     def passages(self, ids: Sequence[int]) -> list[Passage]:
         with self.reading() as view:
@@ -199,6 +161,23 @@ class LocalStore:
                 return
             yield from (document for _, document in some)
             after = some[-1][0]
+
+    def embedded(self) -> Iterator[EmbeddedDocument]:
+        """Documents with their passages and vectors, in the order they were added; without the hashes."""
+        after = 0
+        while True:
+            with self.reading() as view:
+                known = reading.documents(view, None, after, 256)
+                found = [EmbeddedDocument(document, b"", b"", *reading.spans(view, id_)) for id_, document in known]
+            if not known:
+                return
+            yield from found
+            after = known[-1][0]
+
+    def recall(self) -> Recall:
+        """Recall@10 of searches without a filter, measured against brute force."""
+        with self.reading() as view:
+            return measure(view)
 
     def ledger(self, state: str | None = None) -> Iterator[LedgerRow]:
         with self.reading() as view:
@@ -234,14 +213,45 @@ class LocalStore:
             warnings.simplefilter("ignore")  # a damaged segment is reported below, once
             with self.reading() as view:
                 problems, notes, bad = list(reading.damage(view)), reading.notes(view, self.folder), 0
-                for row in reading.segments(view):
+                for part, row in zip(view.state.parts, reading.segments(view), strict=False):
                     try:
-                        verify(self.folder / "segments" / row.recorded.file, row.recorded, thorough=True)
+                        verify(self.folder / "segments", row.recorded, thorough=True)
+                        problems += reading.strangers(view, part)
                     except IndexDamaged as error:
                         problems.append(str(error))
                         bad += 1
-        if not (repair and bad):
+        if not repair:
             return Report(tuple(problems), tuple(notes))
-        self.compact(force=True)
-        after = self.check()
-        return Report(after.problems, (f"rebuilt {bad} damaged segment(s)", *after.notes))
+        if bad:
+            with self.writing() as catalog:
+                sealing.rewrite(catalog, self.snapshots, "auto", force=True)
+            after = self.check()
+            return Report(after.problems, (f"rebuilt {bad} damaged segment(s)", *after.notes))
+        return self._restamped(problems, notes)
+
+    def _restamped(self, problems: list[str], notes: list[str]) -> Report:
+        """Nothing to rebuild: files that were moved or copied need not be hashed at every opening again."""
+        with self.writing() as catalog, self.reading() as view:
+            files = [row.recorded for row in reading.segments(view)]
+            moved = {f.file: now for f in files if (now := stamp(self.folder / "segments", f.file)) != f.stamp}
+        if moved:
+            with self.writing() as catalog:
+                catalog.restamp(moved)
+        return Report(tuple(problems), tuple(notes))
+
+    def backup(self, destination: Path) -> None:
+        """Copy the store, as of one commit, while it is read and written; it appears whole or not at all.
+
+        Raises:
+            BadInput: something is there already.
+        """
+        with appearing(destination) as sibling:
+            copy_store(self.snapshots, sibling)
+
+
+def _set_recall(catalog: Catalog, recall: float | None) -> None:
+    if recall is None:
+        return
+    if not 0 < recall <= 1:
+        raise BadInput(f"recall {recall} is no share: give a number above 0 and up to 1, such as 0.98")
+    catalog.set("recall", str(float(recall)))

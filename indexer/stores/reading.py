@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged
-from indexer.records import Document, Section, Vector
+from indexer.records import Document, Section, Span, Vector
+from indexer.stores.allowed import Allowed, mask
 from indexer.stores.fields import compile_where
-from indexer.stores.segments import SegmentFile
-from indexer.stores.snapshot import Flags, Ids, View
+from indexer.stores.sealed import SegmentFile
+from indexer.stores.segments import FaissSegment
+from indexer.stores.snapshot import Flags, Ids, Part, View
 from indexer.stores.store import LedgerRow, Passage
 from indexer.stores.vectors import checksum, from_blobs
-from indexer.where import Where, render
+from indexer.where import And, Not, Or, Scalar, Where, render
 
 _MANY = 500
 """Values bound in one statement: SQLite takes more, but plans no faster."""
@@ -62,11 +63,15 @@ def vectors(view: View, first_id: int, batch: int) -> Iterator[Vector]:
 
 def live_ids(view: View, first_id: int) -> tuple[Ids, Ids]:
     """Passage ids from one on, ascending, and the documents they belong to."""
-    found = view.connection.execute(
-        "SELECT id, document_id FROM passage WHERE id >= ? ORDER BY id", (first_id,)
-    ).fetchall()
-    pairs = np.array(found, np.int64).reshape(-1, 2)
-    return pairs[:, 0].copy(), pairs[:, 1].copy()
+    cursor = view.connection.execute("SELECT id, document_id FROM passage WHERE id >= ? ORDER BY id", (first_id,))
+    flat = np.fromiter((value for row in cursor for value in row), np.int64)
+    return flat[::2].copy(), flat[1::2].copy()
+
+
+def highest_id(view: View) -> int:
+    """The highest passage id ever given."""
+    row = view.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'passage'").fetchone()
+    return int(row[0]) if row else 0
 
 
 def document_vectors(view: View, uri: str) -> Vector | None:
@@ -78,21 +83,73 @@ def document_vectors(view: View, uri: str) -> Vector | None:
     return from_blobs([blob for (blob,) in found], view.state.dimensions) if found else None
 
 
+def spans(view: View, document_id: int) -> tuple[tuple[Span, ...], Vector]:
+    """The passages of a document and their vectors; the tokens of all are counted to the first."""
+    found = view.connection.execute(
+        "SELECT start, end, heading, page, vector FROM passage WHERE document_id = ? ORDER BY id", (document_id,)
+    ).fetchall()
+    (tokens,) = view.connection.execute("SELECT tokens FROM document WHERE id = ?", (document_id,)).fetchone()
+    own = tuple(
+        Span(start, end, tokens=0 if number else tokens, heading=heading, page=page)
+        for number, (start, end, heading, page, _) in enumerate(found)
+    )
+    return own, from_blobs([row[4] for row in found], view.state.dimensions)
+
+
 # filters
 
 
-def allowed_documents(view: View, where: Where | None) -> Flags | None:
-    """One flag a document id, true where the filter is; None without a filter. Kept for the generation."""
-    if where is None:
-        return None
-    key = render(where)  # as keys, `draft = 1` and `draft = true` would be one
-    if (known := view.state.allowed.get(key)) is not None:
+_KEPT_FILTERS = 32
+
+
+def allowed(view: View, where: Where | None) -> Allowed:
+    """What a filter leaves of this snapshot; worked out once and kept."""
+    state = view.state
+    key = "" if where is None else render(where)  # as keys, `draft = 1` and `draft = true` would be one
+    if (known := state.allowed.get(key)) is not None:
         return known
+    flags = None if where is None else document_flags(view, where)
+    masks = tuple(mask(part.positions, part.dead, flags) for part in state.parts)
+    found = Allowed(
+        documents=state.documents if flags is None else int(np.count_nonzero(flags)),
+        passages=sum(
+            len(part.positions.passages) if own is None else own.count
+            for part, own in zip(state.parts, masks, strict=True)
+        ),
+        masks=masks,
+    )
+    if len(state.allowed) >= _KEPT_FILTERS:
+        state.allowed.clear()
+    state.allowed[key] = found
+    return found
+
+
+def document_flags(view: View, where: Where) -> Flags:
+    """One flag a document id, true where the filter is.
+
+    Its parts are looked up one by one and joined here: SQLite would look up every document in each.
+    """
+    match where:
+        case And(parts):
+            return _joined(np.logical_and, view, parts)
+        case Or(parts):
+            return _joined(np.logical_or, view, parts)
+        case Not(part):
+            return _flags(view, "SELECT id FROM document", ()) & ~document_flags(view, part)
     condition = compile_where(where, view.state.fields if view.state.documents else None)
-    ids = view.connection.execute(f"SELECT id FROM document WHERE {condition.text}", condition.parameters)
+    return _flags(view, condition.select, condition.parameters)
+
+
+def _joined(how: np.ufunc, view: View, parts: Sequence[Where]) -> Flags:
+    flags = document_flags(view, parts[0])
+    for part in parts[1:]:
+        how(flags, document_flags(view, part), out=flags)
+    return flags
+
+
+def _flags(view: View, select: str, parameters: Sequence[Scalar]) -> Flags:
     flags = np.zeros(view.state.last_document + 1, np.bool_)
-    flags[np.fromiter((row[0] for row in ids), np.int64)] = True
-    view.state.allowed[key] = flags
+    flags[np.fromiter((row[0] for row in view.connection.execute(select, parameters)), np.int64)] = True
     return flags
 
 
@@ -115,9 +172,14 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
             some,
         ):
             *values, metadata, recorded, vector = row
-            if checksum(values[4], vector) != recorded:
-                raise _damaged(values[2])
-            found[values[0]] = Passage(*values, json.loads(metadata))  # type: ignore[call-arg]  # 13 columns
+            try:
+                if checksum(values[4], vector) != recorded:
+                    raise _damaged(values[2])
+                found[values[0]] = Passage(*values, json.loads(metadata))  # type: ignore[call-arg]  # 13 columns
+            except (AttributeError, TypeError, ValueError) as error:
+                raise _damaged(values[2]) from error
+    if len(found) < len(set(ids)):
+        raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
     return [found[id_] for id_ in ids]
 
 
@@ -215,7 +277,6 @@ def sources_of_documents(view: View) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
-    id: int
     recorded: SegmentFile
     first_id: int
     last_id: int
@@ -224,17 +285,13 @@ class SegmentRow:
 
 def segments(view: View) -> list[SegmentRow]:
     """The manifest in order of the ids, with how many passages of each are alive."""
-    dead = np.fromiter((row[0] for row in view.connection.execute("SELECT passage_id FROM dead")), np.int64)
-    found = view.connection.execute(
-        "SELECT id, file, kind, count, size, sha256, stamp, last_id, passages FROM segment ORDER BY last_id"
-    )
-    result = []
-    for id_, file, kind, count, size, sha256, stamp, last_id, blob in found:
-        ids: NDArray[np.int64] = np.frombuffer(blob, "<i8")
-        alive = count - int(np.isin(dead, ids).sum())
-        recorded = SegmentFile(file, kind, count, size, sha256, stamp)
-        result.append(SegmentRow(id_, recorded, int(ids[0]), last_id, alive))
-    return result
+    return [
+        SegmentRow(SegmentFile(*recorded), first_id, last_id, recorded[2] - dead)
+        for *recorded, first_id, last_id, dead in view.connection.execute(
+            "SELECT file, kind, count, size, sha256, stamp, parameters, first_id, last_id,"
+            " (SELECT count(*) FROM dead WHERE passage_id BETWEEN first_id AND last_id) FROM segment ORDER BY first_id"
+        )
+    ]
 
 
 def tokens(view: View) -> int:
@@ -258,10 +315,25 @@ def damage(view: View) -> Iterator[str]:
     yield from (str(_damaged(uri)) for uri in broken)
 
 
+_SAMPLE = 256
+
+
+def strangers(view: View, part: Part) -> list[str]:
+    """What a segment holds that the catalog does not: a sample of its rows is compared with their BLOBs."""
+    if not isinstance(part.segment, FaissSegment):
+        return []
+    passages = part.positions.passages
+    at = np.setdiff1d(np.linspace(0, len(passages) - 1, _SAMPLE).astype(np.int64), part.dead)
+    exist, stored = rows(view, passages[at])
+    if exist.all() and np.array_equal(part.segment.rows(at), stored):
+        return []
+    return [f"segment {part.file}: does not hold the vectors of its passages; likewise compact writes it anew"]
+
+
 def notes(view: View, folder: Path) -> list[str]:
     """What is worth knowing and not wrong: orphaned files, an unfinished run."""
     named = {row.recorded.file for row in segments(view)}
-    orphans = sum(path.name not in named for path in (folder / "segments").glob("*"))
+    orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
     found = [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
     values = settings(view)
     if values["run"] != values["finished_run"]:

@@ -46,17 +46,16 @@ CREATE TABLE passage (
 CREATE INDEX passage_document ON passage(document_id);
 
 CREATE TABLE segment (
-    id      INTEGER PRIMARY KEY AUTOINCREMENT,
-    file    TEXT NOT NULL UNIQUE,    -- in segments/
-    kind    TEXT NOT NULL,
-    count   INTEGER NOT NULL,
-    size    INTEGER NOT NULL,        -- bytes of the file
-    sha256  TEXT NOT NULL,
-    stamp   TEXT NOT NULL,           -- device, inode, size and times when the sha256 was last seen to be right
-    history TEXT NOT NULL,
-    last_id INTEGER NOT NULL,        -- highest passage id in it
-    passages  BLOB NOT NULL,         -- int64 little-endian: position -> passage id
-    documents BLOB NOT NULL          -- int64 little-endian: position -> document id
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    file     TEXT NOT NULL UNIQUE,   -- segments/FILE.faiss and segments/FILE.ids
+    kind     TEXT NOT NULL,          -- exact | approximate
+    count    INTEGER NOT NULL,
+    size     INTEGER NOT NULL,       -- bytes of both files
+    sha256   TEXT NOT NULL,          -- of both files, one after the other
+    stamp    TEXT NOT NULL,          -- device, inode, size and times when the sha256 was last seen to be right
+    parameters TEXT NOT NULL,        -- JSON: how an approximate one is searched
+    first_id INTEGER NOT NULL,       -- it holds every passage of this range that existed when it was built
+    last_id  INTEGER NOT NULL
 );
 -- Passages that are in a segment but exist no more.
 CREATE TABLE dead (passage_id INTEGER PRIMARY KEY);

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged, NewerFormat, NotAnIndex
-from indexer.records import Vector
+from indexer.stores.allowed import Allowed
 from indexer.stores.fields import Known, known_fields
-from indexer.stores.segments import FaissSegment, PlainSegment, SegmentFile
+from indexer.stores.sealed import Positions, SegmentFile
+from indexer.stores.segments import FaissSegment, PlainSegment
 from indexer.stores.vectors import from_blobs
 
 FORMAT_VERSION = 1
@@ -31,35 +32,49 @@ FORMAT_VERSION = 1
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+_NO_IDS: Ids = np.empty(0, np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """Some of the passages: a segment, or the tail that is in no segment yet.
 
     Attributes:
-        passages, documents: ids by position (n,).
-        alive: one flag a position, or None where all are alive.
+        dead: positions (m,) whose passage exists no more.
+        file: the segment's name; empty for the tail, and for what is served from the catalog in a segment's place.
     """
 
     segment: FaissSegment | PlainSegment
-    passages: Ids
-    documents: Ids
-    alive: Flags | None = None
+    dead: Ids
+    file: str = ""
+
+    @property
+    def positions(self) -> Positions:
+        return self.segment.positions
 
 
 @dataclass(slots=True)
 class State:
-    """What one generation of the catalog looks like in memory; shared by threads, replaced, never changed."""
+    """What one generation of the catalog looks like in memory; shared by threads, replaced, never changed.
+
+    Attributes:
+        parts: the segments in order of their ids, then the tail.
+        sealed: the highest passage id that a segment may hold.
+        damaged: a segment cannot be used, and its rows are served from the catalog.
+    """
 
     generation: int
     history: str
     dimensions: int
-    parts: list[Part]
+    parts: tuple[Part, ...]
+    tail: PlainSegment | None
+    sealed: int
+    damaged: bool
     documents: int
     passages: int
-    last_document: int
+    last_document: int  # the highest id ever given
     fields: Known
-    allowed: dict[str, Flags] = field(default_factory=dict)
+    allowed: dict[str, Allowed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +124,9 @@ class Snapshots:
             connection.execute("BEGIN")
             yield View(connection, self._current(connection))
             connection.execute("ROLLBACK")
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise _damaged(self.folder, error) from error
         except BaseException:
             connection.close()
             raise
@@ -140,9 +158,13 @@ class Snapshots:
             if state is None or state.generation != int(generation):
                 # Not under the lock for others' sake: a reader with a known state must not wait for this one.
                 state = self._state = _load(self.folder, connection, state)
-        except sqlite3.DatabaseError as error:
-            raise IndexDamaged(f"{self.folder / 'catalog.db'}: cannot be read ({error})") from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise _damaged(self.folder, error) from error
         return state
+
+
+def _damaged(folder: Path, error: Exception) -> IndexDamaged:
+    return IndexDamaged(f"{folder / 'catalog.db'}: cannot be read ({error}); restore a backup, or index again")
 
 
 def _open(catalog: Path, mode: str) -> sqlite3.Connection:
@@ -175,58 +197,89 @@ def _load(folder: Path, connection: sqlite3.Connection, before: State | None) ->
     """The state of this transaction; open segments and the rows of the tail are taken over from `before`."""
     settings = dict(connection.execute("SELECT name, value FROM setting"))
     dimensions = int(settings["dimensions"])
-    same = before is not None and before.history == settings["history"]
-    known = {part.passages.tobytes()[-8:]: part for part in (before.parts if before and same else ())}
-    dead = np.fromiter((row[0] for row in connection.execute("SELECT passage_id FROM dead ORDER BY 1")), np.int64)
+    if before is not None and before.history != settings["history"]:
+        before = None
+    open_ = {part.file: part for part in before.parts} if before else {}
     parts, sealed = [], 0
-    for file, kind, count, size, sha256, stamp, last_id, passages, documents in connection.execute(
-        "SELECT file, kind, count, size, sha256, stamp, last_id, passages, documents FROM segment ORDER BY last_id"
+    for *recorded, first_id, last_id in connection.execute(
+        "SELECT file, kind, count, size, sha256, stamp, parameters, first_id, last_id FROM segment ORDER BY first_id"
     ).fetchall():
-        ids = np.frombuffer(passages, "<i8")
-        earlier = known.get(passages[-8:])
-        if earlier is not None and np.array_equal(earlier.passages, ids) and isinstance(earlier.segment, FaissSegment):
-            segment: FaissSegment | PlainSegment = earlier.segment
-        else:
-            segment = _segment(folder, connection, SegmentFile(file, kind, count, size, sha256, stamp), ids, dimensions)
-        alive = None if not len(dead) else ~np.isin(ids, dead, assume_unique=True)
-        parts.append(Part(segment, ids, np.frombuffer(documents, "<i8"), alive))
-        sealed = max(sealed, last_id)
-    tail = connection.execute(
-        "SELECT id, document_id, vector FROM passage WHERE id > ? ORDER BY id", (sealed,)
-    ).fetchall()
-    if tail:
-        parts.append(
-            Part(
-                PlainSegment(from_blobs([row[2] for row in tail], dimensions)),
-                np.array([row[0] for row in tail], np.int64),
-                np.array([row[1] for row in tail], np.int64),
-            )
-        )
-    (documents_,) = connection.execute("SELECT count(*) FROM document").fetchone()
-    (last_document,) = connection.execute("SELECT coalesce(max(id), 0) FROM document").fetchone()
+        earlier = open_.get(recorded[0])
+        parts.append(_part(folder, connection, SegmentFile(*recorded), (first_id, last_id), earlier, dimensions))
+        sealed = last_id
+    damaged = any(not part.file for part in parts)
+    tail = _tail(connection, sealed, before.tail if before and before.sealed == sealed else None, dimensions)
+    if len(tail.rows):
+        parts.append(Part(tail, _NO_IDS))
+    # Ever given, not alive: segments still hold the rows of documents that were removed.
+    (last_document,) = connection.execute(
+        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'document'"
+    ).fetchone()
     return State(
         generation=int(settings["generation"]),
         history=settings["history"],
         dimensions=dimensions,
-        parts=parts,
-        documents=documents_,
-        passages=sum(len(part.passages) if part.alive is None else int(part.alive.sum()) for part in parts),
+        parts=tuple(parts),
+        tail=tail if len(tail.rows) else None,
+        sealed=sealed,
+        damaged=damaged,
+        documents=int(settings["documents"]),
+        passages=sum(len(part.positions.passages) - len(part.dead) for part in parts),
         last_document=last_document,
         fields=known_fields(connection),
     )
 
 
-def _segment(
-    folder: Path, connection: sqlite3.Connection, recorded: SegmentFile, ids: Ids, dimensions: int
-) -> FaissSegment | PlainSegment:
-    try:
-        return FaissSegment(folder / "segments" / recorded.file, recorded)
-    except IndexDamaged as error:
-        warnings.warn(f"{error}; answering from the catalog until the next writer rebuilds it", stacklevel=2)
-    rows: Vector = np.zeros((len(ids), dimensions), np.float32)
-    found = connection.execute("SELECT id, vector FROM passage WHERE id BETWEEN ? AND ?", (int(ids[0]), int(ids[-1])))
-    for id_, blob in found:
-        position = int(np.searchsorted(ids, id_))
-        if position < len(ids) and ids[position] == id_:
-            rows[position] = np.frombuffer(blob, "<f2")
-    return PlainSegment(rows)
+def _part(
+    folder: Path,
+    connection: sqlite3.Connection,
+    recorded: SegmentFile,
+    ids: tuple[int, int],
+    earlier: Part | None,
+    dimensions: int,
+) -> Part:
+    """An open segment with what is dead in it; in place of a damaged one, the rows of the catalog."""
+    dead = np.array(
+        connection.execute("SELECT passage_id FROM dead WHERE passage_id BETWEEN ? AND ? ORDER BY 1", ids).fetchall(),
+        np.int64,
+    ).reshape(-1)
+    if earlier is not None:
+        segment = earlier.segment
+        if len(dead) == len(earlier.dead):
+            return earlier
+    else:
+        try:
+            segment = FaissSegment(folder / "segments", recorded)
+        except IndexDamaged as error:
+            warnings.warn(f"{error}; answering from the catalog until the next writer rebuilds it", stacklevel=2)
+            return Part(_plain(connection, "id BETWEEN ? AND ?", ids, dimensions), _NO_IDS)
+    return Part(segment, np.searchsorted(segment.positions.passages, dead), recorded.file)
+
+
+def _tail(connection: sqlite3.Connection, sealed: int, before: PlainSegment | None, dimensions: int) -> PlainSegment:
+    """The rows after the last sealed id: those known before that are still there, and the new ones."""
+    if before is None:
+        return _plain(connection, "id > ?", (sealed,), dimensions)
+    known = before.positions.passages
+    last = int(known[-1])
+    new = _plain(connection, "id > ?", (last,), dimensions)
+    there = connection.execute("SELECT id FROM passage WHERE id > ? AND id <= ? ORDER BY id", (sealed, last)).fetchall()
+    if len(there) < len(known):
+        kept = np.searchsorted(known, np.array(there, np.int64).reshape(-1))
+        before = PlainSegment(before.rows[kept], Positions(known[kept], before.positions.documents[kept], None))
+    if not len(new.rows):
+        return before
+    passages = np.concatenate([before.positions.passages, new.positions.passages])
+    documents = np.concatenate([before.positions.documents, new.positions.documents])
+    return PlainSegment(np.concatenate([before.rows, new.rows]), Positions(passages, documents, None))
+
+
+def _plain(
+    connection: sqlite3.Connection, condition: str, parameters: tuple[int, ...], dimensions: int
+) -> PlainSegment:
+    found = connection.execute(
+        f"SELECT id, document_id, vector FROM passage WHERE {condition} ORDER BY id", parameters
+    ).fetchall()
+    ids = np.array([row[:2] for row in found], np.int64).reshape(-1, 2)
+    rows = from_blobs([row[2] for row in found], dimensions)
+    return PlainSegment(rows, Positions(ids[:, 0].copy(), ids[:, 1].copy(), None))

@@ -7,13 +7,19 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import BadInput
+from indexer.errors import BadInput, IndexDamaged
 from indexer.records import Vector
 
 CHECKSUM_BYTES = 8
 
 _TOLERANCE = 5e-7
 """How far a stored row's squared length may be from 1 before its rounding is mended."""
+
+_STORED = 1e-3
+"""How far it may be in an index at all: rows of few dimensions leave little to mend with."""
+
+_TOGETHER = 256
+"""Rows rounded together: what fits the processor's cache is done in half the time."""
 
 
 def unit_rows(vectors: NDArray[np.floating], dimensions: int, names: list[str]) -> Vector:
@@ -40,9 +46,23 @@ def unit_rows(vectors: NDArray[np.floating], dimensions: int, names: list[str]) 
     return np.asarray(rows / lengths[:, None], dtype=np.float32)
 
 
+def stored_rows(vectors: NDArray[np.floating], dimensions: int, names: list[str]) -> Vector:
+    """As `unit_rows`, for rows that left a store: those that are float16 of unit length stay bit for bit."""
+    rows = unit_rows(vectors, dimensions, names)
+    half = np.asarray(vectors).astype("<f2").astype(np.float32)
+    kept = np.abs(np.einsum("ij,ij->i", half, half) - 1) < _STORED
+    rows[kept] = half[kept]
+    return rows
+
+
 def to_blobs(rows: Vector) -> list[bytes]:
     """Each unit row as little-endian float16 bytes, still of unit length."""
-    return [row.tobytes() for row in _round_to_unit(rows)]
+    blobs: list[bytes] = []
+    for start in range(0, len(rows), _TOGETHER):
+        data = _round_to_unit(rows[start : start + _TOGETHER]).tobytes()
+        width = 2 * rows.shape[1]
+        blobs += [data[at : at + width] for at in range(0, len(data), width)]
+    return blobs
 
 
 def _round_to_unit(rows: Vector) -> NDArray[np.float16]:
@@ -52,9 +72,10 @@ def _round_to_unit(rows: Vector) -> NDArray[np.float16]:
     with a unit vector is then its cosine, and FAISS and numpy rank alike.
     """
     half = rows.astype("<f2")
+    rounded = (half != rows).any(axis=1)  # what came from a store stays as it was there
     for _ in range(8):
         excess = np.einsum("ij,ij->i", half, half, dtype=np.float64) - 1
-        (wrong,) = np.nonzero(np.abs(excess) > _TOLERANCE)
+        (wrong,) = np.nonzero(rounded & (np.abs(excess) > _TOLERANCE))
         if not len(wrong):
             break
         # A sample of the components holds steps of every size needed, and costs a sixth.
@@ -70,7 +91,13 @@ def _round_to_unit(rows: Vector) -> NDArray[np.float16]:
 
 
 def from_blobs(blobs: list[bytes], dimensions: int) -> Vector:
-    """Stored rows as float32 (n, dimensions)."""
+    """Stored rows as float32 (n, dimensions).
+
+    Raises:
+        IndexDamaged: one is not a row of so many dimensions.
+    """
+    if not all(isinstance(blob, bytes) and len(blob) == 2 * dimensions for blob in blobs):
+        raise IndexDamaged("catalog.db: a stored vector is damaged; likewise check names its document")
     return np.frombuffer(b"".join(blobs), dtype="<f2").reshape(len(blobs), dimensions).astype(np.float32)
 
 

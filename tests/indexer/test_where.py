@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from indexer.errors import FilterError
 from indexer.where import And, Compare, Exists, FilterSyntaxError, In, Not, Or, Where, matches, parse, render
 
-names = st.sampled_from(
-    ["year", "lang", "author.name", "my field", "in", "x`\\y", "title", "metadata.path", "é-1"]
-)
+names = st.sampled_from(["year", "lang", "author.name", "my field", "in", "x`\\y", "title", "metadata.path", "é-1"])
 scalars = st.one_of(
     st.integers(-(2**63), 2**63 - 1),
     st.floats(allow_nan=False, allow_infinity=False),
@@ -111,8 +109,7 @@ MISTAKES = [
     ("a in (1 2)", 'expected "," or ")" at character 9: a in (1 2)'),
     (
         " ",
-        "the filter is empty (write a condition such as year >= 2020, or leave the filter out)"
-        " at character 1:  ",
+        "the filter is empty (write a condition such as year >= 2020, or leave the filter out) at character 1:  ",
     ),
     ("(a = 1", 'expected ")" (a "(" is not closed) at character 7: (a = 1'),
     ("a = 1)", 'unexpected ")" (there is no "(" for it) at character 6: a = 1)'),
@@ -144,13 +141,11 @@ MISTAKES = [
     ("a = 1e999", "the number 1e999 is too large (put it in quotes if it is text) at character 5: a = 1e999"),
     (
         "a = 9223372036854775808",
-        "a whole number of more than 64 bits (put it in quotes if it is text)"
-        " at character 5: a = 9223372036854775808",
+        "a whole number of more than 64 bits (put it in quotes if it is text) at character 5: a = 9223372036854775808",
     ),
     (
         "@a = 1",
-        'unexpected "@" (put text in quotes, and a field with such a character in backticks)'
-        " at character 1: @a = 1",
+        'unexpected "@" (put text in quotes, and a field with such a character in backticks) at character 1: @a = 1',
     ),
     ('a = "\ud800"', 'half a surrogate pair (write the filter in UTF-8) at character 6: a = " "'),
     (

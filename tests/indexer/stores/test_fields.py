@@ -24,9 +24,7 @@ def collection(documents: Sequence[tuple[Mapping[str, str | None], Mapping[str, 
     conn.executescript(DOCUMENT + TABLES)
     for columns, _ in documents:
         marks = [columns.get(name) for name in COLUMNS]
-        conn.execute(
-            "INSERT INTO document (uri, title, path, format, modified) VALUES (?, ?, ?, ?, ?)", marks
-        )
+        conn.execute("INSERT INTO document (uri, title, path, format, modified) VALUES (?, ?, ?, ?, ?)", marks)
     write(conn, [(i, scalars(f"doc{i}", metadata)) for i, (_, metadata) in enumerate(documents, 1)])
     return conn
 
@@ -34,9 +32,7 @@ def collection(documents: Sequence[tuple[Mapping[str, str | None], Mapping[str, 
 def found(conn: sqlite3.Connection, where: Where) -> list[int]:
     sql = compile_where(where, known_fields(conn))
     rows = conn.execute(f"SELECT id FROM document WHERE {sql.text} ORDER BY id", sql.parameters).fetchall()
-    nulls = conn.execute(
-        f"SELECT count(*) FROM document WHERE ({sql.text}) IS NULL", sql.parameters
-    ).fetchone()
+    nulls = conn.execute(f"SELECT count(*) FROM document WHERE ({sql.text}) IS NULL", sql.parameters).fetchone()
     assert nulls == (0,)
     return [row[0] for row in rows]
 
@@ -62,9 +58,7 @@ def flat(value: Any, path: str = "") -> dict[str, list[Any]]:
 
 
 FEW = [0, 1, 2, -3, 0.5, 1.0, 2**53, 2**53 + 1, float(2**53), 2**63 - 1, -(2**63), 1e300, 0.1]
-few_values = st.one_of(
-    st.sampled_from(FEW), st.booleans(), st.sampled_from(["", "a", "b", "é", "1", "true", "a\0b"])
-)
+few_values = st.one_of(st.sampled_from(FEW), st.booleans(), st.sampled_from(["", "a", "b", "é", "1", "true", "a\0b"]))
 keys = st.sampled_from(["x", "y", "y.z", "title", "metadata", "z"])
 nested = st.recursive(
     st.one_of(few_values, st.none()),
@@ -73,9 +67,7 @@ nested = st.recursive(
 )
 columns = st.fixed_dictionaries({name: st.sampled_from([None, "", "a", "b"]) for name in COLUMNS})
 documents = st.lists(st.tuples(columns, st.dictionaries(keys, nested, max_size=4)), min_size=1, max_size=6)
-fields = st.sampled_from(
-    ["x", "y", "y.z", "z", "x.y", "metadata.title", "metadata.metadata", "title", "path", "uri"]
-)
+fields = st.sampled_from(["x", "y", "y.z", "z", "x.y", "metadata.title", "metadata.metadata", "title", "path", "uri"])
 conditions = st.one_of(
     st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), few_values),
     st.builds(In, fields, st.lists(few_values, min_size=1, max_size=4).map(tuple), st.booleans()),
@@ -271,9 +263,7 @@ def test_fields_are_known_while_a_document_has_them(papers: sqlite3.Connection) 
 def test_long_lists_are_exact() -> None:
     numbers = [i + 0.1 for i in range(2_000)]
     words = ["w\0" + str(i) for i in range(100)]
-    conn = collection(
-        [({}, {"x": value}) for value in [*range(0, 20_000, 1_000), *numbers, *words, 2**63 - 1]]
-    )
+    conn = collection([({}, {"x": value}) for value in [*range(0, 20_000, 1_000), *numbers, *words, 2**63 - 1]])
     assert ask(conn, f"x in ({', '.join(map(str, range(10_000)))})") == list(range(1, 11))
     assert len(ask(conn, f"x not in ({', '.join(map(str, range(10_000)))})")) == 10 + 2_000 + 100 + 1
     assert len(found(conn, In("x", tuple(numbers)))) == 2_000

@@ -1,0 +1,73 @@
+"""Folders that appear whole or not at all, and the copy of a store while it is read and written."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from indexer.errors import BadInput, StorageError
+from indexer.stores.sealed import paths, stamp
+from indexer.stores.snapshot import Snapshots
+
+_TRIES = 10
+
+
+@contextmanager
+def appearing(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder`, which takes its name when the block ends well and is gone when not.
+
+    Raises:
+        BadInput: something is there already.
+        StorageError: the disk refuses.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder}: is there already and is not an empty folder: choose another name")
+    sibling = folder.absolute().with_name(f".{folder.absolute().name}.{secrets.token_hex(4)}")
+    try:
+        sibling.parent.mkdir(parents=True, exist_ok=True)
+        sibling.mkdir()
+        yield sibling
+        sibling.rename(folder)
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be made ({error.strerror})") from error
+    finally:
+        shutil.rmtree(sibling, ignore_errors=True)
+
+
+def copy_store(snapshots: Snapshots, target: Path) -> None:
+    """Copy the catalog as of one commit, with the segments it names, into an empty folder.
+
+    Segments are copied, not linked: a link changes the times of the original, which would then be hashed at every
+    opening. The copy has a history of its own: what the two add from here on bears the same ids.
+    """
+    segments = target / "segments"
+    segments.mkdir()
+    (target / "LOCK").touch()
+    for attempt in range(_TRIES):
+        with snapshots.view() as view, closing(sqlite3.connect(target / "catalog.db")) as copy:
+            view.connection.backup(copy)
+            files = [file for (file,) in copy.execute("SELECT file FROM segment")]
+        try:
+            for file in files:
+                for source in paths(snapshots.folder / "segments", file):
+                    if not (segments / source.name).exists():
+                        shutil.copyfile(source, segments / source.name)
+            break
+        except FileNotFoundError:  # a writer has replaced it meanwhile: copy what it wrote
+            if attempt == _TRIES - 1:
+                raise
+    for path in segments.iterdir():
+        if path.stem not in files:
+            path.unlink()
+    if (snapshots.folder / "encoder").is_dir():
+        shutil.copytree(snapshots.folder / "encoder", target / "encoder")
+    from indexer.stores.catalog import Catalog  # only writers need sqlite-utils
+
+    catalog = Catalog(target / "catalog.db")
+    catalog.set("history", secrets.token_hex(8))
+    catalog.restamp({file: stamp(segments, file) for file in files})
+    catalog.close()

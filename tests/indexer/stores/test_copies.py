@@ -1,0 +1,146 @@
+"""Backup, export and import: another index with the same answers, and nothing embedded twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.errors import BadInput, RecipeMismatch
+from indexer.exchange import Embedded, from_record, to_record
+from indexer.ingest import Run
+from indexer.records import Section, Span
+from indexer.sources import ReadOptions, open_sources
+from indexer.stores import local
+from indexer.stores.store import EmbeddedDocument
+from search import Searcher
+
+ROWS = np.random.default_rng(1).normal(size=(600, 8)).astype(np.float32)
+
+
+def _made(folder: Path, count: int = 600) -> Index:
+    index = Index.create(folder, dimensions=8)
+    documents = [Document(f"d{i}", f"text {i}", f"title {i}", {"n": i}) for i in range(count)]
+    index.add(documents, vectors=ROWS[:count])
+    return index
+
+
+def _answers(folder: Path) -> list[tuple[str, float]]:
+    with Searcher(folder) as searcher:
+        return [(hit.uri, hit.score) for row in ROWS[:5] for hit in searcher.search_vector(row, 5)]
+
+
+@pytest.mark.parametrize("kind", ["exact", "approximate"])
+def test_a_backup_answers_as_the_original_and_has_a_history_of_its_own(tmp_path: Path, kind: str) -> None:
+    index = _made(tmp_path / "x.index")
+    index.compact(kind)
+    index.remove(["d1"])
+    index.backup(tmp_path / "deep" / "y.index")
+    with Index.open(tmp_path / "deep" / "y.index") as copy:
+        assert copy.check().ok
+        assert copy.info().history != index.info().history
+        assert [document.uri for document in copy] == [document.uri for document in index]
+    assert _answers(tmp_path / "deep" / "y.index") == _answers(tmp_path / "x.index")
+    with pytest.raises(BadInput, match="is there already"):
+        index.backup(tmp_path / "deep" / "y.index")
+
+
+def test_a_backup_while_a_writer_works_is_one_commit(tmp_path: Path) -> None:
+    index, stop = _made(tmp_path / "x.index", 100), threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            index.add([Document(f"more {number} {i}", "text") for i in range(10)], vectors=ROWS[:10])
+            index.compact()
+            number += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for number in range(5):
+            Index.open(tmp_path / "x.index").backup(tmp_path / f"{number}.index")
+    finally:
+        stop.set()
+        writer.join()
+    for number in range(5):
+        with Index.open(tmp_path / f"{number}.index") as copy:
+            assert copy.check().ok
+            assert len(copy) % 10 == 0
+
+
+def test_a_record_comes_back_as_it_was() -> None:
+    document = Document(
+        "a", "one two", "t", {"x": [1, None]}, "/p/a.md", "markdown", "2024-01-01T00:00:00Z", (Section(0, "h", 3),)
+    )
+    rows = ROWS[:2].astype(np.float16).astype(np.float32)
+    embedded = Embedded((Span(0, 3, tokens=5, heading="h", page=3), Span(4, 7)), rows, "r")
+    again, own = from_record(json.loads(json.dumps(to_record(document, embedded))))
+    assert again == document
+    assert own is not None
+    assert (own.spans, own.recipe) == (embedded.spans, "r")
+    np.testing.assert_array_equal(own.vectors.astype(np.float16), rows.astype(np.float16))
+    assert from_record(to_record(document, None)) == (document, None)
+    with pytest.raises(ValueError, match="passages do not fit"):
+        from_record({"likewise": 1, "id": "a", "text": "x", "passages": [{"start": 0, "end": 9, "vector": [1]}]})
+
+
+def _ingested(index: Index, file: Path) -> tuple[int, int]:
+    options = ReadOptions()
+    with index.store.writing():
+        summary = Run(index, options, lambda *_: None).feed(open_sources((str(file),), options))
+    return summary.indexed, summary.failed
+
+
+def test_an_export_with_vectors_is_taken_in_without_embedding(tmp_path: Path) -> None:
+    index = _made(tmp_path / "x.index", 20)
+    # One document of several passages, as a model makes them.
+    rows = np.asarray(ROWS[30:33] / np.linalg.norm(ROWS[30:33], axis=1, keepdims=True), np.float32)
+    spans = (Span(0, 4, tokens=9), Span(3, 8), Span(8, 10))
+    index.store.put([EmbeddedDocument(Document("long", "0123456789"), b"c", b"r", spans, rows)])
+    command = [
+        sys.executable,
+        "-c",
+        "from search.cli import main; main()",
+        "export",
+        str(tmp_path / "x.index"),
+        "--vectors",
+    ]
+    said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    (tmp_path / "x.jsonl").write_text(said)
+    copy = Index.create(tmp_path / "y.index", dimensions=8)
+    assert _ingested(copy, tmp_path / "x.jsonl") == (21, 0)
+    assert list(copy) == list(index)
+    assert copy.info().passages == 23
+    assert _answers(tmp_path / "y.index") == _answers(tmp_path / "x.index")
+    np.testing.assert_array_equal(copy.store.vectors_of("long"), index.store.vectors_of("long"))
+
+
+def test_vectors_of_another_recipe_are_refused(tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "x.index", dimensions=8)
+    record = to_record(Document("a", "text"), Embedded((Span(0, 4),), ROWS[:1], "another recipe"))
+    (tmp_path / "x.jsonl").write_text(json.dumps(record))
+    assert _ingested(index, tmp_path / "x.jsonl") == (0, 1)
+    (row,) = index.store.ledger("failed")
+    assert "another recipe" in row.reason
+    assert issubclass(RecipeMismatch, BadInput)
+
+
+def test_recall_is_a_setting_and_has_to_be_a_share(tmp_path: Path) -> None:
+    index = _made(tmp_path / "x.index")
+    index.compact("approximate", recall=0.9)
+    assert json.loads(index.info().segments[0]["parameters"])["recall"] == 0.9
+    before = index.info().segments[0]["file"]
+    index.compact("approximate")
+    assert index.info().segments[0]["file"] == before
+    index.compact("approximate", recall=0.95)
+    assert json.loads(index.info().segments[0]["parameters"])["recall"] == 0.95
+    with pytest.raises(BadInput, match=r"recall 1\.5 is no share"):
+        index.compact(recall=1.5)
+    assert local.LocalStore(tmp_path / "x.index").recall().questions == 200

@@ -1,0 +1,119 @@
+"""One writer at a time, told apart by process and by thread; a reader waits for nobody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.errors import IndexLocked
+from indexer.stores.lock import WriterLock
+from search import Searcher
+
+HOLDER = """
+import fcntl, os, sys, time
+file = os.open(sys.argv[1], os.O_RDWR)
+fcntl.flock(file, fcntl.LOCK_EX)
+os.ftruncate(file, 0)
+os.pwrite(file, str(os.getpid()).encode(), 0)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The lock of a folder, held by another process."""
+    command = [sys.executable, "-S", "-c", HOLDER, str(folder / "LOCK")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    index = Index.create(tmp_path / "x.index", dimensions=2)
+    index.add([Document("a", "text")], vectors=np.eye(2)[:1])
+    return index
+
+
+def test_another_process_is_named_or_waited_for(index: Index) -> None:
+    lock, told = WriterLock(index.store.folder), []
+    with held(index.store.folder) as process:
+        with pytest.raises(IndexLocked, match=rf"written by process {process.pid}: try again"), lock.held(wait=False):
+            pass
+        threading.Timer(0.3, process.kill).start()
+        start = time.monotonic()
+        with lock.held(waiting=told.append):
+            assert time.monotonic() - start >= 0.25
+    assert told == [f"{index.store.folder} is being written by process {process.pid}"]
+
+
+def test_a_killed_holder_leaves_no_lock_behind(index: Index) -> None:
+    with held(index.store.folder) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with WriterLock(index.store.folder).held(wait=False):
+            assert (index.store.folder / "LOCK").read_text() == str(os.getpid())
+
+
+def test_reading_waits_for_no_writer(index: Index) -> None:
+    with held(index.store.folder), Searcher(index.store.folder) as searcher:
+        assert searcher.search_vector(np.eye(2)[0], 1)[0].uri == "a"
+        assert len(index) == 1
+        assert index.check().ok
+
+
+def test_threads_of_one_process_take_turns(index: Index) -> None:
+    with index.store.writing():
+        failures: list[BaseException] = []
+
+        def write() -> None:
+            try:
+                with index.store.writing(wait=False):
+                    pass
+            except IndexLocked as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+        with index.store.writing(wait=False):  # the same thread may
+            index.add([Document("b", "text")], vectors=np.eye(2)[1:])
+    assert str(os.getpid()) in str(failures[0])
+    other = Index.open(index.store.folder)
+    with other, index.store.writing(), pytest.raises(IndexLocked), other.store.writing(wait=False):
+        pass
+
+
+def test_the_shell_waits_or_says_who_writes(likewise: Any, encoder: Any, tmp_path: Path, lines: Any) -> None:
+    folder = tmp_path / "y.index"
+    likewise("index", folder, "-", stdin=lines({"id": "a", "text": "text"}))
+    more = lines({"id": "b", "text": "text"})
+    with held(folder) as process:
+        for arguments in (["index", folder, "-", "--no-wait"], ["remove", folder, "a", "--no-wait"]):
+            said = likewise(*arguments, stdin=more)
+            assert (said.code, f"process {process.pid}" in said.err) == (3, True)
+        said = likewise("compact", folder, "--no-wait")
+        assert (said.code, f"process {process.pid}" in said.err) == (3, True)
+        assert likewise("index", folder, "-", "--no-wait", "--rebuild", stdin=more).code == 3
+        assert likewise("search", folder, "text").code == 0
+        threading.Timer(0.3, process.kill).start()
+        said = likewise("index", folder, "-", stdin=more)
+    assert (said.code, f"being written by process {process.pid}" in said.err) == (0, True)
+    assert likewise("info", folder, "--json").json["documents"] == 2

@@ -1,0 +1,116 @@
+"""Damage that a person meets through `check` and the shell. tests/crash/ damages files at random and in bulk."""
+
+from __future__ import annotations
+
+import sqlite3
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.errors import IndexDamaged
+from search import Searcher
+
+ROWS = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with Index.create(tmp_path / "x.index", dimensions=8) as index:
+        index.add([Document(f"d{i}", f"the text of {i}") for i in range(50)], vectors=ROWS)
+        index.compact()
+    return tmp_path / "x.index"
+
+
+def answers(folder: Path) -> list[tuple[str, float]]:
+    with Searcher(folder) as searcher:
+        return [(hit.uri, hit.score) for row in ROWS[:5] for hit in searcher.search_vector(row, 50)]
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+@pytest.mark.parametrize("harm", [flip, truncate, Path.unlink])
+@pytest.mark.parametrize("suffix", ["faiss", "ids"])
+def test_a_damaged_segment_warns_once_answers_the_same_and_is_mended(
+    folder: Path, harm: Callable[[Path], None], suffix: str, likewise: Callable[..., Any]
+) -> None:
+    before = answers(folder)
+    harm(next((folder / "segments").glob(f"*.{suffix}")))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        after = answers(folder)
+    assert [(uri, round(score, 5)) for uri, score in after] == [(uri, round(score, 5)) for uri, score in before]
+    assert ["answering from the catalog" in str(warning.message) for warning in said] == [True]
+    found = likewise("check", folder, "--json")
+    assert (found.code, found.json["ok"], len(found.json["problems"])) == (1, False, 1)
+    assert "--repair" in likewise("check", folder).out
+    mended = likewise("check", folder, "--repair", "--json")
+    assert (mended.code, mended.json["ok"]) == (0, True)
+    assert "rebuilt 1 damaged segment(s)" in mended.json["notes"]
+    assert (answers(folder), likewise("check", folder).code) == (before, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "parameters"),
+    [
+        ("UPDATE document_text SET text = replace(text, 'text', 'tent') WHERE document_id = 7", ()),
+        ("UPDATE passage SET vector = ? WHERE document_id = 7", (ROWS[20].astype("<f2").tobytes(),)),
+        ("UPDATE passage SET vector = x'00' WHERE document_id = 7", ()),
+        ("UPDATE passage SET start = 3 WHERE document_id = 7", ()),
+    ],
+    ids=["text", "vector", "length", "offset"],
+)
+def test_a_changed_row_of_the_catalog_is_named_and_never_returned(
+    folder: Path, likewise: Callable[..., Any], change: str, parameters: tuple[bytes, ...]
+) -> None:
+    with sqlite3.connect(folder / "catalog.db") as catalog:
+        catalog.execute(change, parameters)
+    catalog.close()
+    with Searcher(folder) as searcher:
+        with pytest.raises(IndexDamaged):
+            searcher.search_vector(ROWS[6], 50)
+        assert searcher.search_vector(ROWS[5], 1)[0].uri == "d5"  # what is sound is still found
+    said = likewise("check", folder, "--json")
+    assert (said.code, said.json["ok"]) == (1, False)
+    assert any("d6" in problem for problem in said.json["problems"])
+    assert likewise("check", folder, "--repair").code in (1, 3)  # no one can know what it was
+    with Index.open(folder) as index:
+        index.remove(["d6"])
+        index.add([Document("d6", "the text of 6")], vectors=ROWS[6:7])
+        assert index.check().ok
+    assert likewise("check", folder).code == 0
+
+
+def test_orphans_are_notes_and_the_next_writer_removes_them(folder: Path, likewise: Callable[..., Any]) -> None:
+    (folder / "segments" / "0123456789abcdef.faiss").write_bytes(b"left by a writer that was killed")
+    said = likewise("check", folder, "--json")
+    assert (said.code, said.json["ok"], said.json["problems"]) == (0, True, [])
+    assert "1 file(s) in segments/ belong to nothing" in said.json["notes"][0]
+    with Index.open(folder) as index:
+        index.compact()
+        index.remove(["d1"])
+        index.compact()
+    assert len(list((folder / "segments").iterdir())) == 2
+    assert likewise("check", folder, "--json").json["notes"] == []
+
+
+def test_a_copied_folder_is_sound(folder: Path, tmp_path: Path, likewise: Callable[..., Any]) -> None:
+    import shutil
+
+    shutil.copytree(folder, tmp_path / "copy.index")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert answers(tmp_path / "copy.index") == answers(folder)
+    assert likewise("check", tmp_path / "copy.index").code == 0
