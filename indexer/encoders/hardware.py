@@ -30,7 +30,7 @@ def choose_dtype(precision: Precision, device: str) -> torch.dtype:
     import torch
 
     if precision == "int8":
-        raise ModelError("precision int8 runs on the openvino runtime: add runtime='openvino'")
+        raise ModelError("precision int8 is not offered by this version: choose bfloat16, or auto")
     if precision not in ("auto", "float32", "bfloat16"):
         raise ModelError(f"precision {precision!r} is none of auto, float32, bfloat16, int8")
     if precision == "float32":

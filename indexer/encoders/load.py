@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from indexer.encoders.checkpoint import Checkpoint
 from indexer.encoders.encoder import Encoder, Role
@@ -16,7 +16,7 @@ from indexer.encoders.post import PostProcessed, with_post
 from indexer.encoders.recipe import COMBINES, POOLINGS, Combine, Pooling, Recipe, RecipeSpec
 from indexer.encoders.sbert import open_sentence_transformer
 from indexer.encoders.tokenizer import Tokenizer
-from indexer.encoders.torch_encoder import CPU_BATCH, GPU_BATCH, TorchEncoder, Transformer, encode_shared
+from indexer.encoders.torch_encoder import TorchEncoder, Transformer, encode_shared
 from indexer.errors import ModelError
 from indexer.records import Vector
 
@@ -46,7 +46,7 @@ def load_encoder(
         pooling: pool raw hidden states this way; None: the model's own modules (SBERT).
         layers: hidden layers to pool, 0 the embedding layer, -1 the last; None: the last.
         combine: how several layers become one.
-        runtime: what computes; `auto` is torch.
+        runtime: what computes; `auto` is torch; `openvino` compiles once into the user's cache folder.
         precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise.
         device: `cpu`, `cuda`, ...; `auto` is the GPU where there is one.
         max_tokens: read fewer, or more, tokens of a text than the model's settings say.
@@ -69,9 +69,14 @@ def load_encoder(
     )
     if spec.post:
         raise ModelError(f"{spec}: {spec.post} is fitted on passages first; load it without and use fit_post")
+    if runtime not in get_args(Runtime):
+        raise ModelError(f"runtime {runtime!r} is none of {', '.join(get_args(Runtime))}")
+    encoder = _load(asked, precision, choose_device(device), trust_remote_code)
     if runtime == "openvino":
-        raise ModelError("the openvino runtime is for compiled encoders: compile it first, or use runtime='torch'")
-    return _load(asked, precision, choose_device(device), trust_remote_code)
+        from indexer.encoders.compiling import compile_in_cache
+
+        return compile_in_cache(encoder)
+    return encoder
 
 
 def load_recipe(
@@ -156,7 +161,7 @@ def _load(spec: RecipeSpec, precision: Precision, device: str, trust_remote_code
     own = not raw and (checkpoint.folder / "modules.json").exists()
     recipe = checkpoint.recipe(width, limit, *(() if own else (head.layers, head.combine, head.poolings[0])))
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
-    return TorchEncoder(recipe, tokenizer, transformer, head, CPU_BATCH if device == "cpu" else GPU_BATCH)
+    return TorchEncoder(recipe, tokenizer, transformer, head, device)
 
 
 @lru_cache(maxsize=4)  # recipes of one model share it; a few are kept, as models are large

@@ -15,7 +15,7 @@ from indexer.encoders.checkpoint import Checkpoint
 from indexer.encoders.encoder import Role
 from indexer.encoders.recipe import Recipe
 from indexer.encoders.tokenizer import Tokenizer
-from indexer.encoders.torch_encoder import unit
+from indexer.encoders.vectors import unit
 from indexer.errors import ModelError
 from indexer.records import Vector
 

@@ -5,8 +5,10 @@ The transformer itself is bert.py or automodel.py; what follows it is head.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -17,6 +19,7 @@ from indexer.encoders.head import Head
 from indexer.encoders.pooling import Packed
 from indexer.encoders.recipe import Recipe
 from indexer.encoders.tokenizer import Ids, Tokenizer
+from indexer.encoders.vectors import batches, unit
 from indexer.errors import ModelError
 from indexer.records import Vector
 
@@ -49,7 +52,11 @@ class TorchEncoder:
     tokenizer: Tokenizer
     transformer: Transformer
     head: Head
-    batch_tokens: int = CPU_BATCH
+    device: str = "cpu"
+
+    @property
+    def batch_tokens(self) -> int:
+        return CPU_BATCH if self.device == "cpu" else GPU_BATCH
 
     @property
     def dimensions(self) -> int:
@@ -78,35 +85,62 @@ def encode_shared(encoders: Sequence[TorchEncoder], texts: Sequence[str], role: 
     Everything is tokenised first, on all cores: lengths are needed for sorting, and TextTooLong is raised
     before any work. On a CPU nothing would be won by overlapping it, as the products leave no core idle.
     """
-    import torch
-
     rows = encoders[0].tokenizer.ids(texts, role, truncate)
     found = [np.empty((len(rows), encoder.dimensions), np.float32) for encoder in encoders]
-    wanted = sorted({layer for encoder in encoders for layer in encoder.head.layers})
-    transformer = encoders[0].transformer
-    with torch.inference_mode():
-        for order, batch in _batches(rows, encoders[0].batch_tokens):
-            states = transformer.states(batch, wanted)
-            for encoder, out in zip(encoders, found, strict=True):
-                vectors = encoder.head.vectors(states, batch.runs)
-                if "pooler" in encoder.head.poolings:
-                    vectors = _pooled(transformer, vectors, encoder.recipe)
-                out[order] = unit(vectors[:, : encoder.dimensions].cpu().numpy(), order, encoder.recipe.model)
+
+    def run(order: list[int]) -> None:
+        batch = _packed([rows[index] for index in order])
+        for encoder, out, vectors in zip(encoders, found, _forward(encoders, batch), strict=True):
+            out[order] = unit(vectors, order, encoder.recipe.model)
+
+    _run_all(run, list(batches(rows, encoders[0].batch_tokens)), encoders[0].device)
     return found
 
 
-def unit(vectors: Vector, order: Sequence[int], model: str) -> Vector:
-    """Rows scaled to unit length. Raises ModelError for a row that is not finite or zero."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    bad = ~np.isfinite(norms[:, 0]) | (norms[:, 0] == 0)
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        what = "a vector of zeros" if norms[first, 0] == 0 else "numbers that are not finite"
-        raise ModelError(
-            f"model {model!r} gave {what} for text {order[first]}: its weights are broken, or the text "
-            "holds nothing it knows"
-        )
-    return np.asarray(vectors / norms, np.float32)
+def _forward(encoders: Sequence[TorchEncoder], batch: Packed) -> list[Vector]:
+    """One forward pass: each encoder's vectors (texts, dimensions), not yet of unit length."""
+    import torch
+
+    transformer = encoders[0].transformer
+    wanted = sorted({layer for encoder in encoders for layer in encoder.head.layers})
+    found = []
+    with torch.inference_mode():
+        states = transformer.states(batch, wanted)
+        for encoder in encoders:
+            vectors = encoder.head.vectors(states, batch.runs)
+            if "pooler" in encoder.head.poolings:
+                vectors = _pooled(transformer, vectors, encoder.recipe)
+            found.append(vectors[:, : encoder.dimensions].cpu().numpy())
+    return found
+
+
+def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: str) -> None:
+    """Run every batch. On a CPU with batches enough, one single-threaded batch a core.
+
+    That spares the cores waiting for each other after every operator: 10 % more texts a second on two idle
+    cores, and far more where other programs want the cores as well.
+    """
+    import torch
+
+    workers = torch.get_num_threads()
+    if device != "cpu" or workers == 1 or len(orders) < 2 * workers:
+        for order in orders:
+            run(order)
+        return
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    libraries = ThreadpoolController()
+
+    def alone() -> None:
+        torch.get_num_threads()  # torch sets a thread's own number at its first use there: before ours
+        libraries.limit(limits=1, user_api="openmp")
+
+    with ThreadPoolExecutor(workers, "encode", initializer=alone) as pool:
+        try:
+            for done in [pool.submit(run, order) for order in orders]:
+                done.result()
+        finally:  # an error or an interrupt does not wait for the batches that have not begun
+            pool.shutdown(cancel_futures=True)
 
 
 def _pooled(transformer: Transformer, first: torch.Tensor, recipe: Recipe) -> torch.Tensor:
@@ -116,17 +150,9 @@ def _pooled(transformer: Transformer, first: torch.Tensor, recipe: Recipe) -> to
     return pooled.float()
 
 
-def _batches(rows: list[Ids], tokens: int) -> Iterator[tuple[list[int], Packed]]:
-    """Texts of like length together, longest first, at most `tokens` a batch with padding, or one text."""
+def _packed(rows: Sequence[Ids]) -> Packed:
+    """Rows sorted by length as one batch."""
     import torch
 
-    order = sorted(range(len(rows)), key=lambda index: -len(rows[index]))
-    start = 0
-    while start < len(order):
-        end = start + max(1, tokens // len(rows[order[start]]))
-        chosen = order[start:end]
-        lengths, counts = np.unique([len(rows[index]) for index in chosen], return_counts=True)
-        runs = [(int(count), int(length)) for length, count in zip(lengths[::-1], counts[::-1], strict=True)]
-        ids = torch.from_numpy(np.concatenate([rows[index] for index in chosen])).long()
-        yield chosen, Packed(ids, runs)
-        start = end
+    runs = [(len(list(same)), length) for length, same in groupby(rows, key=len)]
+    return Packed(torch.from_numpy(np.concatenate(rows)).long(), runs)

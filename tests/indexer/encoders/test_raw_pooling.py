@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,9 +20,14 @@ ARCHITECTURES = ["bert", "roberta", "distilbert", "mpnet"]
 LAYERS = [(-1,), (-2,), (3,), (0,), (-4, -3, -2, -1), (0, -1)]
 
 
+@functools.cache
+def reference(folder: Path) -> transformers.PreTrainedModel:
+    return transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+
+
 def hidden_states(folder: Path, text: str, pad_to: int = 0) -> tuple[list[np.ndarray], np.ndarray | None]:
     """transformers' hidden states (layers + 1) of one text, without its padding, and its pooler_output."""
-    model = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    model = reference(folder)
     tokenizer = Tokenizer((folder / "tokenizer.json").read_text(), 512)
     ids = tokenizer.ids([text])[0].tolist()
     pad = model.config.pad_token_id

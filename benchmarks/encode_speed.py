@@ -1,0 +1,129 @@
+"""Indexing throughput of the encoder against plain sentence-transformers, side by side in one run.
+
+    python -m benchmarks.encode_speed [--texts 512] [--repeats 5] [--profile]
+
+Real text (SciFact titles and abstracts cut at 256 tokens, from $LIKEWISE_EVAL_DATA), the default model, the same
+threads for everybody, repeats taken in turn, medians. Beside the ratio it prints the fraction reached of this
+machine's bfloat16 matrix product, measured in the same run, and with --profile where the time goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from indexer.encoders.load import load_encoder
+from indexer.encoders.models import DEFAULT_MODEL, find_model
+from indexer.encoders.torch_encoder import TorchEncoder
+
+LAYERS, HIDDEN, INNER = 6, 384, 1536
+CEILING = 2048  # rows, columns and depth of the matrix product
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=int, default=512)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--profile", action="store_true")
+    arguments = parser.parse_args()
+    texts = _texts(arguments.texts)
+    fast = load_encoder(DEFAULT_MODEL)
+    assert isinstance(fast, TorchEncoder)
+    contenders = _contenders(texts, fast)
+    seconds = _in_turns(contenders, arguments.repeats)
+    reference = "sentence-transformers float32"
+    lengths = [len(row) for row in fast.tokenizer.ids(texts, truncate=True)]
+    print(f"{len(texts)} texts, {statistics.mean(lengths):.0f} tokens each, {_threads()} threads")
+    print(f"{'':34}{'texts/s':>9}{'tokens/s':>10}{'ratio':>7}{'of ceiling':>12}{'min cosine':>12}")
+    exact = load_encoder(DEFAULT_MODEL, precision="float32").encode(texts, truncate=True)
+    ceiling = 2 * CEILING**3 / seconds["bfloat16 product"]
+    for name, run in contenders.items():
+        if name == "bfloat16 product":
+            continue
+        cosine = float((exact * run()).sum(axis=1).min())
+        reached = sum(map(_operations, lengths)) / seconds[name] / ceiling
+        print(
+            f"{name:34}{len(texts) / seconds[name]:9.1f}{sum(lengths) / seconds[name]:10.0f}"
+            f"{seconds[reference] / seconds[name]:7.2f}{reached:12.1%}{cosine:12.5f}"
+        )
+    print(
+        f"bfloat16 product of this machine: {ceiling / 1e12:.2f} TFLOP/s; {_tokenising(fast, texts):.1%} of "
+        f"likewise's time is the tokenizer"
+    )
+    if arguments.profile:
+        _profile(fast, texts)
+
+
+def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], Any]]:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    folder = str(find_model(DEFAULT_MODEL))
+    plain = SentenceTransformer(folder, device="cpu")
+    half = SentenceTransformer(folder, device="cpu").to(torch.bfloat16)
+    compiled = load_encoder(DEFAULT_MODEL, runtime="openvino")
+    square = torch.randn(CEILING, CEILING, dtype=torch.bfloat16)
+    return {
+        "sentence-transformers float32": lambda: plain.encode(texts),
+        "sentence-transformers bfloat16": lambda: half.encode(texts),
+        "likewise, OpenVINO": lambda: compiled.encode(texts, truncate=True),
+        f"likewise, torch {fast.transformer.dtype}".replace("torch.", ""): lambda: fast.encode(texts, truncate=True),
+        "bfloat16 product": lambda: square @ square,
+    }
+
+
+def _in_turns(contenders: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Median seconds of each, after one run to warm up."""
+    for run in contenders.values():
+        run()
+    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run()
+            taken[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def _operations(tokens: int) -> int:
+    """Floating-point operations of one text: products of weights, and attention's two."""
+    return LAYERS * (2 * tokens * (4 * HIDDEN * HIDDEN + 2 * HIDDEN * INNER) + 4 * tokens * tokens * HIDDEN)
+
+
+def _tokenising(fast: TorchEncoder, texts: list[str]) -> float:
+    start = time.perf_counter()
+    fast.tokenizer.ids(texts, truncate=True)
+    middle = time.perf_counter()
+    fast.encode(texts, truncate=True)
+    return (middle - start) / (time.perf_counter() - middle)
+
+
+def _profile(fast: TorchEncoder, texts: list[str]) -> None:
+    """Time by operator; the products hold the activation and the residual, which are fused into them."""
+    import torch
+
+    with torch.profiler.profile() as profile:
+        fast.encode(texts, truncate=True)
+    print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=10, max_name_column_width=60))
+
+
+def _texts(count: int) -> list[str]:
+    folder = Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data/scifact"
+    rows = map(json.loads, (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:count])
+    return [f"{row['title']} {row['text']}" for row in rows]
+
+
+def _threads() -> int:
+    import torch
+
+    return torch.get_num_threads()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Turns a torch encoder into an OpenVINO graph on disk that compiled.py runs without torch.
+
+Pooling, dense modules, post-processing and normalisation go into the graph. Its vectors are compared with
+torch's before the folder appears: a graph that is not the same encoder never does.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from indexer.encoders.automodel import one_line, quiet
+from indexer.encoders.compiled import GRAPH, MANIFEST, POST, RECIPE, TOKENIZER, CompiledEncoder, user_cache
+from indexer.encoders.encoder import Encoder
+from indexer.encoders.models import find_model, read_json, sha256
+from indexer.encoders.post import PostProcessed
+from indexer.encoders.torch_encoder import TorchEncoder
+from indexer.errors import ModelError
+
+if TYPE_CHECKING:
+    import torch
+
+MIN_COSINE = 0.9995
+"""Between both runtimes on the probes: no other text is then below 0.999."""
+# Of every length up to the limit, alone and together, as words of many languages and none.
+_PROBES = (
+    "a",
+    "How do vaccines work?",
+    "Größe und Maß: 12,5 % — naïve façade, 東京都, здравствуйте",
+    "The bank robber was seen fishing on the river bank. " * 4,
+    "def f(x): return x ** 2  # squares of numbers, not of towns\n" * 8,
+)
+
+
+def compile_encoder(encoder: Encoder, folder: Path) -> None:
+    """Write `encoder` as a compiled encoder into `folder`, which must not exist or is replaced.
+
+    Raises:
+        ModelError: the encoder is of a kind that cannot be compiled, or the graph's vectors are not torch's.
+    """
+    inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
+    if not isinstance(inner, TorchEncoder):
+        raise ModelError(f"model {encoder.recipe.model!r} is not a transformer with pooling: only torch can run it")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+        draft = Path(temporary) / "encoder"
+        draft.mkdir()
+        _write_graph(inner, encoder if isinstance(encoder, PostProcessed) else None, draft / GRAPH)
+        (draft / TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
+        (draft / RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
+        if isinstance(encoder, PostProcessed):
+            (draft / POST).write_bytes(encoder.post_parameters() or b"")
+        sums = {file.name: sha256(file) for file in sorted(draft.iterdir())}
+        worst = 0.0
+        # What the hardware likes first. Whitening magnifies what bfloat16 rounds off: float32 where that is too much.
+        for precision in ("", "f32"):
+            manifest = json.dumps({"precision": precision, "sha256": sums}, indent=1)
+            (draft / MANIFEST).write_text(manifest, encoding="utf-8")
+            worst = _agreement(encoder, CompiledEncoder.open(draft, cache=None))
+            if worst >= MIN_COSINE:
+                break
+        else:
+            raise ModelError(
+                f"the compiled {encoder.recipe} differs from torch's (cosine {worst:.4f}, below {MIN_COSINE}): "
+                "it will run on torch"
+            )
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+
+
+def compile_in_cache(encoder: Encoder) -> CompiledEncoder:
+    """`encoder` compiled, from the user's cache folder if that was done before. Raises as `compile_encoder`."""
+    folder = user_cache().parent / "compiled" / encoder.recipe.identity
+    if not folder.is_dir():
+        compile_encoder(encoder, folder)
+    return CompiledEncoder.open(folder)
+
+
+def _agreement(encoder: Encoder, compiled: CompiledEncoder) -> float:
+    """The smallest cosine between both's vectors of the probes, alone and in a batch."""
+    found = []
+    for texts in ([_PROBES[0]], [_PROBES[-1]], list(_PROBES)):
+        wanted, got = (one.encode(texts, truncate=True) for one in (encoder, compiled))
+        found.append(float((wanted * got).sum(axis=1).min()))
+    return min(found)
+
+
+def _write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path) -> None:
+    """Trace the model and everything behind it, and save it as OpenVINO's intermediate representation."""
+    import openvino
+    import torch
+    from openvino.frontend import FrontEndManager
+    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
+
+    ids = torch.ones((2, 6), dtype=torch.int64)
+    mask = torch.ones((2, 6), dtype=torch.int64)
+    mask[1, 4:] = 0
+    try:
+        with torch.inference_mode(), quiet(), warnings.catch_warnings():
+            # The tracer warns that a graph may not generalise: the probes find out.
+            warnings.simplefilter("ignore")
+            module = _module(encoder, post)
+            # Not openvino.convert_model: that one sends telemetry.
+            decoder = TorchScriptPythonDecoder(module, example_input={"ids": ids, "mask": mask})
+            frontend = FrontEndManager().load_by_framework("pytorch")
+            graph = frontend.convert(frontend.load(decoder))
+        graph.reshape({name: [-1, -1] for name in range(2)})
+        openvino.save_model(graph, path)
+    except Exception as error:
+        raise ModelError(f"{encoder.recipe} cannot be compiled ({one_line(error)}): it will run on torch") from error
+
+
+def _module(encoder: TorchEncoder, post: PostProcessed | None) -> Any:
+    """A torch module from ids and mask (batch, length) to unit rows (batch, dimensions), float32."""
+    import torch
+    import torch.nn.functional as F
+    from transformers import AutoModel
+
+    folder = _folder(encoder)
+    model = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True).eval()
+    head = encoder.head
+
+    class Graph(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            states = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
+            tokens = torch.cat([states[n] for n in head.layers], dim=-1)
+            if head.combine != "concat":
+                tokens = torch.stack([states[n] for n in head.layers]).sum(0)
+                tokens = tokens / len(head.layers) if head.combine == "mean" else tokens
+            out = torch.cat([_pool(tokens, mask, pooling) for pooling in head.poolings], dim=-1)
+            if "pooler" in head.poolings:
+                out = self.model.pooler(out[:, None])
+            for dense in head.dense:
+                out = F.linear(out, dense.weight, dense.bias)
+                out = getattr(torch, dense.activation)(out) if dense.activation else out
+            out = F.normalize(out[:, : encoder.dimensions], dim=-1)
+            if post is not None:
+                out = out - torch.from_numpy(post.mean)
+                out = out if post.matrix is None else out @ torch.from_numpy(post.matrix)
+                out = F.normalize(out[:, : post.dimensions], dim=-1)
+            return out
+
+    return Graph().eval()
+
+
+def _pool(tokens: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
+    """Padded states (batch, length, hidden) to (batch, hidden); what pooling.py does to packed ones."""
+    import torch
+
+    weights = mask[:, :, None].to(tokens.dtype)
+    if pooling in ("cls", "pooler"):
+        return tokens[:, 0]
+    if pooling == "max":
+        return (tokens + (weights - 1) * 1e9).amax(1)
+    if pooling == "last":
+        position = torch.cumsum(mask, 1) == mask.sum(1, keepdim=True)
+        return (tokens * (position[:, :, None] * weights)).sum(1)
+    if pooling == "weighted_mean":
+        weights = weights * torch.cumsum(mask, 1)[:, :, None].to(tokens.dtype)
+    total, size = (tokens * weights).sum(1), weights.sum(1)
+    return total / (size.sqrt() if pooling == "mean_sqrt_len" else size)
+
+
+def _folder(encoder: TorchEncoder) -> Path:
+    folder = find_model(encoder.recipe.model)
+    modules = read_json(folder / "modules.json", [{"path": ""}])
+    return folder / str(modules[0]["path"])

@@ -1,0 +1,166 @@
+"""The compiled encoder: torch's vectors without torch, checked files, and a cache that may be damaged or missing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from indexer.encoders import Encoder, compiling, fit_post, load_encoder
+from indexer.encoders.compiled import CompiledEncoder
+from indexer.encoders.compiling import compile_encoder
+from indexer.encoders.pooling import pool
+from indexer.encoders.recipe import POOLINGS, Combine, Pooling
+from indexer.errors import ModelError, TextTooLong
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compiled") / "encoder"
+    compile_encoder(load_encoder("all-MiniLM-L6-v2"), folder)
+    return folder
+
+
+def test_its_vectors_are_torchs(compiled: Path, tmp_path: Path, sentences: list[str]) -> None:
+    encoder = CompiledEncoder.open(compiled, tmp_path)
+    exact = load_encoder("all-MiniLM-L6-v2", precision="float32")
+    assert isinstance(encoder, Encoder)
+    assert encoder.recipe == exact.recipe
+    texts = [*sentences, "word " * 254]
+    together = encoder.encode(texts)
+    assert (together * exact.encode(texts)).sum(1).min() > 0.999
+    for text, vector in zip(texts, together, strict=True):
+        assert encoder.encode([text])[0] @ vector > 0.9995
+    with pytest.raises(TextTooLong):
+        encoder.encode(["word " * 255])
+    assert encoder.encode([]).shape == (0, 384)
+
+
+def test_a_query_needs_neither_torch_nor_a_network(compiled: Path, tmp_path: Path) -> None:
+    program = f"""
+import socket, sys
+from pathlib import Path
+def refuse(*_): raise AssertionError("a connection was opened")
+socket.socket.connect = socket.getaddrinfo = refuse
+from indexer.encoders.compiled import CompiledEncoder
+encoder = CompiledEncoder.open(Path({str(compiled)!r}), Path({str(tmp_path)!r}))
+assert encoder.encode(["how do vaccines work"], role="query").shape == (1, 384)
+loaded = {{"torch", "transformers", "sentence_transformers", "huggingface_hub"}} & set(sys.modules)
+assert not loaded, loaded
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_threads_get_the_vectors_of_one(compiled: Path, tmp_path: Path) -> None:
+    encoder = CompiledEncoder.open(compiled, tmp_path)
+    texts = [f"question number {number} of several" for number in range(40)]
+    alone = [encoder.encode([text]) for text in texts]
+    with ThreadPoolExecutor(8) as threads:
+        for one, other in zip(alone, threads.map(lambda text: encoder.encode([text]), texts), strict=True):
+            assert np.abs(one - other).max() < 1e-3
+
+
+def test_the_cache_is_shared_by_copies_and_survives_damage(compiled: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    wanted = CompiledEncoder.open(compiled, cache).encode(["a bank"])
+    moved = shutil.copytree(compiled, tmp_path / "moved")
+    CompiledEncoder.open(moved, cache)
+    blobs = list(cache.rglob("*.blob"))
+    assert len(blobs) == 1
+    blobs[0].chmod(0o600)
+    blobs[0].write_bytes(blobs[0].read_bytes()[:100_000])
+    assert np.array_equal(CompiledEncoder.open(moved, cache).encode(["a bank"]), wanted)
+    (tmp_path / "file").touch()
+    assert np.array_equal(CompiledEncoder.open(moved, tmp_path / "file").encode(["a bank"]), wanted)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "recipe.json", "encoder.bin", "encoder.xml"])
+def test_a_changed_file_is_refused(compiled: Path, tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(compiled, tmp_path / "copy")
+    with (folder / name).open("r+b") as file:
+        file.seek(100)
+        byte = file.read(1)
+        file.seek(100)
+        file.write(bytes([byte[0] ^ 1]))
+    with pytest.raises(ModelError, match=r"not the file that was written"):
+        CompiledEncoder.open(folder, tmp_path / "cache")
+    (folder / name).unlink()
+    with pytest.raises(ModelError, match="compile"):
+        CompiledEncoder.open(folder, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_padded_pooling_is_packed_pooling(pooling: Pooling) -> None:
+    states = torch.randn(2 * 5 + 3, 8)
+    mask = torch.tensor([[1] * 5, [1] * 5, [1, 1, 1, 0, 0]])
+    padded = torch.full((3, 5, 8), 1e3)
+    padded[mask.bool()] = states
+    wanted = pool(states, [(2, 5), (1, 3)], pooling)
+    assert (compiling._pool(padded, mask, pooling) - wanted).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("kind", "pooling", "layers", "combine"),
+    [
+        ("bert", "weighted_mean", (-2, -1), "concat"),
+        ("bert", "pooler", -1, "mean"),
+        ("roberta", "mean", (0, 2), "sum"),
+        ("distilbert", "weighted_mean", (0, 2), "mean"),
+        ("mpnet", "last", -1, "mean"),
+    ],
+)
+def test_every_architecture_compiles(
+    tiny: Callable[[str], Path],
+    tmp_path: Path,
+    sentences: list[str],
+    kind: str,
+    pooling: Pooling,
+    layers: int | tuple[int, ...],
+    combine: Combine,
+) -> None:
+    encoder = load_encoder(tiny(kind), pooling=pooling, layers=layers, combine=combine, precision="float32")
+    compile_encoder(encoder, tmp_path / "encoder")
+    vectors = CompiledEncoder.open(tmp_path / "encoder", None).encode(sentences)
+    assert (vectors * encoder.encode(sentences)).sum(1).min() > 0.999
+
+
+def test_post_processing_is_compiled_too(tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str]) -> None:
+    encoder = load_encoder(tiny("bert"), precision="float32")
+    words = " ".join(sentences).split()
+    sample = encoder.encode([f"{one} {other}" for one in words[:20] for other in words])
+    fitted = fit_post(encoder, sample, "whiten", dimensions=16)
+    compile_encoder(fitted, tmp_path / "white")
+    opened = CompiledEncoder.open(tmp_path / "white", None)
+    assert opened.recipe == fitted.recipe
+    assert opened.post_parameters() == fitted.post_parameters()
+    assert (opened.encode(sentences) * fitted.encode(sentences)).sum(1).min() > 0.999
+
+
+def test_what_cannot_be_compiled_or_trusted_leaves_nothing_behind(
+    tiny: Callable[[str], Path], tmp_path: Path, evaluation_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    static = load_encoder(evaluation_data / "models/potion-base-4m-fp32")
+    with pytest.raises(ModelError, match="only torch can run it"):
+        compile_encoder(static, tmp_path / "encoder")
+    monkeypatch.setattr(compiling, "_pool", lambda tokens, mask, pooling: tokens.amin(1))
+    with pytest.raises(ModelError, match="differs from torch's"):
+        compile_encoder(load_encoder(tiny("bert"), pooling="mean", precision="float32"), tmp_path / "encoder")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_openvino_runtime_compiles_once(
+    tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = load_encoder(tiny("bert"), runtime="openvino", precision="float32")
+    monkeypatch.setattr(compiling, "compile_encoder", None)
+    second = load_encoder(tiny("bert"), runtime="openvino", precision="float32")
+    assert isinstance(second, CompiledEncoder)
+    assert np.array_equal(first.encode(sentences), second.encode(sentences))
