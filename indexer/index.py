@@ -5,24 +5,25 @@ What is stored where, the store knows (stores/); what a vector means, the recipe
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders import Encoder, encoder_for, load_encoder
+from indexer.encoders import Encoder, encoder_for
 from indexer.encoders.recipe import Recipe
 from indexer.errors import BadInput, RecipeMismatch, TextTooLong, UnknownUri
-from indexer.passages import OVERLAP, PassageSettings, cut, embedded
+from indexer.exchange import Embedded
+from indexer.passages import PassageSettings, cut, embedded, usual_overlap
+from indexer.prepared import Prepared, broken_at, hashes, validate
 from indexer.records import Changes, Document, Span, Vector
-from indexer.stores import fields, reading
+from indexer.stores import reading
 from indexer.stores.local import LocalStore
 from indexer.stores.store import EmbeddedDocument, Info, Report
 from indexer.stores.vectors import unit_rows
@@ -31,29 +32,6 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 _TOGETHER = 512 * 1024
 """Characters embedded and committed together: a few seconds of work, and bounded memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Documents compared with the index and embedded, ready to be committed.
-
-    Attributes:
-        work: new and changed documents; without spans where the metadata alone changed.
-        unchanged: uris that are the same as stored.
-        empty: uris whose text holds no token the model reads.
-    """
-
-    work: tuple[EmbeddedDocument, ...]
-    unchanged: tuple[str, ...]
-    empty: tuple[str, ...]
-
-    def states(self) -> dict[str, Literal["indexed", "updated", "unchanged", "skipped"]]:
-        """What the ledger says of each uri once this is committed."""
-        return {
-            **{item.document.uri: "updated" if item.spans is None else "indexed" for item in self.work},
-            **dict.fromkeys(self.unchanged, "unchanged"),
-            **dict.fromkeys(self.empty, "skipped"),
-        }
 
 
 class Index:
@@ -67,6 +45,7 @@ class Index:
         self.dimensions = int(settings["dimensions"])
         self.recipe: Recipe | None = Recipe.from_json(recipe) if recipe else None
         self.passage_settings: PassageSettings | None = PassageSettings(**json.loads(passages)) if passages else None
+        self._meaning = (self.recipe.identity if self.recipe else "", repr(self.passage_settings))
         self._encoder = encoder
         self._slack = 0
 
@@ -78,7 +57,7 @@ class Index:
         *,
         dimensions: int | None = None,
         max_tokens: int | None = None,
-        overlap: int = OVERLAP,
+        overlap: int | None = None,
     ) -> Index:
         """Make an empty index.
 
@@ -87,7 +66,7 @@ class Index:
             model: a name, a folder, a recipe or an encoder of your own; the default is all-MiniLM-L6-v2.
             dimensions: of vectors you bring yourself, instead of a model.
             max_tokens: of a passage; the model's own limit unless it is less.
-            overlap: tokens that neighbouring passages share.
+            overlap: tokens that neighbouring passages share; 32, or a quarter of passages under 128 tokens.
 
         Raises:
             BadInput: something is there already, or the settings do not fit the model.
@@ -102,7 +81,8 @@ class Index:
         limit = encoder.max_tokens
         if max_tokens is not None and max_tokens > limit:
             raise BadInput(f"max tokens {max_tokens} is over what {encoder.recipe.model} reads: {limit}")
-        passages = PassageSettings(max_tokens or limit, overlap)
+        room = max_tokens if max_tokens is not None else limit
+        passages = PassageSettings(room, overlap if overlap is not None else usual_overlap(room))
         settings = {
             "dimensions": str(encoder.dimensions),
             "recipe": encoder.recipe.to_json(),
@@ -175,12 +155,16 @@ class Index:
             BadInput: a document or vector that cannot be stored; documents before it may have been.
         """
         given = list(documents)
-        rows: list[Vector | None] = [None] * len(given)
+        own: list[Embedded | None] = [None] * len(given)
         if vectors is not None:
-            rows = list(unit_rows(vectors, self.dimensions, [document.uri for document in given]))
+            rows = unit_rows(vectors, self.dimensions, [document.uri for document in given])
+            own = [
+                Embedded((Span(0, len(document.text)),), row[None, :])
+                for document, row in zip(given, rows, strict=True)
+            ]
         elif self.recipe is None:
             raise BadInput(f"{self.store.folder}: holds your own vectors: pass vectors= with the documents")
-        last = {document.uri: (document, row) for document, row in zip(given, rows, strict=True)}
+        last = {document.uri: (document, row) for document, row in zip(given, own, strict=True)}
         for document, _ in last.values():
             validate(document, empty=vectors is not None)
         changes = Changes()
@@ -194,19 +178,19 @@ class Index:
         changes = self.store.put(prepared.work) if prepared.work else Changes()
         return replace(changes, unchanged=prepared.unchanged)
 
-    def prepare(self, documents: Sequence[tuple[Document, Vector | None]]) -> Prepared:
-        """Compare valid documents of distinct uris with the index and embed what is new, or take its own vector."""
+    def prepare(self, documents: Sequence[tuple[Document, Embedded | None]]) -> Prepared:
+        """Compare valid documents of distinct uris with the index and embed what is new, or take its own vectors."""
         with self.store.snapshots.view() as view:
             known = reading.uris(view, [document.uri for document, _ in documents])
         work: list[EmbeddedDocument] = []
         unchanged: list[str] = []
-        for document, vector in documents:
-            content, row = self._hashes(document, vector)
+        for document, own in documents:
+            content, row = hashes(document, own, self._meaning)
             before = known.get(document.uri)
             if before == (content, row):
                 unchanged.append(document.uri)
-            elif vector is not None and (before is None or before[0] != content):
-                work.append(EmbeddedDocument(document, content, row, (Span(0, len(document.text)),), vector[None, :]))
+            elif own is not None and (before is None or before[0] != content):
+                work.append(EmbeddedDocument(document, content, row, own.spans, own.vectors))
             else:
                 spans = None if before is not None and before[0] == content else ()
                 work.append(EmbeddedDocument(document, content, row, spans))
@@ -241,21 +225,6 @@ class Index:
         ends = np.cumsum([len(own) for own in spans])[:-1]
         return [(tuple(own), rows) for own, rows in zip(spans, np.split(vectors, ends), strict=True)]
 
-    def _hashes(self, document: Document, vector: Vector | None) -> tuple[bytes, bytes]:
-        """Content decides embedding, row decides rewriting the document's row (16 bytes each)."""
-        meaning = [
-            document.title,
-            document.text,
-            [(section.start, section.heading, section.page) for section in document.sections],
-            self.recipe.identity if self.recipe else "",
-            repr(self.passage_settings),
-        ]
-        content = hashlib.blake2b(json.dumps(meaning).encode(), digest_size=16)
-        if vector is not None:
-            content.update(vector.astype("<f2").tobytes())
-        row = json.dumps([document.metadata, document.path, document.format, document.modified], sort_keys=True)
-        return content.digest(), hashlib.blake2b(row.encode(), digest_size=16).digest()
-
     def remove(self, uris: Iterable[str]) -> int:
         """Remove documents; how many.
 
@@ -268,23 +237,40 @@ class Index:
                 raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; nothing was removed")
         return self.store.remove(given)
 
-    def compact(self, kind: str = "auto") -> None:
-        """Rewrite the vectors into one segment and give free space back to the disk."""
-        self.store.compact(kind)
+    def compact(self, kind: str = "auto", recall: float | None = None) -> None:
+        """Rewrite the vectors into one segment and give free space back to the disk.
+
+        Args:
+            kind: "exact", "approximate", or "auto": approximate from 100,000 passages on.
+            recall: share of the ten nearest that an approximate segment is tuned to find; kept for later ones.
+        """
+        self.store.compact(kind, recall)
+
+    def backup(self, destination: str | PathLike[str]) -> None:
+        """Copy the index as of one commit to a new folder, while it is read and written.
+
+        Raises:
+            BadInput: something is there already.
+        """
+        self.store.backup(Path(destination))
 
     # reading
 
     def get(self, uri: str) -> Document:
         """Raises UnknownUri."""
-        with self.store.snapshots.view() as view:
-            document = reading.get(view, uri)
+        document = None
+        if broken_at(uri) is None:
+            with self.store.snapshots.view() as view:
+                document = reading.get(view, uri)
         if document is None:
             raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; likewise list shows what there is")
         return document
 
     def __contains__(self, uri: object) -> bool:
+        if not isinstance(uri, str) or broken_at(uri) is not None:
+            return False
         with self.store.snapshots.view() as view:
-            return isinstance(uri, str) and bool(reading.uris(view, [uri]))
+            return bool(reading.uris(view, [uri]))
 
     def __len__(self) -> int:
         with self.store.snapshots.view() as view:
@@ -302,24 +288,6 @@ class Index:
         return self.store.info()
 
 
-def validate(document: Document, *, empty: bool = False) -> None:
-    """Raise BadInput for a document that cannot be stored without loss; `empty` lets one have no text."""
-    if not isinstance(document.uri, str) or not document.uri:
-        raise BadInput(f"a document needs a uri that is a non-empty string, not {document.uri!r}")
-    for name, value in (("uri", document.uri), ("title", document.title), ("text", document.text)):
-        if not isinstance(value, str):
-            raise BadInput(f"{document.uri}: its {name} is no string but {type(value).__name__}")
-        if "\0" in value:
-            raise BadInput(f"{document.uri}: its {name} holds a NUL character at {value.index(chr(0))}")
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise BadInput(f"{document.uri}: its {name} is no valid Unicode at character {error.start}") from error
-    if not empty and not document.text.strip():
-        raise BadInput(f"{document.uri}: has no text")
-    fields.scalars(document.uri, document.metadata)
-
-
 def mismatch(folder: Path, own: Recipe | None, other: Recipe) -> RecipeMismatch:
     def name(recipe: Recipe) -> str:
         return f"{recipe} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens} tokens)"
@@ -334,6 +302,8 @@ def _encoder(model: str | PathLike[str] | Recipe | Encoder) -> Encoder:
     if isinstance(model, Recipe):
         return encoder_for(model)
     if isinstance(model, str | PathLike):
+        from indexer.encoders import load_encoder
+
         return load_encoder(str(model))
     return model
 

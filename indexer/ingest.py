@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from indexer.errors import BadInput
-from indexer.index import Index, validate
-from indexer.records import Changes, Document, Vector
+from indexer.errors import BadInput, RecipeMismatch
+from indexer.exchange import Embedded
+from indexer.index import Index
+from indexer.prepared import validate
+from indexer.records import Changes, Document, Span
 from indexer.sources import Entry, Known, ReadOptions, Source, Stamp, read
 from indexer.stores import reading
 from indexer.stores.store import LedgerRow
-from indexer.stores.vectors import unit_rows
+from indexer.stores.vectors import stored_rows, unit_rows
 
 _TOGETHER = 512 * 1024
 """Characters of one batch: a few seconds of embedding, and what an interruption loses at most."""
@@ -37,7 +39,7 @@ class Summary:
 
 @dataclass(slots=True)
 class _Batch:
-    documents: dict[str, tuple[Document, Vector | None, str]] = field(default_factory=dict)
+    documents: dict[str, tuple[Document, Embedded | None, str]] = field(default_factory=dict)
     rows: list[LedgerRow] = field(default_factory=list)
     stamps: dict[str, Stamp] = field(default_factory=dict)
     characters: int = 0
@@ -138,8 +140,8 @@ class Run:
             return
         assert entry.document is not None
         try:
-            validate(entry.document)
-            vector = None if entry.vector is None else self._own_vector(entry.uri, entry.vector)
+            validate(entry.document, empty=entry.embedded is not None)
+            own = self._own(entry)
         except BadInput as error:
             self._note(entry, "failed", str(error))
             return
@@ -149,7 +151,7 @@ class Run:
             self._batch.rows.append(LedgerRow(earlier[2], entry.uri, "skipped", reason))
         whole = entry.stamp is not None and entry.uri == entry.file
         self._bytes += entry.stamp.size if whole and entry.stamp else len(entry.document.text)
-        self._batch.documents[entry.uri] = (entry.document, vector, entry.file)
+        self._batch.documents[entry.uri] = (entry.document, own, entry.file)
         self._batch.characters += len(entry.document.text) + 256
 
     def _note(self, entry: Entry, state: str, reason: str) -> None:
@@ -166,13 +168,21 @@ class Run:
         self._duplicates += doubled
         return doubled
 
-    def _own_vector(self, uri: str, vector: Sequence[float]) -> Vector:
-        try:
-            row = np.array([vector], np.float32)
-        except (ValueError, TypeError) as error:
-            raise BadInput(f"{uri}: its vector is no list of numbers") from error
-        (unit,) = unit_rows(row, self._index.dimensions, [uri])
-        return np.asarray(unit, np.float32)
+    def _own(self, entry: Entry) -> Embedded | None:
+        """The vectors that a record brings, as unit rows."""
+        assert entry.document is not None
+        if (given := entry.embedded) is not None:
+            recipe = self._index.recipe
+            if given.recipe and given.recipe != (recipe.identity if recipe else ""):
+                raise RecipeMismatch(
+                    f"{entry.uri}: its vectors were made by another recipe than the index's: export without --vectors"
+                )
+            names = [entry.uri] * len(given.spans)
+            return replace(given, vectors=stored_rows(given.vectors, self._index.dimensions, names))
+        if entry.vector is None:
+            return None
+        row = unit_rows(np.array([entry.vector], np.float32), self._index.dimensions, [entry.uri])
+        return Embedded((Span(0, len(entry.document.text)),), row)
 
     def _finish(self, last: Entry) -> None:
         if last.file in self._passed:
@@ -184,7 +194,7 @@ class Run:
 
     def _commit(self) -> None:
         batch, self._batch = self._batch, _Batch()
-        prepared = self._index.prepare([(document, vector) for document, vector, _ in batch.documents.values()])
+        prepared = self._index.prepare([(document, own) for document, own, _ in batch.documents.values()])
         rows, states = batch.rows, prepared.states()
         for uri, (_, _, file) in batch.documents.items():
             state = states[uri]

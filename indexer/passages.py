@@ -20,7 +20,8 @@ from indexer.errors import BadInput
 from indexer.records import Document, Section, Span
 
 OVERLAP = 32
-"""Tokens shared by neighbouring passages, unless asked otherwise: docs/passages.md has the table."""
+"""Tokens shared by neighbouring passages, unless asked otherwise: docs/passages.md has the table. Passages of fewer
+than 128 tokens share a quarter."""
 
 SMALLEST_SECTION = 32
 """A section of fewer tokens (a lone heading, say) joins the one after it."""
@@ -54,6 +55,10 @@ class PassageSettings:
                 f"overlap {self.overlap} does not fit passages of {self.max_tokens} tokens: "
                 f"use 0 to {self.max_tokens // 2}"
             )
+
+
+def usual_overlap(max_tokens: int) -> int:
+    return min(OVERLAP, max_tokens // 4)
 
 
 def embedded(document: Document, span: Span) -> str:

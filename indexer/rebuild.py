@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from indexer.errors import BadInput
@@ -38,9 +40,10 @@ def rebuilt(old: Index, create: Callable[[Path], Index], *, wait: bool = True) -
             folder.rename(retired)
             sibling.rename(folder)
     finally:
+        if not folder.exists() and retired.exists():
+            retired.rename(folder)
         shutil.rmtree(sibling, ignore_errors=True)
-        if folder.exists():
-            shutil.rmtree(retired, ignore_errors=True)
+        shutil.rmtree(retired, ignore_errors=True)
 
 
 def _refill(old: Index, new: Index) -> None:
@@ -58,5 +61,17 @@ def _refill(old: Index, new: Index) -> None:
 
 def _commit(new: Index, batch: list, rows: dict[str, list[LedgerRow]]) -> None:  # type: ignore[type-arg]
     prepared = new.prepare(batch)
-    known = [row for document, _ in batch for row in rows.pop(document.uri, ())]
+    if prepared.empty:
+        warnings.warn(
+            f"{len(prepared.empty)} documents, such as {prepared.empty[0]}, have no text that the new model can read "
+            "and were left out",
+            stacklevel=4,
+        )
+    left_out = dict.fromkeys(prepared.empty, ("skipped", "no text that the model can read"))
+    known = [
+        replace(row, state=state, reason=reason)
+        for document, _ in batch
+        for row in rows.pop(document.uri, ())
+        for state, reason in [left_out.get(row.uri, (row.state, row.reason))]
+    ]
     new.store.put(prepared.work, known)

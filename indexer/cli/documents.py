@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from indexer.cli.command import IndexCommand, json_option, no_wait_option, resolve_uris
-from indexer.cli.terminal import say, say_json, shown, warn
+from indexer.cli.terminal import printable, say, say_json, shown, warn
 
 
 @click.command(cls=IndexCommand)
@@ -50,7 +50,7 @@ def list_command(path: str, where: str | None, as_json: bool) -> None:
             if as_json:
                 say_json({**asdict(document), "text": None, "characters": len(document.text)})
             else:
-                say(f"{shown(document.uri)}\t{document.title}")
+                click.echo(f"{printable(shown(document.uri))}\t{printable(document.title)}")
 
 
 @click.command(cls=IndexCommand)

@@ -48,7 +48,7 @@ class _Wanted:
 @click.option("--layers", metavar="L", help="Hidden layers to pool, such as -2 or -4..-1.")
 @click.option("--combine", metavar="C", help="How several layers become one: mean, sum, concat.")
 @click.option("--max-tokens", type=int, help="Tokens of a passage.  [default: the model's limit]")
-@click.option("--overlap", type=int, help="Tokens that neighbouring passages share.  [default: 32]")
+@click.option("--overlap", type=int, help="Tokens that neighbouring passages share.  [default: 32, or a quarter]")
 @click.option("--glob", multiple=True, metavar="G", help="Of folders, only files that match; may be repeated.")
 @click.option("--prune", is_flag=True, help="Remove documents that a SOURCE read whole no longer has.")
 @click.option("--yes", is_flag=True, help="Let --prune remove more than half the index.")
@@ -64,6 +64,7 @@ class _Wanted:
 @click.option("--id-field", metavar="F", help="Member of a record that is its uri.  [default: _id, id, uri]")
 @click.option("--title-field", metavar="F", help="Member that is its title.  [default: title]")
 @click.option("--text-field", metavar="F", help="Member that is its text.  [default: text, body, content, abstract]")
+@click.option("--recall", type=float, metavar="R", help="Share of the ten nearest to find.  [default: 0.98]")
 @click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is.")
 @click.option("--stream", is_flag=True, help="Print the committed uris as JSON, one line a commit.")
 @no_wait_option
@@ -86,6 +87,7 @@ def index_command(
     id_field: str | None,
     title_field: str | None,
     text_field: str | None,
+    recall: float | None,
     trust_remote_code: bool,
     stream: bool,
     no_wait: bool,
@@ -135,7 +137,7 @@ def index_command(
                 pruned = run.prune(opened, summary.stale, yes=yes)
             except BadInput as error:
                 refused = error
-        index.store.seal(least=1)
+        index.store.settle(recall)
         known = index.info()
     counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
     if as_json or stream:
@@ -146,7 +148,7 @@ def index_command(
     _advise(summary, pruned, folder)
     if refused is not None:
         raise refused
-    unread = [source.argument for source in opened if not source.whole]
+    unread = [source.argument for source in opened if not source.whole and source.argument != "-"]
     if unread and not summary.failed:
         warn(f"{', '.join(unread)}: not read whole")
     return 1 if summary.failed or unread else 0
@@ -182,10 +184,11 @@ def _index(folder: Path, wanted: _Wanted, rebuild: bool, no_wait: bool) -> Itera
 
 def _created(folder: Path, wanted: _Wanted, like: Index | None = None) -> Index:
     from indexer.index import DEFAULT_MODEL, Index
-    from indexer.passages import OVERLAP
 
     settings = like.passage_settings if like is not None else None
-    overlap = wanted.overlap if wanted.overlap is not None else settings.overlap if settings else OVERLAP
+    overlap = wanted.overlap
+    if overlap is None and settings and wanted.max_tokens is None:
+        overlap = settings.overlap
     if like is not None and like.recipe is not None and not wanted.names_model:
         tokens = wanted.max_tokens or (settings.max_tokens if settings else None)
         return Index.create(folder, like.recipe, max_tokens=tokens, overlap=overlap)

@@ -64,43 +64,54 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
 
 @click.command(cls=IndexCommand)
 @click.option("--repair", is_flag=True, help="Rebuild what can be rebuilt from the catalog.")
+@click.option("--recall", is_flag=True, help="Measure how many of the ten nearest passages a search finds.")
 @json_option
-def check(path: str, repair: bool, as_json: bool) -> int:
+def check(path: str, repair: bool, recall: bool, as_json: bool) -> int:
     """Verify every checksum of INDEX; exit 1 when something is wrong.
 
     \b
     likewise check papers.index --repair
+    likewise check papers.index --recall
     """
     from indexer.index import Index
 
     with Index.open(path) as index:
         report = index.check(repair)
+        measured = index.store.recall() if recall else None
     if as_json:
-        say_json({"ok": report.ok, "problems": report.problems, "notes": report.notes})
+        said = {"ok": report.ok, "problems": report.problems, "notes": report.notes}
+        say_json({**said, "recall": asdict(measured)} if measured else said)
     else:
         for problem in report.problems:
             say(f"problem: {problem}")
         for note in report.notes:
             say(f"note: {note}")
+        if measured:
+            bounds = "exact" if measured.exact else f"95 % interval {measured.low:.3f} to {measured.high:.3f}"
+            say(f"recall@10 {measured.recall:.3f} ({bounds}), {measured.questions} questions")
         say("ok" if report.ok else f"{len(report.problems)} problem(s); --repair rebuilds segments")
     return 0 if report.ok else 1
 
 
 @click.command(cls=IndexCommand)
-@click.option("--kind", type=click.Choice(["auto", "exact"]), default="auto", show_default=True)
+@click.option("--kind", type=click.Choice(["auto", "exact", "approximate"]), default="auto", show_default=True)
+@click.option("--recall", type=float, metavar="R", help="Share of the ten nearest to find.  [default: 0.98]")
 @no_wait_option
 @json_option
-def compact(path: str, kind: str, no_wait: bool, as_json: bool) -> None:
+def compact(path: str, kind: str, recall: float | None, no_wait: bool, as_json: bool) -> None:
     """Rewrite the vectors of INDEX into one segment and give free space back to the disk.
+
+    An exact segment is scanned whole; from 100,000 passages on, auto makes an approximate one, which is faster.
 
     \b
     likewise compact papers.index
+    likewise compact papers.index --kind approximate --recall 0.99
     """
     from indexer.index import Index
 
     with Index.open(path) as index, index.store.writing(wait=not no_wait, waiting=warn):
         before = index.info().bytes
-        index.compact(kind)
+        index.compact(kind, recall)
         after = index.info().bytes
     if as_json:
         say_json({"bytes_before": before, "bytes": after})

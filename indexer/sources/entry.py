@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from indexer.exchange import Embedded
     from indexer.records import Document
 
 State = Literal["read", "unchanged", "skipped", "failed"]
@@ -58,6 +59,7 @@ class Entry:
         reason: for skipped and failed, one line: what it is and what to do.
         document: of "read" alone.
         vector: a record's own "vector" member.
+        embedded: the passages of an exported record, with their vectors.
         stamp: of the file; None for stdin and for what was never looked into.
     """
 
@@ -67,6 +69,7 @@ class Entry:
     reason: str = ""
     document: Document | None = None
     vector: list[float] | None = None
+    embedded: Embedded | None = None
     stamp: Stamp | None = None
 
 

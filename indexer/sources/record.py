@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from indexer.exchange import from_record
 from indexer.records import Document
 from indexer.sources.entry import Entry, ReadOptions, Stamp
 
@@ -63,6 +64,8 @@ class Container:
         """The record as a document, or why it is none."""
         rest = dict(record)
         uri = f"{self.file}:{place}"
+        if "likewise" in rest and "id" in rest:
+            return self._exported(place, rest)
         try:
             uri = self._uri(rest) or uri
             title = _take(rest, self.options.title_field, TITLE_FIELDS)[1]
@@ -86,6 +89,13 @@ class Container:
             modified=self.modified,
         )
         return Entry(uri, self.file, "read", document=document, vector=vector, stamp=self.stamp)
+
+    def _exported(self, place: int, record: Mapping[str, Any]) -> Entry:
+        try:
+            document, embedded = from_record(record)
+        except ValueError as error:
+            return self.failed(place, str(error), str(record["id"]))
+        return Entry(document.uri, self.file, "read", document=document, embedded=embedded, stamp=self.stamp)
 
     def _uri(self, rest: dict[str, Any]) -> str:
         """The record's id as text, empty for none."""

@@ -1,0 +1,151 @@
+"""An encoder that needs no model, and the command line called in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import sys
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import indexer.encoders
+from indexer.encoders import Recipe, shared
+from indexer.errors import TextTooLong
+
+DIMENSIONS = 64
+
+
+@cache
+def _row(word: str) -> NDArray[np.float32]:
+    return np.random.default_rng(zlib.crc32(word.encode())).normal(size=DIMENSIONS).astype(np.float32)
+
+
+@dataclass
+class WordEncoder:
+    """A bag of words: each is a random row of its own, a text their sum. Texts that share words are near.
+
+    Attributes:
+        seen: every text that was encoded, in order.
+        ask: called with the texts before they are encoded.
+    """
+
+    name: str = "words"
+    weights: str = "1"
+    max_tokens: int = 32
+    dimensions: int = DIMENSIONS
+    seen: list[str] = field(default_factory=list)
+    ask: Callable[[Sequence[str]], None] = lambda texts: None
+
+    @property
+    def recipe(self) -> Recipe:
+        fingerprint = hashlib.sha256(self.weights.encode()).hexdigest()
+        return Recipe(self.name, fingerprint, self.dimensions, self.max_tokens)
+
+    def overhead(self, role: Literal["document", "query"] = "document") -> int:
+        return 2
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        return [
+            np.array([match.span() for match in re.finditer(r"\w+|[^\w\s]", text)], np.int32).reshape(-1, 2)
+            for text in texts
+        ]
+
+    def encode(
+        self, texts: Sequence[str], role: Literal["document", "query"] = "document", truncate: bool = False
+    ) -> NDArray[np.float32]:
+        self.ask(texts)
+        self.seen.extend(texts)
+        rows = np.empty((len(texts), self.dimensions), np.float32)
+        for at, (text, tokens) in enumerate(zip(texts, self.offsets(texts), strict=True)):
+            if len(tokens) + 2 > self.max_tokens and not truncate:
+                raise TextTooLong(at, len(tokens) + 2, self.max_tokens)
+            words = [text[start:end].casefold() for start, end in tokens[: self.max_tokens - 2]]
+            rows[at] = sum((_row(word) for word in words), _row(""))
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def make_encoder(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WordEncoder]:
+    """Word encoders, which stored recipes find again as they would find a model."""
+
+    def make(**settings: Any) -> WordEncoder:
+        encoder = WordEncoder(**settings)
+        monkeypatch.setitem(shared._loaded, encoder.recipe.identity, encoder)
+        return encoder
+
+    return make
+
+
+@pytest.fixture
+def encoder(make_encoder: Callable[..., WordEncoder]) -> WordEncoder:
+    return make_encoder()
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command line ended with."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The last line of the output, which with --json is an object."""
+        return json.loads(self.out.splitlines()[-1])
+
+
+@pytest.fixture
+def likewise(
+    encoder: WordEncoder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., Said]:
+    """Runs a command line in this process; every model that is named is the word encoder."""
+    from search.cli import main
+
+    def load(model: str, **settings: Any) -> WordEncoder:
+        return encoder
+
+    def run(*arguments: str | Path, stdin: str | bytes = b"") -> Said:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("default")
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+            capfd.readouterr()
+            with pytest.raises(SystemExit) as ended:
+                main([str(argument) for argument in arguments])
+            said = capfd.readouterr()
+        return Said(int(ended.value.code or 0), said.out, said.err)
+
+    monkeypatch.setattr(indexer.encoders, "load_encoder", load, raising=False)
+    monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
+    return run
+
+
+@pytest.fixture
+def lines() -> Callable[..., str]:
+    """Records as JSON lines."""
+
+    def write(*records: Any) -> str:
+        return "".join(json.dumps(record) + "\n" for record in records)
+
+    return write
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """How to run Python in a process of its own, with this project on its path."""
+    root = Path(__file__).parents[1]
+    monkeypatch.setenv("PYTHONPATH", str(root))
+    return SimpleNamespace(python=sys.executable, root=root)

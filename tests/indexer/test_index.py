@@ -1,0 +1,307 @@
+"""The Python face of an index: what a call changes, what is embedded for it, what is refused, and what is kept."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer import Changes, Document, Index, LikewiseError, Section
+from indexer.errors import (
+    BadInput,
+    ModelError,
+    NewerFormat,
+    NotAnIndex,
+    RecipeMismatch,
+    UnknownUri,
+)
+from indexer.stores import reading
+
+DOCUMENT = Document(
+    "a",
+    "one two three",
+    "Title",
+    {"year": 2024, "tags": ["x", "y"], "deep": {"er": None}},
+    "/p/a.md",
+    "markdown",
+    "2024-01-01T00:00:00+00:00",
+    (Section(0, "h", 2),),
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path, encoder: Any) -> Index:
+    return Index.create(tmp_path / "x.index", encoder)
+
+
+def test_documents_come_back_as_they_went_in(index: Index) -> None:
+    others = [Document("ü/ 🙂\n", "\ufeffBOM, \r\n line, \u2028 é and 𝒳", metadata={"": 1}), Document(" ", "x")]
+    assert index.add([DOCUMENT, *others]) == Changes(added=("a", "ü/ 🙂\n", " "))
+    assert index.get("a") == DOCUMENT
+    assert list(index) == [DOCUMENT, *others]
+    assert (len(index), "a" in index, "b" in index, 7 in index) == (3, True, False, False)
+    with Index.open(index.store.folder) as again:
+        assert list(again) == [DOCUMENT, *others]
+
+
+def test_two_hashes_tell_content_from_metadata(index: Index, encoder: Any) -> None:
+    index.add([DOCUMENT])
+    before, dumped = len(encoder.seen), index.store.vectors_of("a")
+    for changed in (
+        replace(DOCUMENT, metadata={"year": 2025}),
+        replace(DOCUMENT, metadata={"year": 2025.0}),
+        replace(DOCUMENT, metadata={"year": True}),
+        replace(DOCUMENT, metadata={}),
+        replace(DOCUMENT, path="/p/b.md"),
+        replace(DOCUMENT, format="text"),
+        replace(DOCUMENT, modified=None),
+    ):
+        assert index.add([changed]) == Changes(updated=("a",))
+        assert index.get("a") == changed
+        assert index.add([changed]) == Changes(unchanged=("a",))
+    assert len(encoder.seen) == before
+    np.testing.assert_array_equal(index.store.vectors_of("a"), dumped)
+    index.add([DOCUMENT])
+    for changed in (
+        replace(DOCUMENT, text="one two three."),
+        replace(DOCUMENT, title="Other"),
+        replace(DOCUMENT, sections=(Section(0, "other", 2),)),
+    ):
+        assert index.add([changed]) == Changes(replaced=("a",))
+        assert len(encoder.seen) == (before := before + 1)
+    assert len(index) == 1
+
+
+def test_unchanged_documents_need_no_model(tmp_path: Path, encoder: Any) -> None:
+    documents = [DOCUMENT, Document("b", "text")]
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add(documents)
+
+    def refuse(texts: Sequence[str]) -> None:
+        raise AssertionError(f"was asked to embed {texts}")
+
+    encoder.ask = refuse
+    with Index.open(tmp_path / "x.index") as index:
+        assert index.add(documents) == Changes(unchanged=("a", "b"))
+        assert index.add([replace(DOCUMENT, metadata={})]).updated == ("a",)
+
+
+def test_of_one_uri_given_twice_the_last_counts(index: Index) -> None:
+    changes = index.add([Document("a", "first"), Document("b", "other"), Document("a", "last")])
+    assert changes == Changes(added=("a", "b"))
+    assert index.get("a").text == "last"
+    assert index.info().passages == 2
+
+
+def test_vectors_of_ones_own(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=3) as index:
+        documents = [Document("a", ""), Document("b", "text")]
+        rows = np.array([[3, 0, 4], [0, 1, 0]])
+        assert index.add(documents, vectors=rows) == Changes(added=("a", "b"))
+        np.testing.assert_allclose(index.store.vectors_of("a"), [[0.6, 0, 0.8]], atol=1e-3)
+        assert index.add(documents, vectors=rows) == Changes(unchanged=("a", "b"))
+        assert index.add(documents, vectors=rows[::-1]) == Changes(replaced=("a", "b"))
+        for wrong, why in (
+            (rows[:1], "shape"),
+            (np.ones((2, 4)), "shape"),
+            (np.array([[1, 0, 0], [0, 0, 0]]), "'b' has only zeros"),
+            (np.array([[np.nan, 0, 0], [1, 0, 0]]), "'c' has a value that is not finite"),
+            (np.array([["a", "b", "c"]] * 2), "type"),
+        ):
+            with pytest.raises(BadInput, match=why):
+                index.add([Document("c", "text"), Document("b", "text")], vectors=wrong)
+        assert "c" not in index
+        with pytest.raises(BadInput, match="pass vectors="):
+            index.add([Document("c", "text")])
+        with pytest.raises(BadInput, match="has no model"):
+            _ = index.encoder
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        (Document("", "text"), "uri"),
+        (Document(7, "text"), "uri"),  # type: ignore[arg-type]
+        (Document("a", ""), "has no text"),
+        (Document("a", " \n\u00a0"), "has no text"),
+        (Document("a", "x\0y"), "NUL character at 1"),
+        (Document("a\0", "x"), "NUL"),
+        (Document("a", "x", "t\0"), "title holds a NUL"),
+        (Document("a", "x\ud800"), "no valid Unicode at character 1"),
+        (Document("a\udfff", "x"), "no valid Unicode"),
+        (Document("a", b"bytes"), "no string but bytes"),  # type: ignore[arg-type]
+        (Document("a", "x", metadata={"x": {1, 2}}), "x"),
+        (Document("a", "x", metadata={"x": float("nan")}), "x"),
+        (Document("a", "x", metadata={"x": "\ud800"}), "x"),
+        (Document("a", "x", metadata={"x": 2**70}), "x"),
+        (Document("a", "x", path=Path("/p")), "path is no string but PosixPath"),  # type: ignore[arg-type]
+        (Document("a", "x", format="\ud800"), "format is no valid Unicode"),
+        (Document("a", "x", metadata={1: "x"}), "1"),  # type: ignore[dict-item]
+        (Document("a", "x", metadata=["x"]), "metadata"),  # type: ignore[arg-type]
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_what_cannot_be_stored_is_refused_by_name_and_nothing_is_added(
+    index: Index, document: Document, why: str
+) -> None:
+    with pytest.raises(BadInput, match=why):
+        index.add([Document("sound", "text"), document])
+    assert len(index) == 0
+    assert index.check().ok
+
+
+def test_removing(index: Index) -> None:
+    index.add([Document(uri, f"text {uri}") for uri in "abc"])
+    with pytest.raises(UnknownUri, match="'z'; nothing was removed"):
+        index.remove(["a", "z"])
+    assert len(index) == 3
+    assert index.remove(["a", "b", "a"]) == 2
+    assert [document.uri for document in index] == ["c"]
+    assert index.remove([]) == 0
+    with pytest.raises(UnknownUri, match="'a'"):
+        index.get("a")
+    assert index.add([Document("a", "text a")]) == Changes(added=("a",))
+
+
+def test_passage_ids_are_never_used_again(index: Index) -> None:
+    seen: set[int] = set()
+    for number in range(4):
+        index.add([Document("a", f"text {number}"), Document("b", f"more {number}")])
+        if number == 2:
+            index.remove(["a", "b"])
+            index.compact()
+            continue
+        with index.store.reading() as view:
+            ids = set(reading.live_ids(view, 0)[0].tolist())
+        assert not ids & seen
+        seen |= ids
+
+
+def test_another_model_is_refused_and_both_are_named(index: Index, make_encoder: Callable[..., Any]) -> None:
+    own = index.recipe
+    assert own is not None
+    for other in (make_encoder(weights="other"), make_encoder(name="other", max_tokens=64, weights="3")):
+        with pytest.raises(RecipeMismatch) as raised:
+            Index.open(index.store.folder, other)
+        for recipe in (own, other.recipe):
+            assert f"{recipe.model} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens}" in str(raised.value)
+        assert "--rebuild" in str(raised.value)
+    Index.open(index.store.folder, make_encoder(name="moved/words")).close()
+
+
+def test_a_model_whose_weights_have_changed_on_disk_is_refused(tmp_path: Path, encoder: Any) -> None:
+    from indexer.encoders import load_encoder
+
+    real = load_encoder("all-MiniLM-L6-v2").recipe
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([Document("a", "text")])
+    with sqlite3.connect(tmp_path / "x.index" / "catalog.db") as catalog:
+        stored = replace(real, fingerprint="f" * 64).to_json()
+        catalog.execute("UPDATE setting SET value = ? WHERE name = 'recipe'", (stored,))
+    catalog.close()
+    with Index.open(tmp_path / "x.index") as index:
+        with pytest.raises(ModelError, match="has other files") as raised:
+            index.add([Document("b", "text")])
+        assert real.fingerprint[:12] in str(raised.value)
+        assert "ffffffffffff" in str(raised.value)
+        assert len(index) == 1
+
+
+def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("ten years of work")
+    (tmp_path / "file").write_text("text")
+    for name in ("full", "file"):
+        with pytest.raises(BadInput, match="is there already"):
+            Index.create(tmp_path / name, encoder)
+        with pytest.raises(NotAnIndex, match=name):
+            Index.open(tmp_path / name)
+    with pytest.raises(NotAnIndex, match="is not there"):
+        Index.open(tmp_path / "nothing")
+    with pytest.raises(LikewiseError):
+        Index.create(tmp_path / "file" / "below", encoder)
+    assert {path.name for path in tmp_path.iterdir()} == {"full", "file"}
+    assert (tmp_path / "full" / "thesis.txt").read_text() == "ten years of work"
+    (tmp_path / "empty").mkdir()
+    Index.create(tmp_path / "empty", encoder).close()
+    with pytest.raises(BadInput, match="is there already"):
+        Index.create(tmp_path / "empty", encoder)
+    with pytest.raises(BadInput, match="either a model or dimensions"):
+        Index.create(tmp_path / "both", encoder, dimensions=3)
+    with pytest.raises(BadInput, match="either a model or dimensions"):
+        Index.create(tmp_path / "none", dimensions=0)
+
+
+def test_a_newer_format_is_refused(index: Index) -> None:
+    with sqlite3.connect(index.store.folder / "catalog.db") as catalog:
+        catalog.execute("PRAGMA user_version = 99")
+    catalog.close()
+    with pytest.raises(NewerFormat, match="format 99 and this likewise reads up to 1: upgrade"):
+        Index.open(index.store.folder)
+
+
+def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "x.index"
+    folder.mkdir()
+    for content in (b"", b"not a database at all, whatever its name", b"SQLite format 3\0" + bytes(100)):
+        (folder / "catalog.db").write_bytes(content)
+        with pytest.raises(LikewiseError, match=r"catalog\.db"):
+            Index.open(folder)
+
+
+def test_indexes_of_one_model_share_one_encoder(tmp_path: Path, encoder: Any) -> None:
+    for name in "xy":
+        Index.create(tmp_path / name, encoder).close()
+    with Index.open(tmp_path / "x") as first, Index.open(tmp_path / "y") as second:
+        assert first.encoder is second.encoder is encoder
+
+
+def test_a_failing_encoder_loses_what_was_not_committed_and_nothing_else(index: Index, encoder: Any) -> None:
+    index.add([Document("a", "text")])
+
+    def fail(texts: Sequence[str]) -> None:
+        raise MemoryError
+
+    encoder.ask = fail
+    with pytest.raises(MemoryError):
+        index.add([Document("a", "other"), Document("b", "text")])
+    assert [document.text for document in index] == ["text"]
+    encoder.ask = lambda texts: None
+    assert index.add([Document("a", "other")]).replaced == ("a",)
+
+
+def test_large_calls_are_committed_in_batches(index: Index, encoder: Any) -> None:
+    sizes: list[int] = []
+    encoder.ask = lambda texts: sizes.append(len(texts))
+    changes = index.add([Document(f"d{i}", f"word{i} " * 20) for i in range(6000)])
+    assert len(changes.added) == len(index) == 6000
+    assert len(sizes) > 2
+    assert max(sizes) < 3000
+
+
+def test_compact_keeps_what_is_there_and_frees_the_rest(index: Index) -> None:
+    index.add([Document(f"d{i}", f"word{i} " * 20) for i in range(600)])
+    index.compact()
+    before = index.info().bytes
+    index.remove([f"d{i}" for i in range(500)])
+    index.compact()
+    info = index.info()
+    assert (info.documents, info.unsealed, [row["count"] for row in info.segments]) == (100, 0, [info.passages])
+    assert info.bytes < before / 2
+    assert index.check().ok
+    with pytest.raises(BadInput, match="kind 'fast' is unknown"):
+        index.compact("fast")
+
+
+def test_info_counts(index: Index) -> None:
+    index.add([DOCUMENT, Document("b", " ".join(f"w{i}" for i in range(100)))])
+    info = index.info()
+    assert (info.documents, info.dimensions, info.format_version) == (2, 64, 1)
+    assert info.passages == index.store.vectors_of("b").shape[0] + 1  # type: ignore[union-attr]
+    assert info.tokens >= 100 + 4 + 2 * info.passages
+    assert info.fields == {"tags": ("text",), "year": ("number",)}

@@ -1,0 +1,478 @@
+"""Indexing runs: every file and record accounted for, nothing embedded twice, and --prune, where people lose data."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexer import Index
+from indexer.cli import index as index_cli
+from indexer.ingest import Run
+from indexer.sources import ReadOptions, open_sources
+from indexer.stores import local
+
+LONG_AGO = time.time() - 3600
+
+
+def write(path: Path, text: str | bytes, when: float = LONG_AGO) -> Path:
+    """A file that settled long ago, so that its stamp tells of changes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    os.utime(path, (when, when))
+    return path
+
+
+def counts(said: Any) -> dict[str, int]:
+    """What is not zero; the sum that the contract promises is checked at every call."""
+    found: dict[str, int] = said.json
+    parts = ("indexed", "unchanged", "updated", "skipped", "failed")
+    assert found["seen"] == sum(found[name] for name in parts)
+    return {name: value for name, value in found.items() if value and name != "seen"}
+
+
+def uris(folder: Path) -> list[str]:
+    with Index.open(folder) as index:
+        return sorted(Path(document.uri).name for document in index)
+
+
+def ledger(likewise: Callable[..., Any], folder: Path, state: str = "all") -> list[dict[str, str]]:
+    return [json.loads(line) for line in likewise("info", folder, "--ledger", state, "--json").out.splitlines()]
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    for name in ("a", "b", "c", "d"):
+        write(tmp_path / "notes" / f"{name}.txt", f"the text of {name}")
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "x.index"
+
+
+# sums and states
+
+
+def test_every_file_and_record_is_counted_once(
+    likewise: Callable[..., Any], notes: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    write(notes / "empty.txt", "")
+    write(notes / "binary.bin", bytes(range(256)) * 8)
+    write(notes / ".hidden", "hidden")
+    write(notes / ".git" / "config", "ignored")
+    write(notes / "broken.pdf", b"%PDF-1.4 and no more")
+    write(
+        notes / "records.jsonl",
+        lines({"id": "r1", "text": "one"}, {"id": "r2"}, [1, 2]) + "{broken\n\n" + lines({"id": "r1", "text": "two"}),
+    )
+    said = likewise("index", folder, notes, "--json")
+    assert said.code == 1
+    assert counts(said) == {"indexed": 5, "skipped": said.json["skipped"], "failed": 4, "duplicates": 1}
+    rows = ledger(likewise, folder)
+    states = [row["state"] for row in rows]
+    assert {state: states.count(state) for state in set(states)} == {
+        "indexed": 5,
+        "failed": 4,
+        "skipped": said.json["skipped"],
+    }
+    assert len(rows) == said.json["seen"]
+    assert all(row["reason"] for row in rows if row["state"] != "indexed")
+    by_name = {Path(row["uri"]).name: row for row in rows}
+    assert "2" in by_name["r2"]["reason"]
+    assert "no text" in by_name["r2"]["reason"]
+    for name, place in (("records.jsonl:3", "line 3"), ("records.jsonl:4", "line 4")):
+        assert place in by_name[name]["reason"]
+    assert "object" in by_name["records.jsonl:3"]["reason"]
+    assert likewise("info", folder, "--json").json["ledger"] == {state: states.count(state) for state in set(states)}
+    for state in ("failed", "skipped", "indexed", "gone"):
+        assert len(ledger(likewise, folder, state)) == states.count(state)
+    with Index.open(folder) as index:
+        assert index.get("r1").text == "two"
+    assert "1 ids came more than once; the last of each counts" in said.err
+    assert "4 failed: likewise info" in said.err
+
+
+def test_a_second_run_reads_and_embeds_nothing(
+    likewise: Callable[..., Any], encoder: Any, notes: Path, folder: Path
+) -> None:
+    assert counts(likewise("index", folder, notes, "--json")) == {"indexed": 4}
+
+    def refuse(texts: Sequence[str]) -> None:
+        raise AssertionError("embedded")
+
+    encoder.ask = refuse
+    assert counts(likewise("index", folder, notes, "--json")) == {"unchanged": 4}
+    assert counts(likewise("index", folder, notes, "--json", "--rehash")) == {"unchanged": 4}
+    assert counts(likewise("index", folder, notes, notes / "a.txt", notes, "--json")) == {"unchanged": 4}
+
+
+def test_one_changed_file_is_one_document_embedded(
+    likewise: Callable[..., Any], encoder: Any, notes: Path, folder: Path
+) -> None:
+    likewise("index", folder, notes)
+    encoder.seen.clear()
+    write(notes / "b.txt", "another text")
+    assert counts(likewise("index", folder, notes, "--json")) == {"indexed": 1, "unchanged": 3}
+    assert encoder.seen == ["b another text"]
+
+
+def test_a_change_of_the_same_length_within_the_same_second_is_seen(
+    likewise: Callable[..., Any], notes: Path, folder: Path
+) -> None:
+    now = time.time()
+    write(notes / "b.txt", "first text", now)
+    likewise("index", folder, notes)
+    write(notes / "b.txt", "other text", now)
+    assert counts(likewise("index", folder, notes, "--json")) == {"indexed": 1, "unchanged": 3}
+
+
+def test_a_change_that_keeps_size_time_and_inode_needs_rehash(
+    likewise: Callable[..., Any], notes: Path, folder: Path
+) -> None:
+    likewise("index", folder, notes)
+    write(notes / "b.txt", "THE TEXT OF B")
+    assert counts(likewise("index", folder, notes, "--json")) == {"unchanged": 4}
+    assert counts(likewise("index", folder, notes, "--json", "--rehash")) == {"indexed": 1, "unchanged": 3}
+
+
+def test_a_touched_file_updates_its_row_and_embeds_nothing(
+    likewise: Callable[..., Any], encoder: Any, notes: Path, folder: Path
+) -> None:
+    likewise("index", folder, notes)
+    encoder.seen.clear()
+    os.utime(notes / "b.txt", (LONG_AGO + 60, LONG_AGO + 60))
+    assert counts(likewise("index", folder, notes, "--json")) == {"updated": 1, "unchanged": 3}
+    assert encoder.seen == []
+
+
+def test_records_are_told_apart_by_content_and_metadata(
+    likewise: Callable[..., Any], encoder: Any, tmp_path: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    file = write(tmp_path / "r.jsonl", lines(*({"id": i, "text": f"text {i}", "year": 1} for i in range(5))))
+    assert counts(likewise("index", folder, file, "--json")) == {"indexed": 5}
+    encoder.seen.clear()
+    records = [{"id": i, "text": f"text {i}" + "!" * (i == 1), "year": 1 + (i == 2)} for i in range(5)]
+    write(file, lines(*records), LONG_AGO + 9)
+    assert counts(likewise("index", folder, file, "--json")) == {"indexed": 1, "updated": 1, "unchanged": 3}
+    assert encoder.seen == ["text 1!"]
+    assert counts(likewise("index", folder, file, "--json")) == {"unchanged": 5}
+
+
+def test_a_duplicate_across_batches_and_files_is_said_and_the_last_wins(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("indexer.ingest._TOGETHER", 300)
+    first = write(tmp_path / "1.jsonl", lines(*({"id": f"i{i % 3}", "text": f"first {i}"} for i in range(7))))
+    second = write(tmp_path / "2.jsonl", lines({"id": "i1", "text": "second"}))
+    said = likewise("index", folder, first, second, "--json")
+    found = counts(said)
+    assert (said.json["seen"], found["duplicates"]) == (8, 5)
+    assert "5 ids came more than once" in said.err
+    with Index.open(folder) as index:
+        assert {document.uri: document.text for document in index} == {"i0": "first 6", "i1": "second", "i2": "first 5"}
+        assert index.check().ok
+
+
+def test_a_record_without_an_id_is_named_by_its_line(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    file = write(tmp_path / "r.jsonl", "\n" + lines({"text": "one"}, {"text": "two"}))
+    likewise("index", folder, file)
+    assert uris(folder) == ["r.jsonl:2", "r.jsonl:3"]
+    assert likewise("index", tmp_path / "y.index", "-", stdin=lines({"text": "x"})).code == 0
+    assert uris(tmp_path / "y.index") == ["-:1"]
+
+
+def test_nul_bytes_and_broken_text_fail_alone(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    file = write(
+        tmp_path / "r.jsonl",
+        lines({"id": "nul", "text": "a\0b"}, {"id": "lone", "text": "\ud800"}, {"id": "nan", "text": "x", "n": 1})
+        + '{"id": "inf", "text": "x", "n": 1e999}\n{"id": "big", "text": "x", "n": 123456789012345678901234567890}\n'
+        + lines({"id": "\ud800", "text": "x"}, {"id": "no", "text": 7}, {"id": "blank", "text": " "})
+        + '{"id": "deep", "text": "x", "n": ' + "[" * 900 + "]" * 900 + "}\n"
+        + '{"id": "deeper", "text": "x", "n": ' + "[" * 99_000 + "]" * 99_000 + "}\n",
+    )  # fmt: skip
+    said = likewise("index", folder, file, "--json")
+    assert said.code == 1
+    assert "nan" in uris(folder)
+    assert said.json["failed"] + said.json["skipped"] + said.json["indexed"] == 10
+    assert said.json["failed"] >= 7
+    with Index.open(folder) as index:
+        assert index.check().ok
+    assert all("\n" not in row["reason"] for row in ledger(likewise, folder))
+
+
+def test_nothing_to_read(likewise: Callable[..., Any], tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    said = likewise("index", folder, tmp_path / "empty", "--json")
+    assert (said.code, counts(said)) == (0, {})
+    assert likewise("search", folder, "anything", "--json").json["matched"] == 0
+    missing = likewise("index", tmp_path / "y.index", tmp_path / "empty", tmp_path / "not there", tmp_path / "*.zzz")
+    assert missing.code == 2
+    assert "not there" in missing.err
+    assert "*.zzz" in missing.err
+    assert not (tmp_path / "y.index").exists()
+
+
+# interruptions
+
+
+def test_what_was_committed_stays_and_the_next_run_goes_on(
+    likewise: Callable[..., Any],
+    encoder: Any,
+    tmp_path: Path,
+    folder: Path,
+    lines: Callable[..., str],
+    monkeypatch: Any,
+) -> None:
+    monkeypatch.setattr("indexer.ingest._TOGETHER", 3000)
+    for number in range(40):
+        write(tmp_path / "many" / f"{number:02}.txt", f"text {number}")
+    write(tmp_path / "many" / "z.jsonl", lines(*({"id": f"r{i}", "text": f"record {i}"} for i in range(40))))
+
+    def interrupt(texts: Sequence[str]) -> None:
+        if len(encoder.seen) > 45:
+            raise KeyboardInterrupt
+
+    encoder.ask = interrupt
+    said = likewise("index", folder, tmp_path / "many")
+    assert said.code == 130
+    assert "Traceback" not in said.err
+    with Index.open(folder) as index:
+        there = len(index)
+        assert 40 <= there < 80
+        report = index.check()
+        assert (report.ok, ["did not finish" in note for note in report.notes]) == (True, [True])
+    encoder.ask = lambda texts: None
+    encoder.seen.clear()
+    assert counts(likewise("index", folder, tmp_path / "many", "--json")) == {
+        "indexed": 80 - there,
+        "unchanged": there,
+    }
+    assert len(encoder.seen) == 80 - there
+    with Index.open(folder) as index:
+        assert index.check().notes == ()
+
+
+def test_an_interrupted_run_prunes_nothing_and_leaves_no_stamp_of_a_file_it_did_not_finish(
+    likewise: Callable[..., Any],
+    encoder: Any,
+    tmp_path: Path,
+    folder: Path,
+    lines: Callable[..., str],
+    monkeypatch: Any,
+) -> None:
+    monkeypatch.setattr("indexer.ingest._TOGETHER", 1000)
+    file = write(tmp_path / "r.jsonl", lines(*({"id": f"r{i}", "text": f"record {i}"} for i in range(30))))
+
+    def fail(texts: Sequence[str]) -> None:
+        if len(encoder.seen) > 10:
+            raise MemoryError("no memory left")
+
+    encoder.ask = fail
+    said = likewise("index", folder, file, "--prune", "--yes")
+    assert (said.code, "no memory left" in said.err, "Traceback" in said.err) == (3, True, False)
+    before = len(uris(folder))
+    assert before > 0
+    encoder.ask = lambda texts: None
+    assert counts(likewise("index", folder, file, "--json")) == {"indexed": 30 - before, "unchanged": before}
+
+
+# pruning
+
+
+def test_prune_removes_what_its_source_no_longer_has(likewise: Callable[..., Any], notes: Path, folder: Path) -> None:
+    likewise("index", folder, notes)
+    (notes / "b.txt").unlink()
+    said = likewise("index", folder, notes, "--json")
+    assert (said.json["stale"], uris(folder)) == (1, ["a.txt", "b.txt", "c.txt", "d.txt"])
+    assert "1 documents are no longer in their source; --prune removes them" in said.err
+    said = likewise("index", folder, notes, "--prune", "--json")
+    assert (said.code, counts(said)) == (0, {"unchanged": 3, "pruned": 1})
+    assert uris(folder) == ["a.txt", "c.txt", "d.txt"]
+    assert counts(likewise("index", folder, notes, "--prune", "--json")) == {"unchanged": 3}
+
+
+def test_prune_removes_a_record_that_vanished_from_its_file(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    file = write(tmp_path / "r.jsonl", lines(*({"id": i, "text": f"text {i}"} for i in range(5))))
+    likewise("index", folder, file)
+    write(file, lines(*({"id": i, "text": f"text {i}"} for i in range(4))), LONG_AGO + 9)
+    assert counts(likewise("index", folder, file, "--prune", "--json")) == {"unchanged": 4, "pruned": 1}
+    assert uris(folder) == ["0", "1", "2", "3"]
+
+
+def test_prune_touches_nothing_outside_its_sources(
+    likewise: Callable[..., Any], notes: Path, tmp_path: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    write(tmp_path / "notes-2" / "x.txt", "a neighbour by name")
+    likewise("index", folder, notes, tmp_path / "notes-2")
+    likewise("index", folder, "-", stdin=lines({"id": "from stdin", "text": "text"}))
+    with Index.open(folder) as index:
+        from indexer import Document
+
+        index.add([Document("from Python", "text")])
+    (tmp_path / "notes-2" / "x.txt").unlink()
+    (notes / "a.txt").unlink()
+    said = likewise("index", folder, notes, "--prune", "--json")
+    assert counts(said) == {"unchanged": 3, "pruned": 1}
+    assert uris(folder) == ["b.txt", "c.txt", "d.txt", "from Python", "from stdin", "x.txt"]
+
+
+def test_prune_with_a_glob_leaves_what_the_glob_does_not_name(
+    likewise: Callable[..., Any], notes: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(notes / "e.md", "# Heading\n\ntext")
+    write(notes / "f.md", "# Heading\n\ntext")
+    likewise("index", folder, notes)
+    (notes / "a.txt").unlink()
+    (notes / "e.md").unlink()
+    assert counts(likewise("index", folder, notes, "--glob", "*.md", "--prune", "--json")) == {
+        "unchanged": 1,
+        "pruned": 1,
+    }
+    assert uris(folder) == ["a.txt", "b.txt", "c.txt", "d.txt", "f.md"]
+    monkeypatch.chdir(notes.parent)
+    assert counts(likewise("index", folder, "notes/*.txt", "--prune", "--json"))["pruned"] == 1
+    assert uris(folder) == ["b.txt", "c.txt", "d.txt", "f.md"]
+
+
+def test_prune_does_nothing_where_a_source_is_missing(likewise: Callable[..., Any], notes: Path, folder: Path) -> None:
+    other = write(notes.parent / "other" / "x.txt", "text").parent
+    likewise("index", folder, notes, other)
+    (notes / "a.txt").unlink()
+    other.rename(notes.parent / "unmounted")
+    said = likewise("index", folder, notes, other, "--prune", "--yes")
+    assert (said.code, "other" in said.err) == (2, True)
+    assert len(uris(folder)) == 5
+
+
+def test_prune_does_nothing_where_a_record_failed(
+    likewise: Callable[..., Any], notes: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    file = write(notes / "r.jsonl", lines({"id": "r1", "text": "one"}, {"id": "r2", "text": "two"}))
+    likewise("index", folder, notes)
+    write(file, lines({"id": "r1", "text": "one"}) + '{"id": "r2", "te\n', LONG_AGO + 9)
+    (notes / "a.txt").unlink()
+    said = likewise("index", folder, notes, "--prune", "--yes", "--json")
+    assert (said.code, said.json["pruned"]) == (2, 0)
+    assert "nothing was pruned" in said.err
+    assert len(uris(folder)) == 6
+
+
+def test_prune_of_more_than_half_needs_yes(likewise: Callable[..., Any], notes: Path, folder: Path) -> None:
+    likewise("index", folder, notes)
+    for name in "abc":
+        (notes / f"{name}.txt").unlink()
+    said = likewise("index", folder, notes, "--prune", "--json")
+    assert (said.code, said.json["pruned"]) == (2, 0)
+    assert "3 of 4 documents, more than half" in said.err
+    assert "--yes" in said.err
+    assert len(uris(folder)) == 4
+    assert counts(likewise("index", folder, notes, "--prune", "--yes", "--json"))["pruned"] == 3
+    assert uris(folder) == ["d.txt"]
+
+
+def test_stdin_never_prunes(likewise: Callable[..., Any], folder: Path, lines: Callable[..., str]) -> None:
+    likewise("index", folder, "-", stdin=lines(*({"id": f"r{i}", "text": "text"} for i in range(5))))
+    said = likewise("index", folder, "-", "--prune", "--yes", "--json", stdin=lines({"id": "r1", "text": "text"}))
+    assert said.json["pruned"] == 0
+    assert len(uris(folder)) == 5
+
+
+def test_a_document_that_another_source_still_has_is_not_pruned(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    first = write(tmp_path / "1" / "r.jsonl", lines(*({"id": f"r{i}", "text": "text"} for i in range(4))))
+    write(tmp_path / "2" / "r.jsonl", lines({"id": "r1", "text": "text"}))
+    likewise("index", folder, tmp_path / "1", tmp_path / "2")
+    write(first, lines(*({"id": f"r{i}", "text": "text"} for i in (0, 2, 3))), LONG_AGO + 9)
+    said = likewise("index", folder, tmp_path / "1", "--prune", "--json")
+    assert said.json["pruned"] == 0
+    assert len(uris(folder)) == 4
+
+
+def test_a_file_that_is_excluded_now_is_pruned_and_before_that_still_found(
+    likewise: Callable[..., Any], notes: Path, folder: Path
+) -> None:
+    likewise("index", folder, notes)
+    write(notes / ".gitignore", "b.txt\n")
+    said = likewise("index", folder, notes, "--json")
+    assert said.json["stale"] == 1
+    assert len(uris(folder)) == 4
+    assert likewise("index", folder, notes, "--prune", "--json").json["pruned"] == 1
+    assert uris(folder) == ["a.txt", "c.txt", "d.txt"]
+
+
+def test_an_emptied_folder_prunes_only_with_yes(likewise: Callable[..., Any], notes: Path, folder: Path) -> None:
+    likewise("index", folder, notes)
+    for file in notes.iterdir():
+        file.unlink()  # as of a disk that is not mounted
+    said = likewise("index", folder, notes, "--prune", "--json")
+    assert (said.code, said.json["pruned"], len(uris(folder))) == (2, 0, 4)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_prune_keeps_what_lies_in_a_folder_that_cannot_be_listed(
+    likewise: Callable[..., Any], notes: Path, folder: Path
+) -> None:
+    write(notes / "deep" / "e.txt", "text")
+    likewise("index", folder, notes)
+    (notes / "deep").chmod(0)
+    said = likewise("index", folder, notes, "--prune", "--yes")
+    (notes / "deep").chmod(0o755)
+    assert said.code == 2
+    assert len(uris(folder)) == 5
+
+
+# the stream, and what is told while it runs
+
+
+def test_stream_names_each_commit_when_it_can_be_searched(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("indexer.ingest._TOGETHER", 3000)
+    there: list[int] = []
+    real = index_cli.say_json
+
+    def say(value: Any) -> None:
+        with Index.open(folder) as index:
+            there.append(len(index))
+            assert all(uri in index for uri in value.get("committed", ()))
+        real(value)
+
+    monkeypatch.setattr(index_cli, "say_json", say)
+    said = likewise(
+        "index", folder, "-", "--stream", stdin=lines(*({"id": f"r{i}", "text": "text"} for i in range(50)))
+    )
+    *commits, last = [json.loads(line) for line in said.out.splitlines()]
+    assert len(commits) > 2
+    assert [uri for commit in commits for uri in commit["committed"]] == [f"r{i}" for i in range(50)]
+    assert there == sorted(there)
+    assert last["indexed"] == 50
+
+
+def test_the_ledger_and_the_documents_are_one_commit(
+    encoder: Any, notes: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ReadOptions()
+    with Index.create(folder, encoder) as index, index.store.writing():
+
+        def fail(catalog: Any, snapshots: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(local.sealing, "seal", fail)  # the first thing after the commit
+        run = Run(index, options, lambda *_: None)
+        with pytest.raises(KeyboardInterrupt):
+            run.feed(open_sources([str(notes)], options))
+        assert (len(index), index.store.ledger_counts()) == (4, {"indexed": 4})

@@ -1,0 +1,115 @@
+"""Embedding an index again: nothing is lost, the old one answers until the new one is whole, and stays if it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.errors import BadInput
+from indexer.rebuild import rebuilt
+from search import Searcher
+
+
+@pytest.fixture
+def folder(tmp_path: Path, encoder: Any) -> Path:
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([Document(f"d{i}", f"text{i}", "title", {"n": i}) for i in range(40)])
+    return tmp_path / "x.index"
+
+
+def alone(folder: Path) -> bool:
+    return [path.name for path in folder.parent.iterdir() if path.name.startswith((".", folder.name))] == [folder.name]
+
+
+def test_another_model_and_no_document_lost(folder: Path, make_encoder: Callable[..., Any]) -> None:
+    other = make_encoder(name="other", weights="2", max_tokens=64)
+    with Index.open(folder) as old, Searcher(folder) as searcher:
+        before = list(old)
+        with rebuilt(old, lambda sibling: Index.create(sibling, other)) as new:
+            assert searcher.search("text7", 1)[0].uri == "d7"
+            assert list(new) == before
+        assert searcher.search("text7", 1)[0].uri == "d7"
+        assert other.seen[-1] == "text7"
+    with Index.open(folder) as index:
+        assert (list(index), index.recipe, index.check().problems) == (before, other.recipe, ())
+    assert alone(folder)
+
+
+@pytest.mark.parametrize("where", ["filling", "the block"])
+def test_one_that_fails_leaves_the_old_index(folder: Path, make_encoder: Callable[..., Any], where: str) -> None:
+    other = make_encoder(name="other", weights="2")
+
+    def fail(texts: Sequence[str]) -> None:
+        raise KeyboardInterrupt
+
+    if where == "filling":
+        other.ask = fail
+    with Index.open(folder) as old:
+        own = old.recipe
+        with pytest.raises(KeyboardInterrupt), rebuilt(old, lambda sibling: Index.create(sibling, other)):
+            raise KeyboardInterrupt
+    with Index.open(folder) as index:
+        assert (len(index), index.recipe, index.check().ok) == (40, own, True)
+        index.add([Document("more", "text")])
+    assert alone(folder)
+
+
+def test_a_rename_that_fails_leaves_the_old_index(folder: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = Path.rename, []
+
+    def rename(self: Path, target: Path) -> Path:
+        calls.append(target)
+        if target == folder and len(calls) == 3:  # the new index is made, the old one is aside
+            raise OSError(5, "Input/output error")
+        return real(self, target)
+
+    with Index.open(folder) as old, monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", rename)
+        with (
+            pytest.raises(OSError, match="Input/output"),
+            rebuilt(old, lambda sibling: Index.create(sibling, encoder)),
+        ):
+            pass
+    with Index.open(folder) as index:
+        assert len(index) == 40
+    assert alone(folder)
+
+
+def test_what_the_new_model_cannot_read_is_said(tmp_path: Path, folder: Path, encoder: Any) -> None:
+    with Index.open(folder) as old:
+        old.add([Document("blank", "")], vectors=np.ones((1, 64)))
+        with (
+            pytest.warns(UserWarning, match="1 documents, such as blank, have no text"),
+            rebuilt(old, lambda sibling: Index.create(sibling, encoder)) as new,
+        ):
+            assert len(new) == 40
+    own = Index.create(tmp_path / "own.index", dimensions=2)
+    refused = pytest.raises(BadInput, match="your own vectors")
+    with own, refused, rebuilt(own, lambda sibling: Index.create(sibling, encoder)):
+        pass
+
+
+def test_from_the_shell(likewise: Callable[..., Any], tmp_path: Path, lines: Callable[..., str]) -> None:
+    folder, file = tmp_path / "y.index", tmp_path / "r.jsonl"
+    file.write_text(lines(*({"id": i, "text": f"text {i}"} for i in range(5))))
+    likewise("index", folder, file)
+    for arguments in (["--max-tokens", "20"], ["--overlap", "3"]):
+        said = likewise("index", folder, file, *arguments)
+        assert (said.code, "--rebuild" in said.err) == (2, True)
+    file.write_text(lines(*({"id": i, "text": f"text {i}"} for i in range(4))))
+    said = likewise("index", folder, file, "--max-tokens", "20", "--rebuild", "--json")
+    assert (said.code, said.json["seen"], said.json["indexed"]) == (0, 4, 0)
+    with Index.open(folder) as index:
+        assert index.passage_settings is not None
+        assert (index.passage_settings.max_tokens, index.passage_settings.overlap, len(index)) == (20, 5, 5)
+        assert index.check().ok
+    assert likewise("index", folder, file, "--json").json["unchanged"] == 4
+    assert likewise("index", folder, file, "--rebuild", "--prune", "--json").json["pruned"] == 1
+    rows = likewise("info", folder, "--ledger", "--json").out.splitlines()
+    assert sorted(json.loads(row)["uri"] for row in rows) == ["0", "1", "2", "3"]
