@@ -17,20 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.machine import machine
+from indexer.encoders.encoder import Encoder
+from indexer.passages import PassageSettings, cut, embedded
+from indexer.records import Document
+from indexer.sources import markdown
 
 RETRIEVED = 5
-SETTINGS = (
-    (64, 0),
-    (64, 16),
-    (128, 0),
-    (128, 32),
-    (192, 0),
-    (192, 48),
-    (256, 0),
-    (256, 32),
-    (256, 64),
-    (256, 128),
-)
+SETTINGS = ((128, 0), (128, 32), (192, 0), (192, 48), (256, 0), (256, 32), (256, 64), (256, 128))
 """(tokens of a passage, tokens of overlap), counted by the model's own tokenizer, special tokens included."""
 
 
@@ -55,14 +48,13 @@ class Question:
     references: tuple[Place, ...]
 
 
-def passages(text: str, max_tokens: int, overlap: int) -> list[tuple[int, int]]:
-    """SEAM: connect `indexer.passages.cut` here; (start, end) of each passage in code points."""
-    raise NotImplementedError("connect indexer.passages.cut")
+def passages(document: Document, encoder: Encoder, max_tokens: int, overlap: int) -> list[tuple[Place, str]]:
+    """Each passage as indexing cuts it, and what is embedded for it: its heading path and text."""
+    (spans,) = cut([document], encoder, PassageSettings(max_tokens, overlap))
+    return [(Place(document.uri, span.start, span.end), embedded(document, span)) for span in spans]
 
 
-def score(
-    retrieved: Sequence[Sequence[Place]], references: Sequence[Sequence[Place]]
-) -> tuple[Value, Value, Value]:
+def score(retrieved: Sequence[Sequence[Place]], references: Sequence[Sequence[Place]]) -> tuple[Value, Value, Value]:
     """Recall, precision and intersection over union of characters, as the report defines them.
 
     A character found twice counts once above the line and twice below, so overlap costs precision and IoU; a
@@ -112,23 +104,21 @@ def main() -> None:
         return
     from indexer.encoders import load_encoder
 
-    documents, questions = read(Path(root) / "data" / "chunking-eval")
+    texts, questions = read(Path(root) / "data" / "chunking-eval")
+    documents = [
+        Document(name, text, sections=markdown.read(text).sections, format="markdown") for name, text in texts.items()
+    ]
     encoder = load_encoder("all-MiniLM-L6-v2")
     asked = encoder.encode([question.text for question in questions], role="query", truncate=True)
     print(f"{machine()}; {len(questions)} questions, {RETRIEVED} passages retrieved\n")
     print("| tokens | overlap | passages | characters | recall | precision | IoU |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for max_tokens, overlap in SETTINGS:
-        places = [
-            Place(name, start, end)
-            for name, text in documents.items()
-            for start, end in passages(text, max_tokens, overlap)
-        ]
-        vectors = encoder.encode([documents[place.document][place.start : place.end] for place in places])
+        found = [pair for document in documents for pair in passages(document, encoder, max_tokens, overlap)]
+        places = [place for place, _ in found]
+        vectors = encoder.encode([text for _, text in found])
         best = np.argsort(-(asked @ vectors.T), axis=1, kind="stable")[:, :RETRIEVED]
-        values = score(
-            [[places[i] for i in row] for row in best], [question.references for question in questions]
-        )
+        values = score([[places[i] for i in row] for row in best], [question.references for question in questions])
         cells = " | ".join(f"{100 * value.mean:.1f} ± {100 * value.deviation:.1f}" for value in values)
         length = np.mean([place.end - place.start for place in places])
         print(f"| {max_tokens} | {overlap} | {len(places)} | {length:.0f} | {cells} |", flush=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from indexer.encoders import Encoder, Recipe, encoder_for
 from indexer.errors import BadInput, UnknownUri
+from indexer.prepared import broken_at
 from indexer.records import Vector
 from indexer.stores.local import LocalStore
 from indexer.stores.vectors import unit_rows
@@ -112,7 +113,7 @@ class Searcher:
             UnknownUri: no document has this uri.
         """
         _check(k, "dense")
-        rows = self.store.vectors_of(uri)
+        rows = self.store.vectors_of(uri) if broken_at(uri) is None else None
         if rows is None:
             raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; likewise list shows what there is")
         (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
@@ -139,6 +140,9 @@ class Searcher:
 
     def _encode(self, queries: Sequence[str]) -> Vector:
         encoder = self._encoder()
+        for query in queries:
+            if (broken := broken_at(query)) is not None:
+                raise BadInput(f"the question is no valid Unicode at character {broken}")
         for query, tokens in zip(queries, encoder.offsets(list(queries)), strict=True):
             if not query.strip() or not len(tokens):
                 raise BadInput("the question is empty: ask with at least one word")

@@ -23,6 +23,9 @@ _COMMANDS = {
     "info": "indexer.cli.upkeep",
     "check": "indexer.cli.upkeep",
     "compact": "indexer.cli.upkeep",
+    "backup": "indexer.cli.copies",
+    "export": "indexer.cli.copies",
+    "evaluate": "search.cli.evaluate",
 }
 
 _NAMES = {"index": "index_command", "list": "list_command"}
@@ -40,6 +43,12 @@ class _Lazy(click.Group):
         found = getattr(import_module(_COMMANDS[cmd_name]), _NAMES.get(cmd_name, cmd_name))
         assert isinstance(found, click.Command)
         return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # before click sees it, which would exit 1
+            _reader_left()
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -69,13 +78,17 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         say("likewise: interrupted; what was committed is kept", err=True)
         _exit(130)
     except BrokenPipeError:
-        # The reader of our output has gone; that is its right. Nothing more may be flushed to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _exit(0)
+        _reader_left()
     except Exception as error:
         if os.environ.get("LIKEWISE_DEBUG"):
             raise
         _fail(f"internal error: {type(error).__name__}: {error} (LIKEWISE_DEBUG=1 shows where)", 3)
+
+
+def _reader_left() -> NoReturn:
+    """The reader of our output has gone; that is its right. Nothing more may be flushed to it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _exit(0)
 
 
 def _fail(message: str, code: int, caret: str = "") -> NoReturn:

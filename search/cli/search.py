@@ -50,7 +50,8 @@ def search(
     from search.searcher import Searcher
 
     with Searcher(path) as searcher:
-        questions = (line.strip() for line in sys.stdin) if query == "-" else iter([query])
+        lines = (line.decode("utf-8", "surrogateescape").strip() for line in sys.stdin.buffer)
+        questions = lines if query == "-" else iter([query])
         for question in questions:
             if query == "-" and not question:
                 continue

@@ -29,9 +29,7 @@ def test_values_worked_out_by_hand() -> None:
 
 def test_judged_query_without_results_counts_zero() -> None:
     qrels = Qrels({"found": {"a": 1}, "absent": {"b": 1}, "empty": {"c": 1}, "unjudged": {"d": 0}})
-    report = evaluate(
-        {"found": ranking("a"), "empty": [], "unjudged": ranking("d"), "other": ranking("a")}, qrels
-    )
+    report = evaluate({"found": ranking("a"), "empty": [], "unjudged": ranking("d"), "other": ranking("a")}, qrels)
     assert report.averages["nDCG@10"] == pytest.approx(1 / 3)
     assert report.averages["AP"] == report.averages["RR@10"] == pytest.approx(1 / 3)
     assert set(report.per_query) == {"found", "absent", "empty"}
@@ -95,13 +93,9 @@ def write(path: Path, text: str) -> Path:
 
 
 def test_reads_beir_and_trec(tmp_path: Path) -> None:
-    queries = read_queries(
-        write(tmp_path / "q.jsonl", '{"_id": "1", "text": "one"}\n\n{"id": 2, "text": "two"}\n')
-    )
+    queries = read_queries(write(tmp_path / "q.jsonl", '{"_id": "1", "text": "one"}\n\n{"id": 2, "text": "two"}\n'))
     assert queries == {"1": "one", "2": "two"}
-    beir = read_qrels(
-        write(tmp_path / "r.tsv", "query-id\tcorpus-id\tscore\n1\ta b\t2\r\n2\tc\t0\n"), queries
-    )
+    beir = read_qrels(write(tmp_path / "r.tsv", "query-id\tcorpus-id\tscore\n1\ta b\t2\r\n2\tc\t0\n"), queries)
     assert beir == Qrels({"1": {"a b": 2}, "2": {"c": 0}})
     assert beir.judged == ("1",)
     assert read_qrels(write(tmp_path / "r.trec", "1 0 a 1\n1 0 b -1\n")) == Qrels({"1": {"a": 1, "b": -1}})

@@ -1,0 +1,82 @@
+"""Search quality on every judged collection (BEIR form) below a folder, indexed and evaluated through the shell.
+
+`python -m benchmarks.quality [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data. The default model, no tuning.
+The second table is the encoder alone on texts cut at its limit, the way published figures are made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.machine import machine
+from search.evaluate import evaluate, read_qrels, read_queries
+
+LIKEWISE = str(Path(sys.executable).with_name("likewise"))
+
+
+def collections(folder: Path) -> list[Path]:
+    return [
+        path.parent for path in sorted(folder.rglob("corpus.jsonl")) if (path.parent / "qrels" / "test.tsv").exists()
+    ]
+
+
+def indexed(collection: Path, modes: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """Averages by mode."""
+    with tempfile.TemporaryDirectory() as folder:
+        index = str(Path(folder) / "bench.index")
+        subprocess.run([LIKEWISE, "index", index, str(collection / "corpus.jsonl")], check=True, capture_output=True)
+        files = ["--queries", str(collection / "queries.jsonl"), "--qrels", str(collection / "qrels" / "test.tsv")]
+        found = {}
+        for mode in modes:
+            command = [LIKEWISE, "evaluate", index, *files, "--mode", mode, "--json"]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            found[mode] = json.loads(done.stdout)["averages"]
+        return found
+
+
+def encoder_alone(collection: Path) -> float:
+    """nDCG@10 of one vector a document, title and text cut at the model's limit."""
+    from indexer import load_encoder
+
+    encoder = load_encoder("all-MiniLM-L6-v2")
+    rows = [json.loads(line) for line in (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    texts = [f"{row.get('title', '')} {row['text']}".strip() for row in rows]
+    queries = read_queries(collection / "queries.jsonl")
+    qrels = read_qrels(collection / "qrels" / "test.tsv", queries)
+    asked = list(qrels.judged)
+    scores = (
+        encoder.encode([queries[query] for query in asked], "query", truncate=True)
+        @ encoder.encode(texts, truncate=True).T
+    )
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :100]
+    run = {
+        query: [(rows[at]["_id"], float(scores[number, at])) for at in best[number]]
+        for number, query in enumerate(asked)
+    }
+    return evaluate(run, qrels).averages["nDCG@10"]
+
+
+def main() -> None:
+    root = os.environ.get("LIKEWISE_EVAL_DATA")
+    if len(sys.argv) < 2 and not root:
+        print("LIKEWISE_EVAL_DATA is not set and no folder was given: nothing measured")
+        return
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(root or "") / "data"
+    print(f"{machine()}\n\n| collection | dense nDCG@10 | recall@100 | encoder alone, cut |\n| --- | --- | --- | --- |")
+    for collection in collections(folder):
+        dense = indexed(collection, ("dense",))["dense"]
+        name = collection.relative_to(folder)
+        print(
+            f"| {name} | {dense['nDCG@10']:.4f} | {dense['R@100']:.4f} | {encoder_alone(collection):.4f} |", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""likewise search, similar, show and list as a person meets them; nothing of a document acts on a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from indexer import Document, Index
+from indexer.cli.terminal import printable
+
+NASTY = (
+    "\x1b]0;owned\x07 \x1b[31mred\x1b[0m \x1b[2J \x9b31m \x90q\x9c bell\x07 back\x08 del\x7f cr\rover "
+    "\u202egnp.exe\u202c \u2066iso\u2069 \u200e\u200f\u061c \u2028line\u2029 \ufeff \U000e0041 \x85 end"
+)
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c\u2028\u2029]")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, encoder: Any) -> Path:
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        texts = {
+            "bread": "Knead the dough and let the yeast work",
+            "tides": "The moon pulls the water of the sea",
+            "rocket": "Fuel burns in the engine of the rocket",
+        }
+        index.add([Document(uri, text, uri.title(), {"n": len(text), "odd": uri}) for uri, text in texts.items()])
+    return tmp_path / "x.index"
+
+
+def test_hits_by_rank_score_title_place_and_passage(likewise: Callable[..., Any], folder: Path) -> None:
+    said = likewise("search", folder, "what does the moon do", "-k", 2)
+    assert said.code == 0
+    first, place, passage, blank, second, *_ = said.out.splitlines()
+    assert re.fullmatch(r" 1  0\.\d{3}  Tides", first)
+    assert (place, passage, blank) == ("    tides", "    The moon pulls the water of the sea", "")
+    assert second.startswith(" 2  0.")
+    assert "\x1b" not in said.out  # a pipe gets plain text
+    assert said.err == ""
+
+
+def test_words_are_set_off_on_a_terminal(
+    likewise: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(click.utils, "should_strip_ansi", lambda *_: False)
+    said = likewise("search", folder, "moon", "-k", 1)
+    assert click.style("moon", fg="green", bold=True) in said.out
+    assert click.style("Tides", bold=True) in said.out
+    assert click.unstyle(said.out).splitlines()[2] == "    The moon pulls the water of the sea"
+
+
+def test_files_are_named_by_path_and_line(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "sky.md").write_text("# The sky\n\n" + "cloud " * 40 + "\n\n## Night\n\nstar " + "moon " * 40)
+    assert likewise("index", "y.index", "notes").code == 0
+    said = likewise("search", "y.index", "moon", "-k", 1)
+    assert said.out.splitlines()[1] == "    notes/sky.md:5  The sky > Night"
+    hit = likewise("search", "y.index", "moon", "--json").json["hits"][0]
+    assert (hit["uri"], hit["line"]) == (str(tmp_path / "notes" / "sky.md"), 5)
+    text = (tmp_path / "notes" / "sky.md").read_text()
+    assert text[hit["start"] : hit["end"]] == hit["text"]
+    assert likewise("show", "y.index", "notes/sky.md").code == 0
+    assert likewise("list", "y.index").out.startswith("notes/sky.md\t")
+    assert likewise("remove", "y.index", "notes/sky.md", "--json").json == {"removed": 1}
+
+
+def test_questions_from_standard_input(likewise: Callable[..., Any], folder: Path) -> None:
+    said = likewise("search", folder, "-", "-k", 1, "--json", stdin="moon\n\n  dough yeast \n")
+    found = [json.loads(line) for line in said.out.splitlines()]
+    assert [(each["query"], each["hits"][0]["uri"]) for each in found] == [("moon", "tides"), ("dough yeast", "bread")]
+    assert "moon\n 1  " in likewise("search", folder, "-", stdin="moon\n").out
+    assert likewise("search", folder, "-", stdin=b"\xff\xfe broken\n").code == 2
+
+
+def test_no_hits_is_no_failure(likewise: Callable[..., Any], folder: Path) -> None:
+    for arguments, says in ((["--min-score", "1.5"], "no hits"), (["--where", "n > 9999"], "no document passes")):
+        said = likewise("search", folder, "moon", *arguments)
+        assert (said.code, says in said.out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["search", "INDEX", ""], "question is empty"),
+        (["search", "INDEX", " \t "], "question is empty"),
+        (["search", "INDEX", "moon", "-k", "0"], "k is 0"),
+        (["search", "INDEX", "moon", "-k", "-3"], "k is -3"),
+        (["search", "INDEX", "moon", "-k", "many"], "many"),
+        (["search", "INDEX", "moon", "--where", "nn = 3"], 'near: n'),
+        (["search", "INDEX", "moon", "--where", "n = "], "^"),
+        (["search", "INDEX", "moon", "--where", 'n = "text"'], "n"),
+        (["search", "INDEX", "moon", "--mode", "fuzzy"], "fuzzy"),
+        (["search", "INDEX", "caf\udce9"], "no valid Unicode"),
+        (["search", "INDEX", "moon", "--where", "odd = '\udce9'"], ""),
+        (["search", "INDEX"], "QUERY"),
+        (["similar", "INDEX", "nobody"], "'nobody'"),
+        (["show", "INDEX", "nobody"], "'nobody'"),
+        (["show", "INDEX", "\udce9"], ""),
+        (["remove", "INDEX", "bread", "nobody"], "nothing was removed"),
+        (["list", "INDEX", "--where", "nn = 3"], "nn"),
+        (["search", "/nothing/here.index", "moon"], "likewise index"),
+        (["info", "/etc/passwd"], "is no index"),
+        (["index", "INDEX", "/nothing/here"], "/nothing/here"),
+        (["serach", "INDEX", "moon"], "serach"),
+    ],
+    ids=lambda value: " ".join(value).encode("ascii", "replace").decode() if isinstance(value, list) else "",
+)  # fmt: skip
+def test_wrong_usage_is_said_in_a_line_and_exits_2(
+    likewise: Callable[..., Any], folder: Path, arguments: list[str], says: str
+) -> None:
+    said = likewise(*(str(folder) if argument == "INDEX" else argument for argument in arguments))
+    assert (said.code, said.out) == (2, "")
+    assert says.casefold() in said.err.casefold()
+    assert "Traceback" not in said.err
+    assert "internal error" not in said.err
+
+
+def test_a_long_question_is_cut_with_a_warning(likewise: Callable[..., Any], folder: Path) -> None:
+    said = likewise("search", folder, "moon " * 40, "--json")
+    assert (said.code, said.json["hits"][0]["uri"]) == (0, "tides")
+    assert "warning: the question has 40 tokens, 10 more than the model reads" in said.err
+
+
+def test_the_index_may_be_named_by_the_environment_or_an_option(
+    likewise: Callable[..., Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIKEWISE_INDEX", str(folder))
+    assert likewise("search", "moon", "--json").json["hits"][0]["uri"] == "tides"
+    assert likewise("info", "--json").json["documents"] == 3
+    assert likewise("show", "bread", "--json").json["title"] == "Bread"
+    (tmp_path / "a.txt").write_text("another")
+    other = tmp_path / "other.index"
+    assert likewise("index", tmp_path / "a.txt", "--index", other).code == 0
+    assert likewise("info", "--json", f"--index={other}").json["documents"] == 1
+    monkeypatch.setenv("LIKEWISE_INDEX", str(other))
+    assert likewise("search", "--index", folder, "moon", "--json").json["matched"] == 3
+    monkeypatch.delenv("LIKEWISE_INDEX")
+    assert likewise("search", "moon", "--index", folder, "--json").json["matched"] == 3
+    assert likewise("search", "moon").code == 2
+
+
+@pytest.mark.parametrize("command", ["search", "search passages", "similar", "show", "list", "info"])
+def test_nothing_of_a_document_acts_on_a_terminal(
+    likewise: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    uri = f"file {NASTY}"
+    with Index.open(folder) as index:
+        index.add([Document(uri, f"moon {NASTY} moon", NASTY, {NASTY: NASTY, "n": 1}, path=uri, format=NASTY)])
+    monkeypatch.setattr(click.utils, "should_strip_ansi", lambda *_: False)
+    arguments = {
+        "search": ["search", folder, "moon end"],
+        "search passages": ["search", folder, f"moon {NASTY}", "--passages"],
+        "similar": ["similar", folder, "tides"],
+        "show": ["show", folder, uri],
+        "list": ["list", folder],
+        "info": ["info", folder],
+    }[command]
+    said = likewise(*arguments)
+    assert said.code == 0
+    assert "owned" in said.out
+    ours = re.sub(r"\x1b\[\d*(;\d+)*m", "", said.out)  # colours are our own: those of the document are gone
+    assert "\x1b[31m" not in said.out
+    assert not UNSAFE.findall(ours), [hex(ord(character)) for character in UNSAFE.findall(ours)]
+    plain = likewise(*arguments, "--json")
+    assert plain.out.isascii()
+    assert not UNSAFE.findall(plain.out)
+
+
+def test_errors_and_the_ledger_clean_what_they_name(
+    likewise: Callable[..., Any], folder: Path, tmp_path: Path, lines: Callable[..., str]
+) -> None:
+    for said in (
+        likewise("show", folder, f"no {NASTY}"),
+        likewise("search", folder, "moon", "--where", f'n = "{NASTY}"'),
+        likewise("search", folder, "moon", "--where", f"{NASTY} = 1"),
+        likewise("search", tmp_path / "x\x1b]0;owned\x07", "moon"),
+        likewise("search", folder, "moon", "--mode", NASTY),
+        likewise("index", folder, tmp_path / "x\x1b]0;owned\x07"),
+    ):
+        assert said.code == 2
+        assert not UNSAFE.findall(said.err), said.err
+    source = tmp_path / "nasty"
+    source.mkdir()
+    (source / "a\x1b]0;owned\x07\u202e.txt").write_text("text")
+    (source / "b\x1b[31m.pdf").write_bytes(b"%PDF-1.4 broken")
+    (source / "c.jsonl").write_text(lines({"id": NASTY, "text": ""}, {NASTY: 1}))
+    said = likewise("index", tmp_path / "y.index", source, "--stream")
+    assert (said.code, UNSAFE.findall(said.err + said.out)) == (1, [])
+    said = likewise("info", tmp_path / "y.index", "--ledger")
+    assert "owned" in said.out
+    assert not UNSAFE.findall(said.out)
+
+
+def test_printable_keeps_what_languages_need_and_the_length() -> None:
+    for text in ("naïve café 數據庫 हिन्दी می‌خواهم 👩‍👩‍👧 ﷺ", "tab\tand é"):
+        assert printable(text).replace(" ", "") == text.replace("\t", "").replace(" ", "")
+    for code in range(0x110000):
+        category = unicodedata.category(character := chr(code))
+        if category in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\u200c\u200d":
+            assert printable(character) in (" ", "\N{REPLACEMENT CHARACTER}")
