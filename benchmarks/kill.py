@@ -1,0 +1,160 @@
+"""A writer killed by SIGKILL at every named step and at random moments; then nothing acknowledged may be missing.
+
+    python -m benchmarks.kill [KILLS]      default: 200
+
+The writer adds, replaces, removes, seals and compacts, and says before and after each what it does. Whatever was
+acknowledged has to be there and found by its own vector, what was under way is there as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer import Document, Index
+from indexer.stores.failpoint import STEPS
+from search import Searcher
+
+DIMENSIONS = 16
+
+State = dict[str, int]
+"""The version of each document that exists."""
+
+
+def vector(uri: str, version: int) -> NDArray[np.float32]:
+    """A document's own vector; text and vector of a version tell of each other."""
+    row = np.random.default_rng(zlib.crc32(f"{uri} {version}".encode())).normal(size=DIMENSIONS)
+    return np.asarray(row / np.linalg.norm(row), np.float32)
+
+
+def operations(seed: int, state: State) -> Iterator[tuple[str, State, list[str]]]:
+    """For ever: what to do next, the documents to write with their versions, and the uris to remove."""
+    chance = random.Random(seed)
+    number = max((int(uri.split()[1]) for uri in state), default=0)
+    while True:
+        match chance.choice(["add", "add", "add", "replace", "remove", "seal", "compact", "approximate"]):
+            case "add":
+                many = chance.randint(1, 120)
+                yield "put", {f"document {number + i}": 1 for i in range(1, many + 1)}, []
+                number += many
+            case "replace" if state:
+                some = chance.sample(sorted(state), min(len(state), chance.randint(1, 40)))
+                yield "put", {uri: state[uri] + 1 for uri in some}, []
+            case "remove" if state:
+                yield "remove", {}, chance.sample(sorted(state), min(len(state), chance.randint(1, 60)))
+            case "seal":
+                yield "seal", {}, []
+            case "compact":
+                yield "exact", {}, []
+            case "approximate":
+                yield "approximate", {}, []
+
+
+def applied(state: State, put: State, remove: list[str]) -> State:
+    return {uri: version for uri, version in {**state, **put}.items() if uri not in remove}
+
+
+def write(folder: Path, seed: int) -> None:
+    """The process that is killed."""
+    with Index.open(folder) as index:
+        state = contents(index)
+        for what, put, remove in operations(seed, state):
+            print(json.dumps(["begin", what, put, remove]), flush=True)
+            if put:
+                documents = [Document(uri, f"{uri} version {version}") for uri, version in put.items()]
+                index.add(documents, vectors=np.stack([vector(*item) for item in put.items()]))
+            elif remove:
+                index.remove(remove)
+            elif what == "seal":
+                index.store.settle()
+            else:
+                index.compact(what)
+            state.update(put)
+            for uri in remove:
+                del state[uri]
+            print(json.dumps(["done"]), flush=True)
+
+
+def contents(index: Index) -> State:
+    return {document.uri: int(document.text.rsplit(" ", 1)[1]) for document in index}
+
+
+def run(folder: Path, state: State, seed: int, *, step: str = "", after: float = 20) -> State:
+    """Let a writer work until it dies at a step, or is killed after some seconds; what is there has to be right.
+
+    Raises:
+        AssertionError: something acknowledged is missing, half a change is visible, or check finds a problem.
+    """
+    environment = {**os.environ, "LIKEWISE_KILL_AT": step, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    command = [sys.executable, "-m", "benchmarks.kill", "write", str(folder), str(seed)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            output, _ = process.communicate(timeout=after)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
+    assert process.returncode == -9, f"the writer ended by itself with {process.returncode}"
+    allowed = [state]
+    for line in output.splitlines():
+        try:
+            said, *operation = json.loads(line)
+        except ValueError:  # the last line was cut
+            break
+        allowed = [allowed[-1]] if said == "done" else [allowed[0], applied(allowed[0], *operation[1:])]
+    return verify(folder, allowed)
+
+
+def verify(folder: Path, allowed: list[State]) -> State:
+    with Index.open(folder) as index, Searcher(folder) as searcher:
+        report = index.check()
+        assert report.ok, report.problems
+        found = contents(index)
+        assert found in allowed, f"{len(found)} documents, expected one of {[len(state) for state in allowed]}"
+        assert len(index) == len(found)
+        chance = random.Random(len(found))
+        for uri in chance.sample(sorted(found), min(40, len(found))):
+            (hit,) = searcher.search_vector(vector(uri, found[uri]), 1)
+            assert (hit.uri, round(hit.score, 3)) == (uri, 1.0), (uri, hit)
+        for gone in [uri for state in allowed for uri in state if uri not in found][:20]:
+            hits = searcher.search_vector(vector(gone, 1), 5)
+            assert gone not in [hit.uri for hit in hits]
+        with index.store.writing():
+            index.store.sweep()
+        named = {row["file"] for row in index.info().segments}
+        assert {path.stem for path in (folder / "segments").iterdir()} == named
+    return found
+
+
+def main(kills: int) -> int:
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="likewise-kill-") as parent:
+        folder = Path(parent) / "killed.index"
+        Index.create(folder, dimensions=DIMENSIONS).close()
+        state: State = {}
+        chance = random.Random(0)
+        for number in range(kills):
+            if number % 2:
+                state = run(folder, state, number, after=chance.uniform(1.2, 3))
+            else:
+                step = STEPS[number // 2 % len(STEPS)]
+                state = run(folder, state, number, step=f"{step}:{chance.randint(1, 4)}")
+    print(f"| kills survived | {kills} |\n| documents at the end | {len(state)} |")
+    print(f"| seconds | {time.perf_counter() - begun:.0f} |")
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["write"]:
+        write(Path(sys.argv[2]), int(sys.argv[3]))
+    sys.exit(main(int((sys.argv[1:] or ["200"])[0])))

@@ -1,0 +1,204 @@
+"""How a command ends: 0 done, 1 something failed, 2 wrong usage, 3 could not run, 130 interrupted.
+
+Most are asked of this process; what needs a process of its own (signals, pipes, limits, another user) gets one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexer import Index
+
+ROOT = Path(__file__).parents[2]
+
+# The command line with the word encoder in place of any model, and what is to happen before it.
+PROGRAM = """
+import os, resource, signal, sys
+sys.path[:0] = [{root!r}, {root!r} + "/tests"]
+import conftest, indexer.encoders, indexer.index, indexer.ingest, indexer.sources.extractor, indexer.stores.catalog
+import indexer.cli.index, search.cli, search.cli.search, search.searcher, search.snippets
+from indexer.encoders import shared
+encoder = conftest.WordEncoder()
+shared._loaded[encoder.recipe.identity] = encoder
+indexer.encoders.load_encoder = lambda model, **settings: encoder
+{before}
+search.cli.main(sys.argv[1:])
+"""
+
+
+def start(before: str, *arguments: str | Path, **settings: Any) -> subprocess.Popen[str]:
+    program = PROGRAM.format(root=str(ROOT), before=before)
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **settings,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err, err
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """Files enough for a run of several commits."""
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(60):
+        (folder / f"{number:02}.txt").write_text(f"word{number} " * 400)
+    return folder
+
+
+def test_done(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "b.bin").write_bytes(bytes(2000))
+    assert likewise("index", tmp_path / "x.index", tmp_path / "a.txt", tmp_path / "b.bin").code == 0  # one is skipped
+    for arguments in (["search", "text"], ["info"], ["list"], ["check"], ["compact"], ["show", tmp_path / "a.txt"]):
+        assert likewise(arguments[0], tmp_path / "x.index", *arguments[1:]).code == 0
+    assert likewise("--help").code == likewise("search", "--help").code == likewise("--version").code == 0
+
+
+def test_done_but_something_failed(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "a", "text": "text"}\nnot json\n')
+    assert likewise("index", tmp_path / "x.index", tmp_path / "a.jsonl").code == 1
+    assert likewise("index", tmp_path / "x.index", tmp_path / "a.jsonl").code == 1  # and stays so until it is mended
+
+
+@pytest.mark.parametrize("arguments", [[], ["index"], ["index", "INDEX"], ["search", "INDEX", "a", "--nonsense"]])
+def test_wrong_usage(likewise: Callable[..., Any], arguments: list[str]) -> None:
+    assert likewise(*arguments).code == 2
+
+
+def test_an_internal_error_is_one_line_and_3(likewise: Callable[..., Any], encoder: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text")
+
+    def fail(texts: Any) -> None:
+        raise RuntimeError("two\nlines")
+
+    encoder.ask = fail
+    said = likewise("index", tmp_path / "x.index", tmp_path / "a.txt")
+    assert (said.code, "internal error: RuntimeError" in said.err, "LIKEWISE_DEBUG" in said.err) == (3, True, True)
+
+
+def test_a_newer_index_and_a_folder_that_cannot_be_made(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    import sqlite3
+
+    (tmp_path / "a.txt").write_text("text")
+    likewise("index", tmp_path / "x.index", tmp_path / "a.txt")
+    with sqlite3.connect(tmp_path / "x.index" / "catalog.db") as catalog:
+        catalog.execute("PRAGMA user_version = 99")
+    catalog.close()
+    for command in (["search", "text"], ["index", tmp_path / "a.txt"], ["check"], ["remove", "a"]):
+        said = likewise(command[0], tmp_path / "x.index", *command[1:])
+        assert (said.code, "upgrade likewise" in said.err) == (3, True), command
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "thesis.txt").write_text("work")
+    said = likewise("index", full, tmp_path / "a.txt")
+    assert (said.code, "is there already" in said.err) == (2, True)
+    assert likewise("index", tmp_path / "a.txt", tmp_path / "a.txt").code == 2
+    assert [path.name for path in full.iterdir()] == ["thesis.txt"]
+
+
+def test_interrupted_by_the_keyboard(tmp_path: Path, many: Path) -> None:
+    waits = "import time\nencoder.ask = lambda texts: (print('embedding', flush=True), time.sleep(30))"
+    process = start(waits, "index", tmp_path / "x.index", many)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "embedding\n"
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert (code, "interrupted; what was committed is kept" in err) == (130, True)
+    with Index.open(tmp_path / "x.index") as index:
+        assert (len(index), index.check().ok) == (0, True)
+
+
+def test_killed_and_continued(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
+    slow = (
+        "indexer.ingest._TOGETHER = 20_000\n"
+        "encoder.ask = lambda texts: len(encoder.seen) > 300 and os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    process = start(slow, "index", tmp_path / "x.index", many)
+    assert finish(process)[0] == -signal.SIGKILL
+    with Index.open(tmp_path / "x.index") as index:
+        there = len(index)
+        assert 0 < there < 60
+        assert index.check().ok
+    said = likewise("index", tmp_path / "x.index", many, "--json", "--no-wait")
+    assert (said.code, said.json["unchanged"], said.json["indexed"]) == (0, there, 60 - there)
+
+
+def test_a_full_disk_keeps_what_was_committed(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
+    full = (
+        "indexer.ingest._TOGETHER = 20_000\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))"
+    )
+    code, _, err = finish(start(full, "index", tmp_path / "x.index", many))
+    assert (code, "what was committed before is kept" in err) == (3, True), err
+    with Index.open(tmp_path / "x.index") as index:
+        there = len(index)
+        assert 0 < there < 60
+        assert index.check().ok
+    said = likewise("index", tmp_path / "x.index", many, "--json")
+    assert (said.code, said.json["unchanged"], said.json["indexed"]) == (0, there, 60 - there)
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
+    likewise("index", tmp_path / "x.index", many)
+    ends, begins = os.pipe()
+    os.close(ends)
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(root=str(ROOT), before=""), "search", str(tmp_path / "x.index"), "word1"],
+        stdout=begins,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(begins)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user to be, as root may read and write everything")
+def test_what_another_user_may_not_read_or_write(tmp_path: Path, likewise: Callable[..., Any]) -> None:
+    source = tmp_path / "source"
+    (source / "deep").mkdir(parents=True)
+    for name in ("a.txt", "secret.txt", "deep/c.txt", "d.txt"):
+        (source / name).write_text(f"text {name}")
+    likewise("index", tmp_path / "x.index", source)
+    own = tmp_path / "own"
+    own.mkdir()
+    os.chown(own, 65534, 65534)
+    for path in (tmp_path, *tmp_path.parents[:2]):
+        path.chmod(0o755)
+    # Imports first: the interpreter may lie where nobody else may read.
+    nobody = "import mmap, pathspec, charset_normalizer\nos.setuid(65534)\nos.chdir('/')"
+
+    code, out, err = finish(start(nobody, "search", tmp_path / "x.index", "text", "--json"))
+    assert (code, '"matched": 4' in out, err) == (0, True, "")
+    code, _, err = finish(start(nobody, "index", tmp_path / "x.index", source / "a.txt"))
+    assert (code, "x.index" in err) == (3, True), err
+
+    code, _, err = finish(start(nobody, "index", own / "y.index", source))
+    assert (code, err) == (0, "")
+    (source / "secret.txt").chmod(0)
+    (source / "deep").chmod(0)
+    (source / "d.txt").unlink()
+    code, out, err = finish(start(nobody, "index", own / "y.index", source, "--prune", "--yes", "--rehash", "--json"))
+    assert (code, '"failed": 2' in out, '"pruned": 0' in out) == (2, True, True), (out, err)
+    with Index.open(own / "y.index") as index:
+        assert len(index) == 4
+        reasons = {Path(row.uri).name: row.reason for row in index.store.ledger("failed")}
+    assert set(reasons) == {"secret.txt", "deep"}
+    assert all("ermission denied" in reason for reason in reasons.values())

@@ -1,0 +1,90 @@
+"""What a process does not use it does not load: asked of fresh processes, which say what they imported."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+
+ROOT = Path(__file__).parents[2]
+MODELS = {"torch", "transformers", "sentence_transformers", "openvino", "tokenizers", "safetensors"}
+HEAVY = MODELS | {"faiss", "numpy", "scipy", "sqlite_utils", "sqlite3", "lark", "rich", "tantivy", "trafilatura"}
+
+TAIL = "\nimport json as _j, sys as _s; print(_j.dumps(sorted({name.split('.')[0] for name in _s.modules})))"
+
+
+def loaded(program: str, *arguments: str) -> tuple[set[str], str]:
+    """The top-level packages a program has loaded at its end, and what else it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = subprocess.run(
+        [sys.executable, "-c", program + TAIL, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+        check=True,
+    )
+    *before, last = said.stdout.splitlines()
+    return set(json.loads(last)), "\n".join(before)
+
+
+def command(*arguments: str) -> str:
+    call = f"search.cli.main({list(arguments)!r})"
+    return f"import search.cli\ntry:\n    {call}\nexcept SystemExit as end:\n    print(end.code)"
+
+
+@pytest.mark.parametrize("package", ["indexer", "search"])
+def test_importing_a_room_costs_next_to_nothing(package: str) -> None:
+    packages, _ = loaded(f"import {package}")
+    assert package in packages
+    assert not packages & HEAVY
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    packages, printed = loaded(command(*arguments))
+    assert "click" in packages
+    assert not packages & HEAVY
+    assert printed.splitlines()[-1] == "0"
+
+
+@pytest.mark.parametrize("name", ["index", "search"])
+def test_help_of_a_command_loads_no_model(name: str) -> None:
+    packages, printed = loaded(command(name, "--help"))
+    assert name in printed
+    assert not packages & (MODELS | {"faiss", "sqlite_utils"})
+
+
+def test_reading_and_searching_vectors_need_neither_a_model_nor_the_writing_side(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=4) as index:
+        index.add([Document("a", "text", metadata={"n": 1})], vectors=np.eye(4)[:1])
+    program = (
+        "import sys; from search import Searcher\n"
+        "print(Searcher(sys.argv[1]).search_vector([1, 0, 0, 0], 3, 'n = 1')[0].uri)"
+    )
+    packages, printed = loaded(program, str(tmp_path / "x.index"))
+    assert printed == "a"
+    assert not packages & (MODELS | {"sqlite_utils", "rich", "click"})
+    for arguments in (["info"], ["list"], ["show", "a"]):
+        packages, _ = loaded(command(arguments[0], str(tmp_path / "x.index"), *arguments[1:]))
+        assert not packages & (MODELS | {"sqlite_utils"}), arguments
+
+
+def test_a_second_run_over_the_same_files_loads_no_model(tmp_path: Path) -> None:
+    folder = tmp_path / "x.index"
+    (tmp_path / "a.txt").write_text("one text")
+    os.utime(tmp_path / "a.txt", (1, 1))
+    both = command("index", str(folder), str(tmp_path / "a.txt"), "--json")
+    first, printed = loaded(both)
+    assert '"indexed": 1' in printed
+    assert "torch" in first
+    second, printed = loaded(both)
+    assert '"unchanged": 1' in printed
+    assert not second & MODELS

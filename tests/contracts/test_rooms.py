@@ -1,0 +1,168 @@
+"""The rooms and the import arrow, drawn from the source: who may import what, and what may stand where."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted(path.relative_to(ROOT) for room in ("indexer", "search") for path in (ROOT / room).rglob("*.py"))
+
+# Package: the files, or folders, that may import it.
+HOMES = {
+    "torch": ("indexer/encoders/",),
+    "transformers": ("indexer/encoders/",),
+    "sentence_transformers": ("indexer/encoders/",),
+    "tokenizers": ("indexer/encoders/",),
+    "safetensors": ("indexer/encoders/",),
+    "openvino": ("indexer/encoders/",),
+    "faiss": ("indexer/stores/segments.py", "indexer/stores/neighbours.py"),
+    "sqlite3": ("indexer/stores/",),
+    "sqlite_utils": ("indexer/stores/",),
+    "click": ("indexer/cli/", "search/cli/"),
+    "rich": ("indexer/cli/", "search/cli/"),
+    "pickle": (),
+    "marshal": (),
+    "shelve": (),
+    "dill": (),
+    "joblib": (),
+}
+HEAVY = {"torch", "transformers", "sentence_transformers", "openvino"}
+SQL = re.compile(
+    r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w+)",
+    re.DOTALL,
+)
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse((ROOT / file).read_text())
+
+
+def imports(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Every module that is imported below a node, with the statement."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Import):
+            yield from ((alias.name, each) for alias in each.names)
+        elif isinstance(each, ast.ImportFrom):
+            assert each.level == 0, "imports are absolute"
+            assert each.module
+            yield each.module, each
+
+
+def at_import(module: ast.Module) -> Iterator[str]:
+    """What importing a module imports: statements outside functions, and not for type checkers alone."""
+    waiting: list[ast.stmt] = list(module.body)
+    while waiting:
+        statement = waiting.pop()
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            yield from (name for name, _ in imports(statement))
+        elif isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.unparse(statement.test):
+            waiting += statement.orelse
+        elif isinstance(statement, ast.If | ast.Try | ast.With | ast.ClassDef):
+            waiting += [child for child in ast.walk(statement) if isinstance(child, ast.Import | ast.ImportFrom)]
+
+
+def under(file: Path, homes: tuple[str, ...]) -> bool:
+    return any(file.as_posix() == home or file.as_posix().startswith(home) for home in homes if home)
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert len(FILES) > 50
+    assert {path.parts[0] for path in FILES} == {"indexer", "search"}
+
+
+def test_the_arrow_goes_from_search_to_indexer_and_never_back() -> None:
+    back = [(str(file), name) for file in FILES if file.parts[0] == "indexer" for name, _ in imports(tree(file))]
+    assert [(file, name) for file, name in back if name.split(".")[0] == "search"] == []
+    forth = {name.split(".")[0] for file in FILES if file.parts[0] == "search" for name, _ in imports(tree(file))}
+    assert "indexer" in forth
+
+
+@pytest.mark.parametrize("package", HOMES)
+def test_a_package_is_imported_only_where_it_lives(package: str) -> None:
+    found = {file for file in FILES for name, _ in imports(tree(file)) if name.split(".")[0] == package}
+    assert [str(file) for file in found if not under(file, HOMES[package])] == []
+
+
+def test_heavy_packages_are_imported_when_they_are_needed() -> None:
+    """By a package's face or by a file that is always read they are imported inside functions."""
+    for file in FILES:
+        if file.name in ("__init__.py", "encoder.py", "recipe.py", "shared.py") or "cli" in file.parts:
+            assert not HEAVY & {name.split(".")[0] for name in at_import(tree(file))}, file
+
+
+def test_no_import_of_a_star_and_none_by_a_relative_path() -> None:
+    for file in FILES:
+        for _, statement in imports(tree(file)):
+            if isinstance(statement, ast.ImportFrom):
+                assert all(alias.name != "*" for alias in statement.names), file
+
+
+def docstrings(module: ast.Module) -> set[int]:
+    """The ids of the strings that are documentation, a bare string after an assignment too."""
+    return {
+        id(statement.value)
+        for node in ast.walk(module)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        for statement in node.body
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    }
+
+
+def test_statements_of_sql_stand_in_the_stores() -> None:
+    found = []
+    for file in FILES:
+        if under(file, ("indexer/stores/",)):
+            continue
+        documented = docstrings(tree(file))
+        found += [
+            (str(file), node.lineno)
+            for node in ast.walk(tree(file))
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in documented
+            and SQL.search(node.value)
+        ]
+    assert found == []
+    assert SQL.search("SELECT name\n FROM setting")
+    assert SQL.search("INSERT OR REPLACE INTO setting")
+
+
+def test_nothing_is_evaluated_unpickled_or_swallowed() -> None:
+    for file in FILES:
+        lines = (ROOT / file).read_text().splitlines()
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec"), (file, node.lineno)
+            if isinstance(node, ast.ExceptHandler):
+                assert node.type is not None, (file, node.lineno)
+                if isinstance(node.body[0], ast.Pass):  # then it says why
+                    assert " # " in lines[node.body[0].lineno - 1], (file, node.lineno)
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert ast.unparse(node.value) == "False", file
+
+
+def test_every_file_says_what_lives_in_it_and_is_of_a_readable_length() -> None:
+    for file in FILES:
+        text = (ROOT / file).read_text()
+        assert ast.get_docstring(tree(file)), file
+        assert text.count("\n") <= 350, file
+        assert not {"utils", "base", "manager", "factory", "helpers"} & set(file.stem.split("_")), file
+
+
+def test_every_public_name_of_the_two_faces_can_be_had() -> None:
+    import indexer
+    import search
+
+    for package in (indexer, search):
+        assert sorted(package.__all__) == sorted(package._HOMES)
+        for name in package.__all__:
+            assert getattr(package, name).__name__ == name
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            _ = package.nothing

@@ -1,0 +1,100 @@
+"""A disk that is full and a folder that may not be written: said clearly, and nothing that was committed is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.errors import StorageError
+from indexer.stores import sealed
+
+ROOT = Path(__file__).parents[2]
+
+WRITER = """
+import resource, signal, sys
+import numpy as np
+from indexer import Document, Index
+from indexer.errors import StorageError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+index = Index.open(sys.argv[1])
+try:
+    for number in range(1000):
+        index.add([Document(f"{number} {i}", "text " * 50) for i in range(50)], vectors=np.ones((50, 64)) + number)
+        print(number, flush=True)
+except StorageError as error:
+    print(error, flush=True)
+"""
+
+
+READER = """
+import mmap, os, sys
+import faiss
+import numpy as np
+import indexer.stores.catalog
+from search import Searcher
+os.setuid(65534)  # after the imports: the interpreter may lie where nobody else may read
+searcher = Searcher(sys.argv[1])
+print(searcher.search_vector(np.eye(4)[0], 1)[0].uri)
+"""
+
+
+def test_a_full_disk_keeps_what_was_committed(tmp_path: Path) -> None:
+    folder = tmp_path / "x.index"
+    Index.create(folder, dimensions=64).close()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", WRITER, str(folder), str(600_000)]  # no file may grow beyond this
+    output = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=True).stdout
+    *committed, error = output.splitlines()
+    assert "what was committed before is kept" in error
+    assert len(committed) > 1
+    with Index.open(folder) as index:
+        assert len(index) == 50 * len(committed)
+        assert index.check().ok
+        index.add([Document("after", "there is space again")], vectors=np.ones((1, 64)))
+        assert "after" in index
+
+
+def test_a_segment_that_cannot_be_written_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=4) as index:
+        index.add([Document("a", "text")], vectors=np.eye(4)[:1])
+
+        def full(file: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sealed.os, "fsync", full)
+            with pytest.raises(StorageError, match="No space left on device"):
+                index.compact()
+        assert list((tmp_path / "x.index" / "segments").iterdir()) == []
+        index.compact()
+        assert index.check().ok
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user to be, as root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_searched(tmp_path: Path) -> None:
+    folder = tmp_path / "x.index"
+    with Index.create(folder, dimensions=4) as index:
+        index.add([Document("a", "text")], vectors=np.eye(4)[:1])
+        index.compact()
+    for path in (*tmp_path.parents, tmp_path, *tmp_path.rglob("*")):
+        if path.is_relative_to(tmp_path.parents[1]):
+            path.chmod(0o555 if path.is_relative_to(folder) else 0o755)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = subprocess.run(
+        [sys.executable, "-c", READER, str(folder)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+    )
+    assert (said.stdout, said.returncode) == ("a\n", 0), said.stderr

@@ -1,0 +1,35 @@
+"""A writer killed by SIGKILL: what was acknowledged is there and found, what was not is there whole or not at all."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from benchmarks.kill import DIMENSIONS, State, run
+from indexer import Index
+from indexer.stores.failpoint import STEPS
+
+
+def _killed(folder: Path, steps: list[str]) -> None:
+    Index.create(folder, dimensions=DIMENSIONS).close()
+    state: State = run(folder, {}, 7, step="commit.done:6")
+    for number, step in enumerate(steps):
+        state = run(folder, state, number, step=step)
+
+
+def test_killed_at_every_named_step(tmp_path: Path) -> None:
+    _killed(tmp_path / "killed.index", list(STEPS))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_killed_later_and_at_random_moments(tmp_path: Path) -> None:
+    folder = tmp_path / "killed.index"
+    _killed(folder, [f"{step}:3" for step in STEPS])
+    with Index.open(folder) as index:
+        state = {document.uri: int(document.text.rsplit(" ", 1)[1]) for document in index}
+    chance = random.Random(1)
+    for number in range(20):
+        state = run(folder, state, 100 + number, after=chance.uniform(1.2, 3))

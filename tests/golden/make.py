@@ -1,0 +1,31 @@
+"""Made tests/golden/version-1.index, once, with the first version; run for a new format, under a new name.
+
+python tests/golden/make.py tests/golden/version-N.index
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from indexer import Document, Index
+
+DIMENSIONS, COUNT = 8, 300
+ROWS = np.random.default_rng(2024).normal(size=(COUNT + 2, DIMENSIONS)).astype(np.float32)
+
+
+def main(folder: Path) -> None:
+    with Index.create(folder, dimensions=DIMENSIONS) as index:
+        documents = [Document(f"d{i}", f"text {i}", f"title {i}", {"n": i, "even": i % 2 == 0}) for i in range(COUNT)]
+        index.add(documents, vectors=ROWS[:COUNT])
+        index.compact("approximate")
+        index.add([Document("sealed", "in an exact segment")], vectors=ROWS[COUNT : COUNT + 1])
+        index.store.settle()
+        index.remove(["d7"])
+        index.add([Document("tail", "in no segment")], vectors=ROWS[COUNT + 1 :])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

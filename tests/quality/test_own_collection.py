@@ -1,0 +1,56 @@
+"""How well the sample collection's questions are answered, with everything from files to hits in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from indexer import Index
+from indexer.ingest import Run
+from indexer.sources import ReadOptions, open_sources
+from search import Searcher
+from search.evaluate import evaluate, read_qrels, read_queries
+
+DATA = Path(__file__).parents[2] / "data"
+FLOOR = 0.80
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    options = ReadOptions()
+    index = Index.create(tmp_path_factory.mktemp("own") / "own.index")
+    with index.store.writing():
+        summary = Run(index, options, lambda *_: None).feed(open_sources([str(DATA / "collection")], options))
+    assert (summary.indexed, summary.failed, summary.skipped) == (len(index), 0, 0)
+    return index
+
+
+def test_ndcg_is_above_its_floor(index: Index) -> None:
+    texts = read_queries(DATA / "questions" / "queries.jsonl")
+    qrels = read_qrels(DATA / "questions" / "qrels.tsv", texts)
+    with Searcher(index.store.folder) as searcher:
+        found = searcher.search_many([texts[query] for query in qrels.judged], 10)
+    collection = f"{DATA / 'collection'}/"
+    run = {
+        query: [(hit.uri.removeprefix(collection), hit.score) for hit in hits]
+        for query, hits in zip(qrels.judged, found, strict=True)
+    }
+    known = {document.uri.removeprefix(collection) for document in index}
+    assert {uri for grades in qrels.grades.values() for uri in grades} <= known
+    assert all(hits.exact and len(hits) == 10 for hits in found)
+    assert evaluate(run, qrels, ["nDCG@10"]).averages["nDCG@10"] >= FLOOR
+
+
+def test_stored_vectors_differ_little_from_the_encoders(index: Index) -> None:
+    questions = ["how do I keep bread from going stale", "why is the sea higher twice a day"]
+    rows = index.encoder.encode(questions, role="query")
+    with Searcher(index.store.folder) as searcher:
+        for question, row in zip(questions, rows, strict=True):
+            for hit in searcher.search(question, 20, passages=True):
+                document = index.get(hit.uri)
+                prefix = hit.heading or document.title
+                text = f"{prefix} {document.text[hit.start : hit.end]}" if prefix else hit.text
+                (own,) = index.encoder.encode([text])
+                # 16 bits of the vector, and bfloat16 weights, whose result depends a little on the batch.
+                assert abs(float(own @ row) - hit.score) < 5e-3
