@@ -11,18 +11,18 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders import Encoder, encoder_for
-from indexer.encoders.recipe import Recipe
-from indexer.errors import BadInput, RecipeMismatch, TextTooLong, UnknownUri
+from indexer.embedding import Embedding, loaded
+from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
+from indexer.errors import BadInput, RecipeMismatch, UnknownUri
 from indexer.exchange import Embedded
-from indexer.passages import PassageSettings, cut, embedded, usual_overlap
+from indexer.passages import PassageSettings, usual_overlap
 from indexer.prepared import Prepared, broken_at, hashes, validate
-from indexer.records import Changes, Document, Span, Vector
+from indexer.records import Changes, Document, Span
 from indexer.stores import reading
 from indexer.stores.local import LocalStore
 from indexer.stores.store import EmbeddedDocument, Info, Report
@@ -30,8 +30,14 @@ from indexer.stores.vectors import unit_rows
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
+Given = tuple[Document, Embedded | None]
+"""A document, perhaps with vectors of its own."""
+
 _TOGETHER = 512 * 1024
 """Characters embedded and committed together: a few seconds of work, and bounded memory."""
+
+_FITTED_TO = 16 * 1024 * 1024
+"""Characters of the first batch where something is to be fitted: about as many passages as it takes (embedding.py)."""
 
 
 class Index:
@@ -45,28 +51,33 @@ class Index:
         self.dimensions = int(settings["dimensions"])
         self.recipe: Recipe | None = Recipe.from_json(recipe) if recipe else None
         self.passage_settings: PassageSettings | None = PassageSettings(**json.loads(passages)) if passages else None
-        self._meaning = (self.recipe.identity if self.recipe else "", repr(self.passage_settings))
         self._encoder = encoder
-        self._slack = 0
+        self._device, self._trusted = "auto", False
+        self._embedding = Embedding(self.passage_settings) if self.passage_settings else None
 
     @classmethod
     def create(
         cls,
         path: str | PathLike[str],
-        model: str | PathLike[str] | Recipe | Encoder | None = None,
+        model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None = None,
         *,
         dimensions: int | None = None,
         max_tokens: int | None = None,
         overlap: int | None = None,
+        device: str = "auto",
+        trust_remote_code: bool = False,
     ) -> Index:
         """Make an empty index.
 
         Args:
             path: a folder that does not exist yet, or is empty.
-            model: a name, a folder, a recipe or an encoder of your own; the default is all-MiniLM-L6-v2.
+            model: a name, a folder, a recipe (or its text) or an encoder of your own; the default is
+                all-MiniLM-L6-v2. What the recipe fits (center, whiten) it fits to the first passages added.
             dimensions: of vectors you bring yourself, instead of a model.
             max_tokens: of a passage; the model's own limit unless it is less.
             overlap: tokens that neighbouring passages share; 32, or a quarter of passages under 128 tokens.
+            device: `cpu`, `cuda`, ...; `auto` is the GPU where there is one.
+            trust_remote_code: run the Python that comes with a model.
 
         Raises:
             BadInput: something is there already, or the settings do not fit the model.
@@ -77,35 +88,45 @@ class Index:
                 raise BadInput("give either a model or dimensions (1 or more) of your own vectors")
             settings = {"dimensions": str(dimensions), "recipe": "", "passages": ""}
             return cls(LocalStore.create(Path(path), settings))
-        encoder = _encoder(model or DEFAULT_MODEL)
+        encoder, recipe = loaded(model or DEFAULT_MODEL, device, trust_remote_code)
         limit = encoder.max_tokens
         if max_tokens is not None and max_tokens > limit:
             raise BadInput(f"max tokens {max_tokens} is over what {encoder.recipe.model} reads: {limit}")
         room = max_tokens if max_tokens is not None else limit
         passages = PassageSettings(room, overlap if overlap is not None else usual_overlap(room))
         settings = {
-            "dimensions": str(encoder.dimensions),
-            "recipe": encoder.recipe.to_json(),
+            "dimensions": str(recipe.dimensions),
+            "recipe": recipe.to_json(),
             "passages": json.dumps({"max_tokens": passages.max_tokens, "overlap": passages.overlap}),
         }
         return cls(LocalStore.create(Path(path), settings), encoder)
 
     @classmethod
-    def open(cls, path: str | PathLike[str], model: str | PathLike[str] | Recipe | Encoder | None = None) -> Index:
+    def open(
+        cls,
+        path: str | PathLike[str],
+        model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None = None,
+        *,
+        device: str = "auto",
+        trust_remote_code: bool = False,
+    ) -> Index:
         """Open an index that exists.
 
         Args:
             model: checked against the index's own recipe; needed only for an encoder of your own.
+            device, trust_remote_code: as in `create`.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             RecipeMismatch: `model` is not the one the index was made with.
         """
         index = cls(LocalStore(Path(path)))
+        index._device, index._trusted = device, trust_remote_code
         if model is not None:
-            encoder = _encoder(model)
-            index.require(encoder.recipe)
-            index._encoder = encoder
+            encoder, recipe = loaded(model, device, trust_remote_code)
+            index.require(recipe)
+            if recipe.fitted:
+                index._encoder = encoder
         return index
 
     def close(self) -> None:
@@ -130,11 +151,14 @@ class Index:
         if self._encoder is None:
             if self.recipe is None:
                 raise BadInput(f"{self.store.folder}: holds your own vectors and has no model: give vectors")
-            self._encoder = encoder_for(self.recipe)
+            post = self.store.post_parameters()
+            self._encoder = encoder_for(self.recipe, post, self._device, self._trusted)
         return self._encoder
 
     def require(self, recipe: Recipe) -> None:
         """Raise RecipeMismatch, naming both, unless vectors of `recipe` may be mixed with the index's."""
+        if recipe.post and not recipe.fitted and self.recipe:
+            recipe = replace(recipe, post_sha256=self.recipe.post_sha256)  # fitted once; it is not fitted again
         if self.recipe is None or not self.recipe.same(recipe):
             raise mismatch(self.store.folder, self.recipe, recipe)
 
@@ -168,8 +192,8 @@ class Index:
         for document, _ in last.values():
             validate(document, empty=vectors is not None)
         changes = Changes()
-        for batch in _batches(list(last.values())):
-            changes = _joined(changes, self._commit(self.prepare(batch)))
+        for batch in self.batches(last.values()):
+            changes += self._commit(self.prepare(batch))
         return changes
 
     def _commit(self, prepared: Prepared) -> Changes:
@@ -178,14 +202,17 @@ class Index:
         changes = self.store.put(prepared.work) if prepared.work else Changes()
         return replace(changes, unchanged=prepared.unchanged)
 
-    def prepare(self, documents: Sequence[tuple[Document, Embedded | None]]) -> Prepared:
+    def prepare(self, documents: Sequence[Given]) -> Prepared:
         """Compare valid documents of distinct uris with the index and embed what is new, or take its own vectors."""
         with self.store.snapshots.view() as view:
             known = reading.uris(view, [document.uri for document, _ in documents])
+        if self.recipe is not None and not self.recipe.fitted:
+            self._fit(self.recipe, [document for document, own in documents if own is None])
+        meaning = (self.recipe.identity if self.recipe else "", repr(self.passage_settings))
         work: list[EmbeddedDocument] = []
         unchanged: list[str] = []
         for document, own in documents:
-            content, row = hashes(document, own, self._meaning)
+            content, row = hashes(document, own, meaning)
             before = known.get(document.uri)
             if before == (content, row):
                 unchanged.append(document.uri)
@@ -194,7 +221,8 @@ class Index:
             else:
                 spans = None if before is not None and before[0] == content else ()
                 work.append(EmbeddedDocument(document, content, row, spans))
-        passages = iter(self._embed([item.document for item in work if item.spans == ()]))
+        new = [item.document for item in work if item.spans == ()]
+        passages = iter(self._embedding.embed(self.encoder, new) if new and self._embedding else [])
         embedded_work = [
             replace(item, spans=spans, vectors=vectors)
             for item in work
@@ -206,24 +234,37 @@ class Index:
             empty=tuple(item.document.uri for item in embedded_work if item.spans == ()),
         )
 
-    def _embed(self, documents: Sequence[Document]) -> list[tuple[tuple[Span, ...], Vector]]:
-        """Passages of each document with their vectors; all are encoded together, sorted by length there."""
+    @property
+    def together(self) -> int:
+        """Characters to embed and commit together; of the first batch so many more as there is to be fitted to."""
+        return _TOGETHER if self.recipe is None or self.recipe.fitted else _FITTED_TO
+
+    def batches(
+        self, documents: Iterable[tuple[Document, Embedded | None]]
+    ) -> Iterator[list[tuple[Document, Embedded | None]]]:
+        """Documents in batches for `prepare`."""
+        batch: list[Given] = []
+        characters = 0
+        for item in documents:
+            batch.append(item)
+            characters += len(item[0].text) + 256
+            if characters >= self.together:
+                yield batch
+                batch, characters = [], 0
+        if batch:
+            yield batch
+
+    def _fit(self, recipe: Recipe, documents: Sequence[Document]) -> None:
+        """Fit the recipe's post-processing to passages of these documents and freeze it, before any is committed."""
         if not documents:
-            return []
-        assert self.passage_settings is not None
-        while True:
-            spans = cut(documents, self.encoder, self.passage_settings, self._slack)
-            texts = [embedded(document, span) for document, own in zip(documents, spans, strict=True) for span in own]
-            try:
-                vectors = self.encoder.encode(texts, role="document")
-                break
-            except TextTooLong as error:
-                # Joined to its prefix a text can be a token or two longer than its parts; leave that much free.
-                if self._slack >= self.passage_settings.max_tokens // 4:
-                    raise
-                self._slack += error.tokens - error.limit
-        ends = np.cumsum([len(own) for own in spans])[:-1]
-        return [(tuple(own), rows) for own, rows in zip(spans, np.split(vectors, ends), strict=True)]
+            return
+        from indexer.encoders import fit_post
+
+        assert self._embedding is not None and recipe.post is not None
+        vectors = self._embedding.sample(self.encoder, documents)
+        fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
+        self.store.freeze(fitted.recipe.to_json(), fitted.post_parameters() or b"")
+        self.recipe, self._encoder = fitted.recipe, fitted
 
     def remove(self, uris: Iterable[str]) -> int:
         """Remove documents; how many.
@@ -245,6 +286,17 @@ class Index:
             recall: share of the ten nearest that an approximate segment is tuned to find; kept for later ones.
         """
         self.store.compact(kind, recall)
+
+    def compile(self) -> None:
+        """Write the encoder into the folder as a graph, with which questions need no torch.
+
+        Raises:
+            ModelError: it cannot be compiled, or its vectors would be others; torch will embed the questions.
+        """
+        from indexer.encoders.compiling import compile_encoder
+
+        with self.store.writing():
+            compile_encoder(self.encoder, self.store.folder / "encoder")
 
     def backup(self, destination: str | PathLike[str]) -> None:
         """Copy the index as of one commit to a new folder, while it is read and written.
@@ -295,36 +347,4 @@ def mismatch(folder: Path, own: Recipe | None, other: Recipe) -> RecipeMismatch:
     return RecipeMismatch(
         f"{folder}: was made with {name(own) if own else 'vectors of your own'} and not with {name(other)}: "
         "their vectors do not mix; use that model, or --rebuild the index with the new one"
-    )
-
-
-def _encoder(model: str | PathLike[str] | Recipe | Encoder) -> Encoder:
-    if isinstance(model, Recipe):
-        return encoder_for(model)
-    if isinstance(model, str | PathLike):
-        from indexer.encoders import load_encoder
-
-        return load_encoder(str(model))
-    return model
-
-
-def _batches(documents: list[Any]) -> Iterator[list[Any]]:
-    batch: list[Any] = []
-    characters = 0
-    for item in documents:
-        batch.append(item)
-        characters += len(item[0].text) + 256
-        if characters >= _TOGETHER:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
-
-
-def _joined(first: Changes, second: Changes) -> Changes:
-    return Changes(
-        first.added + second.added,
-        first.replaced + second.replaced,
-        first.updated + second.updated,
-        first.unchanged + second.unchanged,
     )

@@ -17,9 +17,6 @@ from indexer.stores import reading
 from indexer.stores.store import LedgerRow
 from indexer.stores.vectors import stored_rows, unit_rows
 
-_TOGETHER = 512 * 1024
-"""Characters of one batch: a few seconds of embedding, and what an interruption loses at most."""
-
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -66,6 +63,11 @@ class Run:
             }
 
     @property
+    def embedded(self) -> bool:
+        """Whether the model was needed."""
+        return bool(self._passages)
+
+    @property
     def summary(self) -> Summary:
         return Summary(
             seen=sum(self._counts.values()),
@@ -88,7 +90,7 @@ class Run:
                     self._finish(last)
                 file, last = entry.file, entry
                 self._take(entry)
-                if self._batch.characters >= _TOGETHER:
+                if self._batch.characters >= self._index.together:
                     self._commit()
             if last is not None:
                 self._finish(last)

@@ -50,13 +50,8 @@ def _refill(old: Index, new: Index) -> None:
     rows: dict[str, list[LedgerRow]] = {}
     for row in old.store.ledger():
         rows.setdefault(row.uri, []).append(row)
-    batch = []
-    for document in old:
-        batch.append((document, None))
-        if len(batch) == 256:
-            _commit(new, batch, rows)
-            batch = []
-    _commit(new, batch, rows)
+    for batch in new.batches((document, None) for document in old):
+        _commit(new, batch, rows)
 
 
 def _commit(new: Index, batch: list, rows: dict[str, list[LedgerRow]]) -> None:  # type: ignore[type-arg]

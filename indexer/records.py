@@ -90,3 +90,11 @@ class Changes:
     replaced: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
+
+    def __add__(self, later: Changes) -> Changes:
+        return Changes(
+            self.added + later.added,
+            self.replaced + later.replaced,
+            self.updated + later.updated,
+            self.unchanged + later.unchanged,
+        )

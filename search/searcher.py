@@ -12,7 +12,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders import Encoder, Recipe, encoder_for
+from indexer.encoders import Encoder, Recipe, query_encoder
 from indexer.errors import BadInput, UnknownUri
 from indexer.prepared import broken_at
 from indexer.records import Vector
@@ -161,7 +161,7 @@ class Searcher:
         recipe = self.store.settings()["recipe"]
         if not recipe:
             raise BadInput(f"{self.store.folder}: holds your own vectors and has no model: use search_vector")
-        return encoder_for(Recipe.from_json(recipe))
+        return query_encoder(Recipe.from_json(recipe), self.store.folder / "encoder", self.store.post_parameters)
 
     def _check_given(self) -> None:
         if self._given is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from indexer.cli.command import IndexCommand, json_option, no_wait_option
 from indexer.cli.terminal import number, on_terminal, say, say_json, warn
 
 if TYPE_CHECKING:
-    from indexer.encoders import Recipe
+    from indexer.encoders import Recipe, RecipeSpec
     from indexer.index import Index
     from indexer.ingest import Summary
     from indexer.records import Changes
@@ -34,6 +34,7 @@ class _Wanted:
     combine: str | None
     max_tokens: int | None
     overlap: int | None
+    device: str
     trust_remote_code: bool
 
     @property
@@ -65,6 +66,7 @@ class _Wanted:
 @click.option("--title-field", metavar="F", help="Member that is its title.  [default: title]")
 @click.option("--text-field", metavar="F", help="Member that is its text.  [default: text, body, content, abstract]")
 @click.option("--recall", type=float, metavar="R", help="Share of the ten nearest to find.  [default: 0.98]")
+@click.option("--device", default="auto", show_default=True, metavar="D", help="What computes: cpu, cuda, mps, ...")
 @click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is.")
 @click.option("--stream", is_flag=True, help="Print the committed uris as JSON, one line a commit.")
 @no_wait_option
@@ -88,6 +90,7 @@ def index_command(
     title_field: str | None,
     text_field: str | None,
     recall: float | None,
+    device: str,
     trust_remote_code: bool,
     stream: bool,
     no_wait: bool,
@@ -112,10 +115,11 @@ def index_command(
         id_field=id_field,
         title_field=title_field,
         text_field=text_field,
-        rehash=rehash,
+        # What a record's members mean is no part of a file's stamp.
+        rehash=rehash or any((id_field, title_field, text_field)),
     )
     opened = open_sources(sources, options)
-    wanted = _Wanted(model, pooling, layers, combine, max_tokens, overlap, trust_remote_code)
+    wanted = _Wanted(model, pooling, layers, combine, max_tokens, overlap, device, trust_remote_code)
     folder = Path(path)
     pruned, refused = 0, None
     with (
@@ -138,6 +142,8 @@ def index_command(
             except BadInput as error:
                 refused = error
         index.store.settle(recall)
+        if run.embedded:
+            _compile(index)
         known = index.info()
     counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
     if as_json or stream:
@@ -173,7 +179,7 @@ def _index(folder: Path, wanted: _Wanted, rebuild: bool, no_wait: bool) -> Itera
         with _created(folder, wanted) as index:
             yield index
         return
-    with Index.open(folder) as index:
+    with Index.open(folder, device=wanted.device, trust_remote_code=wanted.trust_remote_code) as index:
         if rebuild:
             with rebuilt(index, lambda sibling: _created(sibling, wanted, index), wait=not no_wait) as successor:
                 yield successor
@@ -183,30 +189,52 @@ def _index(folder: Path, wanted: _Wanted, rebuild: bool, no_wait: bool) -> Itera
 
 
 def _created(folder: Path, wanted: _Wanted, like: Index | None = None) -> Index:
-    from indexer.index import DEFAULT_MODEL, Index
+    from indexer.index import Index
 
     settings = like.passage_settings if like is not None else None
-    overlap = wanted.overlap
-    if overlap is None and settings and wanted.max_tokens is None:
+    tokens, overlap = wanted.max_tokens, wanted.overlap
+    if overlap is None and settings and tokens is None:
         overlap = settings.overlap
+    model: Recipe | RecipeSpec = _spec(wanted)
     if like is not None and like.recipe is not None and not wanted.names_model:
-        tokens = wanted.max_tokens or (settings.max_tokens if settings else None)
-        return Index.create(folder, like.recipe, max_tokens=tokens, overlap=overlap)
-    encoder = _load(wanted, wanted.model or DEFAULT_MODEL)
-    return Index.create(folder, encoder, max_tokens=wanted.max_tokens, overlap=overlap)
-
-
-def _load(wanted: _Wanted, model: str):  # type: ignore[no-untyped-def]
-    from indexer.encoders import load_encoder
-    from indexer.encoders.recipe import parse_layers
-
-    return load_encoder(
+        model, tokens = like.recipe, tokens or (settings.max_tokens if settings else None)
+    return Index.create(
+        folder,
         model,
-        pooling=wanted.pooling,  # type: ignore[arg-type]
-        layers=parse_layers(wanted.layers) if wanted.layers else None,
-        combine=wanted.combine or "mean",  # type: ignore[arg-type]
+        max_tokens=tokens,
+        overlap=overlap,
+        device=wanted.device,
         trust_remote_code=wanted.trust_remote_code,
     )
+
+
+def _spec(wanted: _Wanted, model: str | None = None) -> RecipeSpec:
+    """The recipe that the command line asks for."""
+    from indexer.encoders import RecipeSpec
+    from indexer.encoders.recipe import parse_layers
+    from indexer.index import DEFAULT_MODEL
+
+    spec = RecipeSpec.parse(wanted.model or model or DEFAULT_MODEL)
+    return replace(
+        spec,
+        pooling=wanted.pooling or spec.pooling,  # type: ignore[arg-type]  # the loader refuses other names
+        layers=parse_layers(wanted.layers) if wanted.layers else spec.layers,
+        combine=wanted.combine or spec.combine,  # type: ignore[arg-type]
+    )
+
+
+def _compile(index: Index) -> None:
+    """Once: make questions quick, or say why they will not be."""
+    from indexer.errors import ModelError
+
+    if (index.store.folder / "encoder").exists() or "uncompiled" in index.store.settings():
+        return
+    try:
+        index.compile()
+    except ModelError as error:
+        with index.store.writing() as catalog:
+            catalog.set("uncompiled", str(error))
+        warn(f"{error}: a question will take some seconds")
 
 
 def _require_same(index: Index, wanted: _Wanted) -> None:
@@ -215,7 +243,10 @@ def _require_same(index: Index, wanted: _Wanted) -> None:
 
     recipe, settings = index.recipe, index.passage_settings
     if wanted.names_model and not (recipe and _same_words(recipe, wanted)):
-        index.require(_load(wanted, wanted.model or (recipe.model if recipe else "")).recipe)
+        from indexer.encoders import load_unfitted
+
+        spec = _spec(wanted, recipe.model if recipe else None)
+        index.require(load_unfitted(spec, device=wanted.device, trust_remote_code=wanted.trust_remote_code)[1])
     for name, asked, has in (
         ("--max-tokens", wanted.max_tokens, settings and settings.max_tokens),
         ("--overlap", wanted.overlap, settings and settings.overlap),

@@ -1,4 +1,4 @@
-"""likewise info, check and compact: what an index holds, whether it is sound, and making it small."""
+"""likewise info, check, compact and compile: what an index holds, whether it is sound, making it small and quick."""
 
 from __future__ import annotations
 
@@ -117,3 +117,24 @@ def compact(path: str, kind: str, recall: float | None, no_wait: bool, as_json: 
         say_json({"bytes_before": before, "bytes": after})
     else:
         say(f"{before / 2**20:.1f} MB before, {after / 2**20:.1f} MB now")
+
+
+@click.command("compile", cls=IndexCommand)
+@no_wait_option
+@json_option
+def compile_command(path: str, no_wait: bool, as_json: bool) -> None:
+    """Compile the encoder of INDEX, so that a question needs no torch. likewise index does it by itself, once.
+
+    \b
+    likewise compile papers.index
+    """
+    from indexer.index import Index
+
+    with Index.open(path) as index, index.store.writing(wait=not no_wait, waiting=warn):
+        index.compile()
+        folder = index.store.folder / "encoder"
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    if as_json:
+        say_json({"encoder": str(folder), "bytes": size})
+    else:
+        say(f"{shown(str(folder))}: {size / 2**20:.1f} MB; its vectors are torch's")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from indexer.encoders.encoder import Encoder, Role
-    from indexer.encoders.load import encode_many, load_encoder, load_recipe
+    from indexer.encoders.load import encode_many, load_encoder, load_recipe, load_unfitted
     from indexer.encoders.post import fit_post
     from indexer.encoders.recipe import Recipe, RecipeSpec
-    from indexer.encoders.shared import encoder_for
+    from indexer.encoders.shared import encoder_for, query_encoder
 
 _HOMES = {
     "encoder_for": "shared",
@@ -22,6 +22,8 @@ _HOMES = {
     "fit_post": "post",
     "load_encoder": "load",
     "load_recipe": "load",
+    "load_unfitted": "load",
+    "query_encoder": "shared",
 }
 __all__ = [
     "Encoder",
@@ -33,6 +35,8 @@ __all__ = [
     "fit_post",
     "load_encoder",
     "load_recipe",
+    "load_unfitted",
+    "query_encoder",
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from functools import lru_cache
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -89,6 +90,8 @@ def load_recipe(
 ) -> Encoder:
     """Load the encoder of a stored recipe, with the parameters of its post-processing if it has one.
 
+    While those are still to be fitted, the encoder is the one they will be fitted to.
+
     Raises:
         ModelError: the model is not found, or its files are not those the recipe was made with.
     """
@@ -109,11 +112,25 @@ def load_recipe(
             f"model {recipe.model!r} has other files ({encoder.recipe.fingerprint[:12]}...) than the "
             f"vectors were made with ({recipe.fingerprint[:12]}...): restore them, or embed again"
         )
-    if not recipe.post:
+    if not recipe.post or not recipe.fitted:
         return encoder
     if post_parameters is None:
         raise ModelError(f"{plain} needs the parameters of its {recipe.post} post-processing: they are missing")
     return with_post(encoder, recipe, post_parameters)
+
+
+def load_unfitted(
+    model: str | PathLike[str] | RecipeSpec, *, device: str = "auto", trust_remote_code: bool = False
+) -> tuple[Encoder, Recipe]:
+    """As `load_encoder`, for what may ask for post-processing: the encoder to fit it to, and the recipe to be."""
+    spec = model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model))
+    plain = dataclasses.replace(spec, post=None, dimensions=None if spec.post else spec.dimensions)
+    encoder = load_encoder(plain, device=device, trust_remote_code=trust_remote_code)
+    if not spec.post:
+        return encoder, encoder.recipe
+    return encoder, dataclasses.replace(
+        encoder.recipe, post=spec.post, dimensions=spec.dimensions or encoder.dimensions
+    )
 
 
 def encode_many(

@@ -61,6 +61,11 @@ class Recipe:
         fields = {name: value for name, value in dataclasses.asdict(self).items() if name != "model"}
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
+    @property
+    def fitted(self) -> bool:
+        """False while the passages that its post-processing is to be fitted on are still to come."""
+        return self.post is None or bool(self.post_sha256)
+
     def same(self, other: Recipe) -> bool:
         """Whether vectors of both may be mixed. `==` also compares the model's name; this does not."""
         return self.identity == other.identity

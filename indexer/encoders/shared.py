@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
 
 from indexer.encoders.encoder import Encoder
 from indexer.encoders.recipe import Recipe
+from indexer.errors import ModelError
 
 _loaded: dict[str, Encoder] = {}
-_lock = threading.Lock()
+_compiled: dict[str, Encoder] = {}
+_lock = threading.RLock()
 
 
-def encoder_for(recipe: Recipe) -> Encoder:
-    """The encoder of a stored recipe; loaded at the first call.
+def encoder_for(
+    recipe: Recipe, post_parameters: bytes | None = None, device: str = "auto", trust_remote_code: bool = False
+) -> Encoder:
+    """The encoder of a stored recipe, for embedding many texts; loaded at the first call.
 
     Raises:
         ModelError: the model is not to be found, or has other weights than the recipe was made with.
@@ -21,5 +28,29 @@ def encoder_for(recipe: Recipe) -> Encoder:
         if recipe.identity not in _loaded:
             from indexer.encoders.load import load_recipe
 
-            _loaded[recipe.identity] = load_recipe(recipe)
+            _loaded[recipe.identity] = load_recipe(
+                recipe, post_parameters, device=device, trust_remote_code=trust_remote_code
+            )
         return _loaded[recipe.identity]
+
+
+def query_encoder(recipe: Recipe, compiled: Path, post_parameters: Callable[[], bytes | None]) -> Encoder:
+    """The encoder of a stored recipe, for questions: one that this process has, or the compiled one, or torch's.
+
+    Warns:
+        UserWarning: `compiled` is there and cannot be used; torch answers instead.
+    """
+    with _lock:
+        known = _loaded.get(recipe.identity) or _compiled.get(recipe.identity)
+        if known is None and compiled.is_dir():
+            from indexer.encoders.compiled import CompiledEncoder
+
+            try:
+                known = CompiledEncoder.open(compiled)
+                if not known.recipe.same(recipe):
+                    raise ModelError(f"{compiled} is of another recipe: compile it again")
+                _compiled[recipe.identity] = known
+            except ModelError as error:
+                known = None
+                warnings.warn(f"{error}; torch is used meanwhile", stacklevel=2)
+        return known or encoder_for(recipe, post_parameters())

@@ -56,7 +56,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], Known | No
                 else:
                     yield Entry(uri, path, "unchanged", stamp=stamp)
             continue
-        for entry in _file(path, status, options):
+        for entry in _file(path, status, options, met=path != source.root):
             if entry.state == "failed" and (entry.uri != path or _holds_records(path)):
                 whole = False
             yield entry
@@ -76,7 +76,7 @@ def _holds_records(path: str) -> bool:
     return known is not None and known.kind == "records"
 
 
-def _file(path: str, status: os.stat_result, options: ReadOptions) -> Iterator[Entry]:
+def _file(path: str, status: os.stat_result, options: ReadOptions, met: bool) -> Iterator[Entry]:
     """The entries of one file, opened now."""
     read_ns = time.time_ns()
     stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
@@ -90,7 +90,7 @@ def _file(path: str, status: os.stat_result, options: ReadOptions) -> Iterator[E
             if reason := _not_read(found, head, status.st_size, options):
                 yield Entry(path, path, "skipped", reason, stamp=stamp)
             elif found.kind == "records":
-                yield from _records(file, path, found, stamp, options)
+                yield from _records(file, path, found, stamp, options, met)
             else:
                 yield _document(file, path, found, stamp, options)
     except OSError as error:
@@ -109,8 +109,10 @@ def _not_read(found: Format, head: bytes, size: int, options: ReadOptions) -> st
     return ""
 
 
-def _records(file: BinaryIO, path: str, found: Format, stamp: Stamp, options: ReadOptions) -> Iterator[Entry]:
-    container = Container(path, found.name, _modified(stamp), stamp, options)
+def _records(
+    file: BinaryIO, path: str, found: Format, stamp: Stamp, options: ReadOptions, met: bool
+) -> Iterator[Entry]:
+    container = Container(path, found.name, _modified(stamp), stamp, options, met)
     if found is JSONL:
         yield from jsonl.read_jsonl(file, container)
     elif found is not JSON:
@@ -121,7 +123,7 @@ def _records(file: BinaryIO, path: str, found: Format, stamp: Stamp, options: Re
         if records is None:  # JSON of another kind is a text like any other
             yield _document(io.BytesIO(data), path, Format("json", "text"), stamp, options)
             return
-        container = Container(path, found.name, _modified(stamp), stamp, options, unit="record")
+        container = Container(path, found.name, _modified(stamp), stamp, options, met, unit="record")
         for number, record in enumerate(records, 1):
             yield container.entry(number, record)
 

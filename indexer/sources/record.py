@@ -39,6 +39,7 @@ class Container:
         format, modified: of its documents.
         stamp: of the file.
         options: which members to use, and the bound on one record.
+        met: it was met in a folder and not named: a table of other things than documents is no failure then.
         unit: what a place in the file is called: "line", or "record" where records have no line of their own.
     """
 
@@ -47,6 +48,7 @@ class Container:
     modified: str | None
     stamp: Stamp | None
     options: ReadOptions
+    met: bool = False
     unit: str = "line"
 
     def failed(self, place: int, reason: str, uri: str | None = None) -> Entry:

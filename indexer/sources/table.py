@@ -47,6 +47,11 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         if problem := _header_problem(header, container):
             yield container.whole(False, problem)
             return
+        if not container.options.text_field and not set(TEXT_FIELDS).intersection(header):
+            columns = ", ".join(header)
+            problem = f"has no column of text: name one with --text-field (columns: {columns})"
+            yield container.whole(container.met, problem)
+            return
         converters = _column_types(header, table, container)
     except _TooLong:
         yield container.too_large(1)
@@ -149,8 +154,6 @@ def _header_problem(header: Sequence[str], container: Container) -> str:
     for flag, name in (("--id-field", options.id_field), ("--text-field", options.text_field)):
         if name and name not in header:
             return f'has no column "{name}", which {flag} names (columns: {columns})'
-    if not options.text_field and not set(TEXT_FIELDS).intersection(header):
-        return f"has no column of text: name one with --text-field (columns: {columns})"
     return ""
 
 

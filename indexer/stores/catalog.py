@@ -87,6 +87,12 @@ class Catalog:
         with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
 
+    def freeze(self, recipe: str, post: bytes) -> None:
+        """Replace the recipe by the one that names these fitted parameters."""
+        with self.transaction() as connection:
+            connection.execute("UPDATE setting SET value = ? WHERE name = 'recipe'", (recipe,))
+            connection.execute("INSERT INTO frozen VALUES ('post', ?)", (post,))
+
     def vacuum(self) -> None:
         with self._errors():
             self.db.conn.execute("VACUUM")

@@ -191,6 +191,15 @@ class LocalStore:
         with self.reading() as view:
             return reading.settings(view)
 
+    def post_parameters(self) -> bytes | None:
+        """What the recipe's post-processing was fitted to; None where there is none."""
+        with self.reading() as view:
+            return reading.frozen(view, "post")
+
+    def freeze(self, recipe: str, post: bytes) -> None:
+        with self.writing() as catalog:
+            catalog.freeze(recipe, post)
+
     def info(self) -> Info:
         with self.reading() as view:
             sealed = reading.segments(view)

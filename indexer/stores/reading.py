@@ -36,6 +36,11 @@ def settings(view: View) -> dict[str, str]:
     return dict(view.connection.execute("SELECT name, value FROM setting"))
 
 
+def frozen(view: View, name: str) -> bytes | None:
+    found = view.connection.execute("SELECT content FROM frozen WHERE name = ?", (name,)).fetchone()
+    return found[0] if found else None
+
+
 def format_version(view: View) -> int:
     (version,) = view.connection.execute("PRAGMA user_version").fetchone()
     return int(version)

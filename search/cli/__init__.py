@@ -23,12 +23,13 @@ _COMMANDS = {
     "info": "indexer.cli.upkeep",
     "check": "indexer.cli.upkeep",
     "compact": "indexer.cli.upkeep",
+    "compile": "indexer.cli.upkeep",
     "backup": "indexer.cli.copies",
     "export": "indexer.cli.copies",
     "evaluate": "search.cli.evaluate",
 }
 
-_NAMES = {"index": "index_command", "list": "list_command"}
+_NAMES = {"index": "index_command", "compile": "compile_command", "list": "list_command"}
 
 
 class _Lazy(click.Group):

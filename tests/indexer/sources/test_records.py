@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -283,3 +285,28 @@ def test_an_open_quote_does_not_swallow_the_file(tmp_path: Path, collect: Collec
 def test_a_blank_jsonl_holds_no_records(lines: Callable[..., list[Entry]]) -> None:
     (entry,) = lines("", " ")
     assert (entry.state, entry.reason) == ("skipped", "holds no records")
+
+
+def test_a_table_without_text_is_skipped_in_a_folder_and_fails_where_it_was_named(
+    tmp_path: Path, likewise: Callable[..., Any]
+) -> None:
+    (tmp_path / "data" / "qrels").mkdir(parents=True)
+    (tmp_path / "data" / "corpus.jsonl").write_text('{"_id": "a", "text": "one"}\n')
+    (tmp_path / "data" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\ta\t1\n")
+    said = likewise("index", tmp_path / "x.index", tmp_path / "data", "--json")
+    assert (said.code, said.json["indexed"], said.json["skipped"], said.json["failed"]) == (0, 1, 1, 0)
+    said = likewise("index", tmp_path / "x.index", tmp_path / "data" / "qrels" / "test.tsv", "--json")
+    assert (said.code, said.json["failed"]) == (1, 1)
+
+
+def test_other_members_are_read_again_though_the_file_has_not_changed(
+    tmp_path: Path, likewise: Callable[..., Any]
+) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"id": "a", "text": "one", "other": "two"}\n')
+    os.utime(file, (1, 1))
+    assert likewise("index", tmp_path / "x.index", file, "--json").json["indexed"] == 1
+    assert likewise("index", tmp_path / "x.index", file, "--json").json["unchanged"] == 1
+    said = likewise("index", tmp_path / "x.index", file, "--text-field", "other", "--json")
+    assert (said.json["indexed"], said.json["unchanged"]) == (1, 0)
+    assert likewise("show", tmp_path / "x.index", "a", "--json").json["text"] == "two"

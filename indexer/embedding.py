@@ -1,0 +1,66 @@
+"""Documents cut into passages and embedded together, and the encoder that an index is given for it.
+
+What is compared with the index and committed is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+
+import numpy as np
+
+from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
+from indexer.errors import TextTooLong
+from indexer.passages import PassageSettings, cut, embedded
+from indexer.records import Document, Span, Vector
+
+FIT_SAMPLE = 20_000
+"""Passages that post-processing is fitted to, at most."""
+
+
+class Embedding:
+    """Cuts by an encoder's own tokens and embeds with it."""
+
+    def __init__(self, settings: PassageSettings) -> None:
+        self._settings = settings
+        self._slack = 0
+
+    def embed(self, encoder: Encoder, documents: Sequence[Document]) -> list[tuple[tuple[Span, ...], Vector]]:
+        """Passages of each document with their vectors (passages, dimensions); all are encoded together."""
+        if not documents:
+            return []
+        while True:
+            spans = cut(documents, encoder, self._settings, self._slack)
+            try:
+                vectors = encoder.encode(_texts(documents, spans), role="document")
+                break
+            except TextTooLong as error:
+                # Joined to its prefix a text can be a token or two longer than its parts; leave that much free.
+                if self._slack >= self._settings.max_tokens // 4:
+                    raise
+                self._slack += error.tokens - error.limit
+        ends = np.cumsum([len(own) for own in spans])[:-1]
+        return [(tuple(own), rows) for own, rows in zip(spans, np.split(vectors, ends), strict=True)]
+
+    def sample(self, encoder: Encoder, documents: Sequence[Document]) -> Vector:
+        """Vectors of at most FIT_SAMPLE passages, spread evenly over the documents."""
+        texts = _texts(documents, cut(documents, encoder, self._settings, self._slack))
+        return encoder.encode(texts[:: -(-len(texts) // FIT_SAMPLE) or 1], role="document", truncate=True)
+
+
+def _texts(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[str]:
+    return [embedded(document, span) for document, own in zip(documents, spans, strict=True) for span in own]
+
+
+def loaded(
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, device: str, trust_remote_code: bool
+) -> tuple[Encoder, Recipe]:
+    """The encoder, and the recipe an index of it has: another where post-processing is still to be fitted."""
+    if isinstance(model, Recipe):
+        return encoder_for(model, device=device, trust_remote_code=trust_remote_code), model
+    if isinstance(model, RecipeSpec | str | PathLike):
+        from indexer.encoders import load_unfitted
+
+        return load_unfitted(model, device=device, trust_remote_code=trust_remote_code)
+    return model, model.recipe

@@ -1,0 +1,109 @@
+"""What an index keeps of its model: fitted post-processing, and the compiled encoder that questions use."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.encoders import fit_post, load_encoder, shared
+from indexer.errors import ModelError, RecipeMismatch
+from search import Searcher
+
+WORDS = "bank river vault robber flute dogs snow porch vaccines stars explode slowly".split()  # noqa: SIM905
+
+
+def documents(count: int) -> list[Document]:
+    random = np.random.default_rng(5)
+    return [Document(f"d{number}", " ".join(random.choice(WORDS, 9))) for number in range(count)]
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "_loaded", {})
+    monkeypatch.setattr(shared, "_compiled", {})
+
+
+def test_whitening_is_fitted_before_the_first_commit_and_then_frozen(
+    tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = str(tiny("bert"))
+    monkeypatch.setattr("indexer.index._TOGETHER", 2000)
+    given = documents(300)
+    with Index.create(tmp_path / "x.index", f"{model}:mean@-2+whiten+8") as index:
+        assert (index.dimensions, index.recipe and index.recipe.fitted) == (8, False)
+        index.add(given)
+        assert index.recipe is not None and index.recipe.fitted
+        frozen = index.recipe
+        index.add([Document("later", "stars explode")])
+        assert index.recipe == frozen
+    raw = load_encoder(f"{model}:mean@-2")
+    fitted = fit_post(raw, raw.encode([document.text for document in given]), "whiten", 8)
+    assert fitted.recipe.post_sha256 == frozen.post_sha256
+    expected = fitted.encode([document.text for document in given])
+    with Searcher(tmp_path / "x.index") as searcher:
+        hits = searcher.search("dogs snow flute", 5, exact=True)
+    scores = expected @ fitted.encode(["dogs snow flute"], role="query")[0]
+    best = scores[[int(hit.uri[1:]) for hit in hits if hit.uri != "later"]]
+    assert [hit.score for hit in hits if hit.uri != "later"] == pytest.approx(best.tolist(), abs=2e-3)
+    with Index.open(tmp_path / "x.index", f"{model}:mean@-2+whiten+8") as index:
+        assert index.recipe == frozen
+    with pytest.raises(RecipeMismatch):
+        Index.open(tmp_path / "x.index", f"{model}:mean@-2+whiten+9")
+
+
+def test_too_few_passages_to_fit_to_commit_nothing(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", f"{tiny('bert')}:mean+center") as index:
+        with pytest.raises(ModelError, match="at least 100 passages"):
+            index.add(documents(99))
+        assert len(index) == 0
+        index.add(documents(100))
+        assert len(index) == 100
+
+
+def asked(folder: Path) -> dict[str, object]:
+    program = (
+        "import sys, json, search.cli\ntry:\n search.cli.main(sys.argv[1:])\nexcept SystemExit as end:\n"
+        " names = ('torch', 'transformers', 'sentence_transformers', 'sqlite_utils')\n"
+        " print(json.dumps([name for name in names if name in sys.modules])); sys.exit(end.code)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program, "search", str(folder), "why do stars explode", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+    answer, packages = said.stdout.splitlines()
+    hits = [(hit["uri"], round(hit["score"], 2)) for hit in json.loads(answer)["hits"]]
+    return {"hits": hits, "packages": json.loads(packages), "warned": said.stderr}
+
+
+def test_a_question_to_a_compiled_index_needs_no_torch_and_to_a_damaged_one_says_so(
+    tiny: Callable[[str], Path], tmp_path: Path, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "x.index"
+    (tmp_path / "a.jsonl").write_text(lines(*({"id": d.uri, "text": d.text} for d in documents(20))))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    likewise = [sys.executable, "-c", "import search.cli; search.cli.main()"]
+    index = [*likewise, "index", str(folder), str(tmp_path / "a.jsonl"), "--model", str(tiny("bert"))]
+    subprocess.run(index, check=True, capture_output=True, env=environment)
+    assert (folder / "encoder" / "manifest.json").exists()
+    compiled = asked(folder)
+    assert (compiled["packages"], compiled["warned"], len(compiled["hits"])) == ([], "", 10)  # type: ignore[arg-type]
+    tokenizer = folder / "encoder" / "tokenizer.json"
+    tokenizer.write_text(tokenizer.read_text().replace("bank", "bunk", 1))
+    damaged = asked(folder)
+    assert damaged["hits"] == compiled["hits"]
+    assert "torch" in damaged["packages"]  # type: ignore[operator]
+    assert "tokenizer.json is not the file that was written" in str(damaged["warned"])
+    subprocess.run([*likewise, "compile", str(folder)], check=True, capture_output=True, env=environment)
+    assert asked(folder) == compiled
