@@ -27,6 +27,8 @@ _COMMANDS = {
     "backup": "indexer.cli.copies",
     "export": "indexer.cli.copies",
     "evaluate": "search.cli.evaluate",
+    "expect": "search.cli.regress",
+    "diff": "search.cli.regress",
 }
 
 _NAMES = {"index": "index_command", "compile": "compile_command", "list": "list_command"}

@@ -1,0 +1,146 @@
+"""Search tests: what a question must find, in a file people keep beside their code, and what broke of it.
+
+The file is YAML: a list of questions, each with what is expected of its ranking.
+
+    - question: how can I stop my bread from going stale
+      top 3: bread-storage
+      above: [bread-storage, bread-history]
+      not in top 10: stars-supernova
+      where: lang = "en"
+      mode: dense
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from indexer.errors import BadInput
+
+Kind = Literal["top", "absent", "above"]
+
+_TOP = re.compile(r"(not in )?top ([1-9]\d*)")
+_MODES = ("dense", "words", "hybrid")
+_LOOKED_AT = 100
+"""Hits that are looked at where no number is given: to place two documents above each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One thing that must hold of a ranking.
+
+    Attributes:
+        kind: "top" (every uri is among the first `depth`), "absent" (none is), "above" (uris in this order).
+        said: the line as the file has it.
+    """
+
+    kind: Kind
+    uris: tuple[str, ...]
+    depth: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its expectations; `place` is "FILE: question N"."""
+
+    place: str
+    text: str
+    expectations: tuple[Expectation, ...]
+    where: str | None = None
+    mode: str = "dense"
+
+    @property
+    def depth(self) -> int:
+        return max(expectation.depth for expectation in self.expectations)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An expectation that does not hold, and the rank (1-based) of each of its uris; None: not among the hits."""
+
+    question: Question
+    expectation: Expectation
+    ranks: tuple[int | None, ...]
+    found: tuple[str, ...]
+
+
+def read_expectations(path: str | Path) -> list[Question]:
+    """Read a file of expectations.
+
+    Raises:
+        BadInput: it cannot be read, is no YAML, or holds a question or key that means nothing.
+    """
+    import yaml  # type: ignore[import-untyped, unused-ignore]
+
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadInput(f"{path}: cannot be read ({' '.join(str(error).split())}): write YAML in UTF-8") from error
+    if not isinstance(content, list) or not content:
+        raise BadInput(f"{path}: holds no list of questions: begin each with '- question: ...'")
+    return [_question(f"{path}: question {number}", item) for number, item in enumerate(content, 1)]
+
+
+def _question(place: str, item: Any) -> Question:
+    if not isinstance(item, dict) or not isinstance(item.get("question"), str) or not item["question"].strip():
+        raise BadInput(f"{place}: has no text: write it as '- question: ...'")
+    settings = {name: item[name] for name in ("where", "mode") if name in item}
+    for name, value in settings.items():
+        if not isinstance(value, str) or (name == "mode" and value not in _MODES):
+            raise BadInput(f"{place}: its {name} {value!r} is no {name}")
+    rest = {key: value for key, value in item.items() if key not in ("question", "where", "mode")}
+    expectations = tuple(_expectation(place, str(key), value) for key, value in rest.items())
+    if not expectations:
+        raise BadInput(f"{place}: expects nothing: add a line such as 'top 3: URI'")
+    return Question(place, item["question"], expectations, **settings)
+
+
+def _expectation(place: str, key: str, value: Any) -> Expectation:
+    given = value if isinstance(value, list) else [value]
+    if not given or any(isinstance(uri, dict | list | bool) or uri is None for uri in given):
+        raise BadInput(f"{place}: {key!r} wants a uri, or a list of uris")
+    uris = tuple(map(str, given))
+    said = f"{key}: {', '.join(uris)}"
+    if key == "above":
+        if len(set(uris)) < 2:
+            raise BadInput(f"{place}: 'above' wants two or more uris, the best one first")
+        return Expectation("above", uris, _LOOKED_AT, said)
+    if (match := _TOP.fullmatch(key)) is None:
+        raise BadInput(f"{place}: {key!r} is none of 'top N', 'not in top N', 'above', 'where' and 'mode'")
+    return Expectation("absent" if match[1] else "top", uris, int(match[2]), said)
+
+
+def broken(
+    questions: Sequence[Question],
+    ask: Callable[[Question], Sequence[str]],
+    as_stored: Callable[[Sequence[str]], Sequence[str]],
+) -> Iterator[Broken]:
+    """The expectations that do not hold.
+
+    Args:
+        ask: the uris of the best `question.depth` hits.
+        as_stored: uris of the file as the index has them.
+    """
+    for question in questions:
+        found = tuple(ask(question))
+        rank = {uri: number for number, uri in enumerate(found, 1)}
+        for expectation in question.expectations:
+            ranks = tuple(rank.get(uri) for uri in as_stored(expectation.uris))
+            if not _holds(expectation, ranks):
+                yield Broken(question, expectation, ranks, found)
+
+
+def _holds(expectation: Expectation, ranks: Sequence[int | None]) -> bool:
+    within = [rank is not None and rank <= expectation.depth for rank in ranks]
+    if expectation.kind == "absent":
+        return not any(within)
+    if expectation.kind == "top":
+        return all(within)
+    # What was not found at all stands below everything that was; the first must have been found.
+    order = [float("inf") if rank is None else rank for rank in ranks]
+    return within[0] and all(above < below for above, below in pairwise(order))

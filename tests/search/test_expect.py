@@ -1,0 +1,115 @@
+"""Search tests and differences: what holds, what is broken and how it is said; overlap against the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexer.errors import BadInput
+from search.expect import read_expectations
+from search.overlap import rank_biased_overlap
+
+
+@pytest.fixture
+def index(likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path) -> Path:
+    records = lines(
+        {"id": "bread", "text": "bread bread oven bread", "year": 2020},
+        {"id": "cake", "text": "cake flour oven bread", "year": 2021},
+        {"id": "moon", "text": "moon tide star", "year": 2021},
+    )
+    assert likewise("index", tmp_path / "x.index", "-", stdin=records).code == 0
+    return tmp_path / "x.index"
+
+
+def test_what_holds_is_said_in_one_line(likewise: Callable[..., Any], index: Path, tmp_path: Path) -> None:
+    file = tmp_path / "e.yaml"
+    file.write_text(
+        "- question: bread\n  top 1: bread\n  above: [bread, cake, moon]\n  not in top 2: moon\n"
+        "- question: flour oven\n  top 1: cake\n  not in top 3: bread\n  where: year = 2021\n"
+    )
+    said = likewise("expect", index, file)
+    assert (said.code, said.out) == (0, "all 5 expectations hold\n")
+
+
+def test_what_is_broken_is_shown_with_the_ranks_it_got(
+    likewise: Callable[..., Any], index: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "e.yaml"
+    file.write_text("- question: bread\n  top 2: [bread, moon]\n  above: [cake, bread]\n  not in top 1: bread\n")
+    said = likewise("expect", index, file, "--json")
+    assert said.code == 1
+    assert said.json["expectations"] == 3
+    assert [each["expected"] for each in said.json["broken"]] == [
+        "top 2: bread, moon",
+        "above: cake, bread",
+        "not in top 1: bread",
+    ]
+    assert said.json["broken"][0]["ranks"] == {"bread": 1, "moon": 3}
+    said = likewise("expect", index, file)
+    assert said.code == 1
+    assert "  - top 2: bread, moon\n  + bread at 1\n  + moon at 3\n" in said.out
+    assert said.out.endswith("3 of 3 expectations broken\n")
+
+
+def test_what_the_index_does_not_have_is_not_found(likewise: Callable[..., Any], index: Path, tmp_path: Path) -> None:
+    (tmp_path / "e.yaml").write_text("- question: bread\n  top 5: nothing\n  above: [bread, nothing]\n")
+    said = likewise("expect", index, tmp_path / "e.yaml", "--json")
+    assert [each["expected"] for each in said.json["broken"]] == ["top 5: nothing"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no list of questions"),
+        ("- top 1: a\n", "question 1: has no text"),
+        ("- question: a\n", "expects nothing"),
+        ("- question: a\n  top: b\n", "'top' is none of"),
+        ("- question: a\n  top 0: b\n", "'top 0' is none of"),
+        ("- question: a\n  above: b\n", "two or more"),
+        ("- question: a\n  top 1: {b: c}\n", "wants a uri"),
+        ("- question: a\n  top 1: b\n  mode: fuzzy\n", "mode 'fuzzy'"),
+        ("- question: [\n", "cannot be read"),
+    ],
+)
+def test_a_file_that_means_nothing_says_where(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "e.yaml").write_text(text)
+    with pytest.raises(BadInput, match=problem) as error:
+        read_expectations(tmp_path / "e.yaml")
+    assert "e.yaml" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_overlap_is_that_of_the_paper() -> None:
+    assert rank_biased_overlap("abc", "abc") == pytest.approx(1)
+    assert rank_biased_overlap("abc", "def") == 0
+    assert rank_biased_overlap("", "") == 1
+    assert rank_biased_overlap("a", "") == 0
+    # By hand, p = .5: agreements 0, 1, 2/3 at depths 1 to 3; 2/3 goes on.
+    by_hand = 0.5 * (0 + 0.5 * 1 + 0.25 * 2 / 3) + 2 / 3 * 0.125
+    assert rank_biased_overlap("abc", "bad", 0.5) == pytest.approx(by_hand)
+    # Of unequal length (the shorter one's agreement, 1, is taken to go on).
+    assert rank_biased_overlap("ab", "abcd", 0.9) == pytest.approx(1)
+    assert 0 < rank_biased_overlap("ab", "cdab", 0.9) < 0.7
+
+
+def test_two_indexes_are_told_apart(
+    likewise: Callable[..., Any], lines: Callable[..., str], index: Path, tmp_path: Path
+) -> None:
+    queries = tmp_path / "q.jsonl"
+    queries.write_text(lines({"_id": "1", "text": "bread"}, {"_id": "2", "text": "moon"}))
+    same = likewise("diff", index, index, "--queries", queries, "--json")
+    assert same.json == {"questions": 2, "changed": [], "mean_rbo": pytest.approx(1)}
+    records = lines(
+        {"id": "loaf", "text": "bread bread"}, {"id": "cake", "text": "cake flour"}, {"id": "moon", "text": "moon"}
+    )
+    likewise("index", tmp_path / "y.index", "-", stdin=records)
+    said = likewise("diff", index, tmp_path / "y.index", "--queries", queries, "-k", "1", "--json")
+    (changed,) = said.json["changed"]
+    assert (changed["query"], changed["before"], changed["after"], changed["rbo"]) == ("1", ["bread"], ["loaf"], 0)
+    assert said.json["mean_rbo"] == pytest.approx(0.5)
+    printed = likewise("diff", index, tmp_path / "y.index", "--queries", queries, "-k", "1").out
+    assert "first: bread -> loaf" in printed
+    assert printed.endswith("1 of 2 questions changed; alike 0.500 on average\n")
