@@ -1,0 +1,71 @@
+"""Writes docs/reference.md from the program itself: `python -m docs.reference`, or `make docs`.
+
+Everything on that page is what --help says. Nothing is explained here; explain it in the command.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from search.cli import cli
+
+PAGE = Path(__file__).with_name("reference.md")
+
+_INTRODUCTION = """\
+# Reference
+
+Written by `make docs` from what `likewise COMMAND --help` says.
+
+Every command takes `--help`. Where `LIKEWISE_INDEX` is set, INDEX is left out; `--index PATH` goes before both.
+Results go to standard output, progress, warnings and errors to standard error. Exit codes: 0 done, 1 done but
+something failed, 2 wrong usage or bad input, 3 could not run, 130 interrupted."""
+
+_DEFAULT = re.compile(r"(.*?)(?: ?\[(?:default: )?([^\]]*)\])?")
+"""What an option means, and what its help gives in brackets at the end."""
+
+
+def commands() -> dict[str, click.Command]:
+    """Every command of the program by name, in the order of --help."""
+    context = click.Context(cli, info_name="likewise")
+    found = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
+
+
+def options(command: click.Command) -> list[click.Option]:
+    """Its options in order, without --help."""
+    return [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+
+
+def page() -> str:
+    """The whole page."""
+    known = commands()
+    contents = " · ".join(f"[{name}](#likewise-{name})" for name in known)
+    sections = (f"## likewise {name}\n\n" + "\n\n".join(_blocks(name, command)) for name, command in known.items())
+    return "\n\n".join([_INTRODUCTION, contents, *sections]) + "\n"
+
+
+def _blocks(name: str, command: click.Command) -> Iterator[str]:
+    context = click.Context(command, info_name=f"likewise {name}")
+    yield f"```\nlikewise {name} {' '.join(command.collect_usage_pieces(context))}\n```"
+    # As in click's own help: a paragraph that begins with \b keeps its lines. Here those are the examples.
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        lines = paragraph.removeprefix("\b\n")
+        language = "sh" if lines.startswith("likewise ") else ""
+        yield paragraph if lines == paragraph else f"```{language}\n{inspect.cleandoc(lines)}\n```"
+    rows = "\n".join(_row(option, context) for option in options(command))
+    yield f"| option | meaning | default |\n| --- | --- | --- |\n{rows}"
+
+
+def _row(option: click.Option, context: click.Context) -> str:
+    written, said = option.get_help_record(context) or ("", "")
+    meaning, default = _DEFAULT.fullmatch(" ".join(said.split())).groups("")  # type: ignore[union-attr]
+    return "| {} | {} | {} |".format(*(cell.replace("|", "\\|") for cell in (f"`{written}`", meaning, default)))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
