@@ -21,6 +21,8 @@ class Hit:
         heading, page: of the part of the document it begins in.
         score: what the ranking goes by, higher is better; the cosine in dense mode.
         cosine: cosine of question and passage within [-1, 1], None where it was not computed.
+        percentile: per cent of random passages of this index that an unrelated question is less near to than this;
+            None where there is no cosine, or the index has not been calibrated.
         why: how the score came about, where it was asked for.
     """
 
@@ -39,9 +41,10 @@ class Hit:
     modified: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     why: Mapping[str, Any] | None = None
+    percentile: float | None = None
 
     @classmethod
-    def of(cls, passage: Passage, score: float) -> Hit:
+    def of(cls, passage: Passage, score: float, percentile: float | None = None) -> Hit:
         return cls(
             uri=passage.uri,
             title=passage.title,
@@ -57,6 +60,7 @@ class Hit:
             format=passage.format,
             modified=passage.modified,
             metadata=passage.metadata,
+            percentile=percentile,
         )
 
 
@@ -69,6 +73,8 @@ class Hits(Sequence[Hit]):
         mode: how they were ranked.
         matched: documents (or passages) that the filter leaves, of which these are the best.
         exact: the ranking is provably that of brute force over the stored vectors.
+        answered: whether the nearest of them is nearer than what unrelated questions find here; None where that
+            is not known.
     """
 
     hits: tuple[Hit, ...]
@@ -76,6 +82,7 @@ class Hits(Sequence[Hit]):
     exact: bool
     query: str = ""
     mode: str = "dense"
+    answered: bool | None = None
 
     @overload
     def __getitem__(self, at: int) -> Hit: ...
@@ -97,5 +104,6 @@ class Hits(Sequence[Hit]):
             "mode": self.mode,
             "matched": self.matched,
             "exact": self.exact,
+            "answered": self.answered,
             "hits": [asdict(hit) for hit in self.hits],
         }

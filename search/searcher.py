@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +13,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.calibration import Calibration, stored
 from indexer.encoders import Encoder, Recipe, query_encoder
 from indexer.errors import BadInput, UnknownUri
 from indexer.prepared import broken_at
@@ -61,6 +63,7 @@ class Searcher:
         passages: bool = False,
         min_score: float | None = None,
         exact: bool = False,
+        min_percentile: float | None = None,
     ) -> Hits:
         """The k best documents for a question, each with its best passage.
 
@@ -70,6 +73,7 @@ class Searcher:
             passages: rank passages, of one document perhaps several.
             min_score: leave out hits below it, after the k best were found.
             exact: brute force, even where an approximate index would answer.
+            min_percentile: leave out hits of a lower percentile; see `Hit.percentile`.
 
         Raises:
             BadInput: an empty question, k below 1, or a mode that the index does not offer.
@@ -81,7 +85,8 @@ class Searcher:
         _check(k, mode)
         condition = parse(where) if where is not None else None
         (vector,) = self._encode([query])
-        return self._ranked(vector, k, condition, passages, min_score, exact, query)
+        hits = self._ranked(vector, k, condition, passages, exact, query)
+        return self._cut(hits, min_score, min_percentile)
 
     def search_many(
         self, queries: Sequence[str], k: int = 100, mode: Mode = "dense", where: str | None = None
@@ -93,7 +98,7 @@ class Searcher:
             return []
         vectors = self._encode(queries)
         return [
-            self._ranked(vector, k, condition, False, None, False, query)
+            self._ranked(vector, k, condition, False, False, query)
             for query, vector in zip(queries, vectors, strict=True)
         ]
 
@@ -104,7 +109,12 @@ class Searcher:
         _check(k, "dense")
         dimensions = int(self.store.settings()["dimensions"])
         (row,) = unit_rows(np.asarray(vector, np.float32).reshape(1, -1), dimensions, ["search_vector"])
-        return self._ranked(row, k, parse(where) if where is not None else None, False, None, False, "")
+        return self._ranked(row, k, parse(where) if where is not None else None, False, False, "")
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What cosines mean in this index; None where that was not measured."""
+        return stored(self.store.settings())
 
     def similar(self, uri: str, k: int = 10, where: str | None = None) -> Hits:
         """The k documents nearest to one of the index, by the mean of its passages' vectors; itself left out.
@@ -119,7 +129,7 @@ class Searcher:
         (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
         others: Where = Not(Compare("uri", "=", uri))
         condition = others if where is None else And((parse(where), others))
-        return self._ranked(mean, k, condition, False, None, False, "")
+        return self._ranked(mean, k, condition, False, False, "")
 
     def _ranked(
         self,
@@ -127,16 +137,34 @@ class Searcher:
         k: int,
         where: Where | None,
         passages: bool,
-        min_score: float | None,
         exact: bool,
         query: str,
     ) -> Hits:
         with self.store.reading():
             ranking = self.store.dense(vector, k, where, "passage" if passages else "document", exact)
             found = self.store.passages(ranking.passages.tolist())
-        hits = (Hit.of(passage, score) for passage, score in zip(found, ranking.scores.tolist(), strict=True))
-        kept = tuple(hit for hit in hits if min_score is None or hit.score >= min_score)
-        return Hits(kept, ranking.matched, ranking.exact, query)
+            known = self.calibration
+        scores = ranking.scores.tolist()
+        hits = tuple(
+            Hit.of(passage, score, known.percentile(score) if known else None)
+            for passage, score in zip(found, scores, strict=True)
+        )
+        answered = None if known is None or not query else bool(scores) and scores[0] >= known.threshold
+        return Hits(hits, ranking.matched, ranking.exact, query, answered=answered)
+
+    def _cut(self, hits: Hits, min_score: float | None, min_percentile: float | None) -> Hits:
+        if min_percentile is not None and any(hit.percentile is None for hit in hits):
+            raise BadInput(
+                f"{self.store.folder}: has no percentiles: they are measured when likewise index adds the first "
+                "50 passages; use min_score"
+            )
+        kept = tuple(
+            hit
+            for hit in hits
+            if (min_score is None or hit.score >= min_score)
+            and (min_percentile is None or (hit.percentile is not None and hit.percentile >= min_percentile))
+        )
+        return replace(hits, hits=kept)
 
     def _encode(self, queries: Sequence[str]) -> Vector:
         encoder = self._encoder()

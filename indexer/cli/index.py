@@ -105,6 +105,7 @@ def index_command(
     likewise index papers.index records.jsonl --text-field abstract
     likewise index papers.index ~/papers --prune
     """
+    from indexer.calibration import renew
     from indexer.errors import BadInput
     from indexer.ingest import Run
     from indexer.sources import ReadOptions, open_sources
@@ -143,6 +144,7 @@ def index_command(
                 refused = error
         index.store.settle(recall)
         if run.embedded:
+            renew(index.store, index.encoder)
             _compile(index)
         known = index.info()
     counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}

@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from indexer.errors import BadInput, IndexDamaged, NotAnIndex, StorageError
 from indexer.records import Changes, Document, Vector
 from indexer.stores import reading, sealing
@@ -20,6 +23,7 @@ from indexer.stores.failpoint import failpoint
 from indexer.stores.lock import WriterLock
 from indexer.stores.ranking import rank
 from indexer.stores.recall import Recall, measure
+from indexer.stores.sampling import sample
 from indexer.stores.sealed import stamp, verify
 from indexer.stores.snapshot import Snapshots, View
 from indexer.stores.store import EmbeddedDocument, Info, LedgerRow, Passage, Ranking, Report, Unit
@@ -136,6 +140,11 @@ class LocalStore:
                 yield view
             finally:
                 self._reading.view = None
+
+    def sample(self, count: int, seed: int = 0) -> tuple[NDArray[np.int64], Vector]:
+        """Ids (n,) and stored vectors (n, dimensions) of `count` random passages, or of all there are."""
+        with self.reading() as view:
+            return sample(view, count, seed)
 
     def vectors_of(self, uri: str) -> Vector | None:
         """Stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexer.cli.command import IndexCommand, json_option
-from indexer.cli.terminal import printable, say, say_json, shown
+from indexer.cli.terminal import printable, say, say_json, shown, warn
 
 if TYPE_CHECKING:
     from search.hits import Hit, Hits
@@ -25,6 +25,7 @@ _where = click.option("--where", metavar="FILTER", help="""Such as 'year >= 2020
 @click.option("--mode", type=click.Choice(["dense", "words", "hybrid"]), default="dense", show_default=True)
 @click.option("--passages", is_flag=True, help="Rank passages: a document may come more than once.")
 @click.option("--min-score", type=float, help="Leave out hits that score less.")
+@click.option("--min-percentile", type=click.FloatRange(0, 100), metavar="P", help="Leave out hits that rank lower.")
 @click.option("--exact", is_flag=True, help="Compare with every vector, even where an approximate index is faster.")
 @json_option
 def search(
@@ -35,6 +36,7 @@ def search(
     mode: str,
     passages: bool,
     min_score: float | None,
+    min_percentile: float | None,
     exact: bool,
     as_json: bool,
 ) -> None:
@@ -55,7 +57,16 @@ def search(
         for question in questions:
             if query == "-" and not question:
                 continue
-            hits = searcher.search(question, k, where, mode, passages, min_score, exact)  # type: ignore[arg-type]
+            hits = searcher.search(
+                question,
+                k,
+                where,
+                mode,  # type: ignore[arg-type]
+                passages,
+                min_score,
+                exact,
+                min_percentile,
+            )
             if query == "-" and not as_json:
                 say(f"{question}")
             _print(hits, as_json)
@@ -86,6 +97,8 @@ def _print(hits: Hits, as_json: bool) -> None:
     elif not hits:
         say("no hits" if hits.matched else "no document passes the filter")
     else:
+        if hits.answered is False:
+            warn("nothing here seems to answer this: the best hit is no nearer than those of unrelated questions")
         for rank, hit in enumerate(hits, 1):
             click.echo("\n".join(_lines(rank, hit, hits.query)))
 

@@ -1,0 +1,60 @@
+"""Whether "nothing here seems to answer this" is right: questions of each collection asked of itself and of all others.
+
+`python -m benchmarks.answers [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data. Missed: its own questions that were
+said to have no answer. False: questions of other collections that were not; collections that overlap, as the
+languages of one do, are left out as others of each other.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.machine import machine
+from benchmarks.quality import LIKEWISE, collections
+from search import Searcher
+from search.evaluate import read_qrels, read_queries
+
+_ASKED = 200
+
+
+def questions(collection: Path) -> list[str]:
+    queries = read_queries(collection / "queries.jsonl")
+    return [queries[query] for query in read_qrels(collection / "qrels" / "test.tsv", queries).judged][:_ASKED]
+
+
+def main() -> None:
+    root = os.environ.get("LIKEWISE_EVAL_DATA")
+    if len(sys.argv) < 2 and not root:
+        print("LIKEWISE_EVAL_DATA is not set and no folder was given: nothing measured")
+        return
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(root or "") / "data"
+    found = collections(folder)
+    asked = {collection: questions(collection) for collection in found}
+    print(f"{machine()}\n\n| collection | threshold | missed | false |\n| --- | --- | --- | --- |")
+    for collection in found:
+        with tempfile.TemporaryDirectory() as temporary:
+            index = str(Path(temporary) / "bench.index")
+            command = [LIKEWISE, "index", index, str(collection / "corpus.jsonl")]
+            subprocess.run(command, check=True, capture_output=True)
+            with Searcher(index) as searcher:
+                known = searcher.calibration
+                own = searcher.search_many(asked[collection], 1)
+                strange = [
+                    question
+                    for other in found
+                    if other.relative_to(folder).parts[0] != collection.relative_to(folder).parts[0]
+                    for question in asked[other]
+                ]
+                others = searcher.search_many(strange, 1)
+        missed = sum(hits.answered is False for hits in own) / len(own)
+        false = sum(hits.answered is not False for hits in others) / len(others)
+        threshold = f"{known.threshold:.2f}" if known else "none"
+        print(f"| {collection.relative_to(folder)} | {threshold} | {missed:.1%} | {false:.1%} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""The background of an index: distributions against numpy over its stored vectors, and what hits say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.background import QUESTIONS
+from indexer.calibration import LEVELS, SAMPLE, Calibration, calibrate, renew, stored
+from indexer.errors import BadInput
+from search import Searcher
+
+
+def fill(folder: Path, encoder: Any, count: int) -> Index:
+    random = np.random.default_rng(8)
+    index = Index.create(folder, encoder)
+    index.add(
+        [
+            Document(f"d{n}", " ".join(f"w{word}" for word in random.integers(0, 400, 12)) + " the of")
+            for n in range(count)
+        ]
+    )
+    return index
+
+
+def test_questions_are_many_and_differ() -> None:
+    assert len(QUESTIONS) == len(set(QUESTIONS)) == 100
+
+
+def test_distributions_are_those_of_the_stored_vectors(encoder: Any, tmp_path: Path) -> None:
+    with fill(tmp_path / "x.index", encoder, 300) as index:
+        measured = calibrate(index.store, encoder)
+        _, rows = index.store.sample(SAMPLE)
+    assert measured is not None and measured.passages == len(rows) == 300
+    asked = encoder.encode(QUESTIONS)
+    assert measured.questions == pytest.approx(np.percentile(asked @ rows.T, LEVELS), abs=1e-4)
+    assert measured.best == pytest.approx(np.percentile((asked @ rows.T).max(axis=1), LEVELS), abs=1e-4)
+    assert measured.pairs == pytest.approx(np.percentile((rows @ rows.T)[np.triu_indices(300, 1)], LEVELS), abs=1e-4)
+    assert measured.threshold == pytest.approx(np.percentile((asked @ rows.T).max(axis=1), 98), abs=1e-4)
+    assert measured.percentile(measured.questions[LEVELS.index(99.0)]) == pytest.approx(99)
+    assert (measured.percentile(-1), measured.percentile(1)) == (0, 100)
+    assert Calibration.from_json(measured.to_json()) == measured
+
+
+def test_it_is_measured_again_when_the_index_is_another(encoder: Any, tmp_path: Path) -> None:
+    with fill(tmp_path / "x.index", encoder, 49) as index:
+        renew(index.store, encoder)
+        assert stored(index.store.settings()) is None
+        index.add([Document("one", "more")])
+        renew(index.store, encoder)
+        first = stored(index.store.settings())
+        assert first is not None and first.passages == 50
+        index.add([Document(f"e{n}", f"more {n}") for n in range(10)])
+        renew(index.store, encoder)
+        assert stored(index.store.settings()) == first
+        index.add([Document(f"f{n}", f"more {n}") for n in range(10)])
+        renew(index.store, encoder)
+        assert getattr(stored(index.store.settings()), "passages", 0) == 70
+
+
+def test_hits_say_how_rare_they_are_and_whether_anything_answers(
+    encoder: Any, tmp_path: Path, likewise: Callable[..., Any]
+) -> None:
+    with fill(tmp_path / "x.index", encoder, 300) as index:
+        renew(index.store, encoder)
+        known = stored(index.store.settings())
+        text = index.get("d7").text
+    assert known is not None
+    with Searcher(tmp_path / "x.index") as searcher:
+        hits = searcher.search(text, 300)
+        assert hits.answered and hits[0].uri == "d7"
+        assert [hit.percentile for hit in hits] == pytest.approx([known.percentile(hit.score) for hit in hits])
+        rare = searcher.search(text, 300, min_percentile=99.9)
+        assert [hit.uri for hit in rare] == [hit.uri for hit in hits if (hit.percentile or 0) >= 99.9]
+        assert 0 < len(rare) < 300
+        assert searcher.search("zebra crossing", 3).answered is False
+        assert searcher.similar("d7").answered is None
+    said = likewise("search", tmp_path / "x.index", "zebra crossing", "-k", "1")
+    assert (said.code, "nothing here seems to answer this" in said.err) == (0, True)
+    assert likewise("search", tmp_path / "x.index", "zebra crossing", "--json").json["answered"] is False
+
+
+def test_an_index_without_a_background_says_so(encoder: Any, tmp_path: Path) -> None:
+    with fill(tmp_path / "x.index", encoder, 10), Searcher(tmp_path / "x.index") as searcher:
+        hits = searcher.search("w1", 1)
+        assert (hits.answered, hits[0].percentile) == (None, None)
+        with pytest.raises(BadInput, match="no percentiles"):
+            searcher.search("w1", 1, min_percentile=99)
