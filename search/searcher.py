@@ -22,6 +22,8 @@ from indexer.stores.local import LocalStore
 from indexer.stores.vectors import unit_rows
 from indexer.where import And, Compare, Not, Where, parse
 from search.hits import Hit, Hits
+from search.rerank import DEPTH, Scorer
+from search.rerank import rerank as reranked
 
 Mode = Literal["dense", "words", "hybrid"]
 
@@ -64,6 +66,8 @@ class Searcher:
         min_score: float | None = None,
         exact: bool = False,
         min_percentile: float | None = None,
+        rerank: str | Scorer | None = None,
+        rerank_depth: int = DEPTH,
     ) -> Hits:
         """The k best documents for a question, each with its best passage.
 
@@ -74,10 +78,13 @@ class Searcher:
             min_score: leave out hits below it, after the k best were found.
             exact: brute force, even where an approximate index would answer.
             min_percentile: leave out hits of a lower percentile; see `Hit.percentile`.
+            rerank: a cross-encoder's name or folder, or any callable `(query, texts) -> scores`, which puts the best
+                `rerank_depth` hits in a new order.
 
         Raises:
             BadInput: an empty question, k below 1, or a mode that the index does not offer.
             FilterError: a filter that does not parse or does not fit the index's fields.
+            ModelError: the reranker cannot be loaded.
 
         Warns:
             UserWarning: the question is longer than the model reads, and was cut.
@@ -85,7 +92,9 @@ class Searcher:
         _check(k, mode)
         condition = parse(where) if where is not None else None
         (vector,) = self._encode([query])
-        hits = self._ranked(vector, k, condition, passages, exact, query)
+        hits = self._ranked(vector, k if rerank is None else max(k, rerank_depth), condition, passages, exact, query)
+        if rerank is not None:
+            hits = reranked(hits, _scorer(rerank), k)
         return self._cut(hits, min_score, min_percentile)
 
     def search_many(
@@ -196,6 +205,14 @@ class Searcher:
             from indexer.index import Index
 
             Index.open(self.store.folder, self._given).close()
+
+
+def _scorer(rerank: str | Scorer) -> Scorer:
+    if not isinstance(rerank, str):
+        return rerank
+    from indexer.encoders import cross_encoder
+
+    return cross_encoder(rerank)
 
 
 def _check(k: int, mode: str) -> None:

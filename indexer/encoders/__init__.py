@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from indexer.encoders.cross import cross_encoder
     from indexer.encoders.encoder import Encoder, Role
     from indexer.encoders.load import encode_many, load_encoder, load_recipe, load_unfitted
     from indexer.encoders.post import fit_post
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from indexer.encoders.shared import encoder_for, query_encoder
 
 _HOMES = {
+    "cross_encoder": "cross",
     "encoder_for": "shared",
     "Encoder": "encoder",
     "Role": "encoder",
@@ -30,6 +32,7 @@ __all__ = [
     "Recipe",
     "RecipeSpec",
     "Role",
+    "cross_encoder",
     "encode_many",
     "encoder_for",
     "fit_post",

@@ -26,6 +26,8 @@ _where = click.option("--where", metavar="FILTER", help="""Such as 'year >= 2020
 @click.option("--passages", is_flag=True, help="Rank passages: a document may come more than once.")
 @click.option("--min-score", type=float, help="Leave out hits that score less.")
 @click.option("--min-percentile", type=click.FloatRange(0, 100), metavar="P", help="Leave out hits that rank lower.")
+@click.option("--rerank", metavar="MODEL", help="Put the best hits in a new order with a cross-encoder.")
+@click.option("--rerank-depth", default=50, show_default=True, help="How many hits --rerank looks at.")
 @click.option("--exact", is_flag=True, help="Compare with every vector, even where an approximate index is faster.")
 @json_option
 def search(
@@ -37,6 +39,8 @@ def search(
     passages: bool,
     min_score: float | None,
     min_percentile: float | None,
+    rerank: str | None,
+    rerank_depth: int,
     exact: bool,
     as_json: bool,
 ) -> None:
@@ -66,6 +70,8 @@ def search(
                 min_score,
                 exact,
                 min_percentile,
+                rerank,
+                rerank_depth,
             )
             if query == "-" and not as_json:
                 say(f"{question}")

@@ -1,0 +1,38 @@
+"""A second look at the best hits: a scorer that reads question and passage together puts them in a new order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from indexer.errors import BadInput
+from search.hits import Hits
+
+Scorer = Callable[[str, Sequence[str]], Sequence[float]]
+"""Scores of texts for a question, one each, higher is better: any callable will do."""
+
+DEPTH = 50
+"""Hits that are looked at again, unless more are asked for."""
+
+
+def rerank(hits: Hits, scorer: Scorer, k: int) -> Hits:
+    """The k best hits by the scorer, which is given each title and passage. Scores are the scorer's own.
+
+    Raises:
+        BadInput: it returned another number of scores, or one that is no finite number.
+    """
+    if not hits:
+        return hits
+    texts = [f"{hit.title} {hit.text}".strip() for hit in hits]
+    scores = [float(score) for score in scorer(hits.query, texts)]
+    if len(scores) != len(texts):
+        raise BadInput(f"the reranker returned {len(scores)} scores for {len(texts)} texts: it must give one each")
+    if bad := [score for score in scores if not math.isfinite(score)]:
+        raise BadInput(f"the reranker returned {bad[0]} as a score: only finite numbers rank")
+    reranked = [
+        replace(hit, score=score, why={**(hit.why or {}), "first": {"score": hit.score, "rank": rank}})
+        for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), 1)
+    ]
+    reranked.sort(key=lambda hit: -hit.score)  # stable: equals stay in the first order
+    return replace(hits, hits=tuple(reranked[:k]), exact=False)
