@@ -14,7 +14,7 @@ from indexer.encoders import cross_encoder
 from indexer.errors import BadInput, ModelError
 from search import Searcher
 
-TEXTS = ["bread bread", "bread bread oven", "bread bread oven flour salt", "bread oven flour salt yeast", "moon"]
+TEXTS = ["bread bread", "bread bread oven", "bread bread oven flour salt", "bread oven flour salt sourdough", "moon"]
 
 
 @pytest.fixture
