@@ -1,0 +1,84 @@
+"""Runs what README and the tutorial show. `python -m docs.examples` writes into them what is printed today.
+
+A `console` block holds commands after "$ ", each with what it prints; a `text` block holds what the `python` block
+before it prints. All run in one empty folder with a copy of data/. The tests compare pages and program line by line.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+
+from search.cli import main
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/tutorial.md")
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_NEEDS_A_SHELL = frozenset("|<>&;*$(")
+
+
+def refreshed(page: str) -> str:
+    """The text of a page with what its examples print in the working folder."""
+    python = ""
+
+    def run(block: re.Match[str]) -> str:
+        nonlocal python
+        language, body = block.groups()
+        before, python = python, body if language == "python" else ""
+        if language == "console":
+            commands = re.findall(r"^\$ (.*)\n", body, re.MULTILINE)
+            body = "".join(f"$ {command}\n{_shell(command)}" for command in commands)
+        elif language == "text":
+            body = _python(before)
+        return f"```{language}\n{body.rstrip()}\n```"
+
+    return _BLOCK.sub(run, page)
+
+
+def _shell(command: str) -> str:
+    """Standard output and error of a command as they come. likewise itself runs in this process, which is quicker."""
+    if command.startswith("likewise ") and not _NEEDS_A_SHELL & set(command):
+        return _captured(lambda: main(shlex.split(command)[1:]))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {name: value for name, value in os.environ.items() if name != "LIKEWISE_INDEX"} | {"PATH": path}
+    return subprocess.run(
+        ["bash", "-c", command],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=100,
+        check=False,
+    ).stdout
+
+
+def _python(code: str) -> str:
+    return _captured(lambda: exec(compile(code, "example", "exec"), {"__name__": "example"}))
+
+
+def _captured(run: Callable[[], object]) -> str:
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(out), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        with suppress(SystemExit):  # how every command line ends
+            run()
+    return out.getvalue()
+
+
+if __name__ == "__main__":
+    for name in PAGES:
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):
+            shutil.copytree(ROOT / "data", "data")
+            text = refreshed((ROOT / name).read_text(encoding="utf-8"))
+        (ROOT / name).write_text(text, encoding="utf-8")

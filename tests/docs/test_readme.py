@@ -1,0 +1,49 @@
+"""What README and the tutorial show is what the program prints, line by line."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from docs.examples import ROOT, refreshed
+
+# 16-bit and 32-bit hardware differ in the third decimal of a score, sizes and times everywhere.
+_NUMBER = re.compile(r"(?<![\d.])-?[01]\.\d{3,}")
+_VARYING = re.compile(r"\d+\.\d MB|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+
+
+@pytest.mark.parametrize("name", ["README.md", pytest.param("docs/tutorial.md", marks=pytest.mark.slow)])
+def test_a_page_shows_what_is_printed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / name).read_text(encoding="utf-8")
+    shutil.copytree(ROOT / "data", tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
+    printed = refreshed(page)
+    assert page.count("\n$ likewise ") >= 2
+    assert page.count("```python\n") == page.count("```text\n") == 1
+    lines, numbers = _comparable(printed)
+    expected_lines, expected_numbers = _comparable(page)
+    assert lines == expected_lines, "see what changed with: python -m docs.examples"
+    assert numbers == pytest.approx(expected_numbers, abs=0.003)
+
+
+def _comparable(text: str) -> tuple[list[str], list[float]]:
+    numbers = [float(number) for number in _NUMBER.findall(text)]
+    return _VARYING.sub("…", _NUMBER.sub("…", text)).splitlines(), numbers
+
+
+def test_every_target_that_a_page_names_is_in_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    named = {target for text in texts for target in re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)}
+    assert named >= {"demo", "test"}
+    assert named <= targets
+
+
+def test_readme_can_be_read_in_one_sitting() -> None:
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") < 120
