@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,7 +45,8 @@ def options(command: click.Command) -> list[click.Option]:
 def page() -> str:
     """The whole page."""
     known = commands()
-    contents = " · ".join(f"[{name}](#likewise-{name})" for name in known)
+    links = " · ".join(f"[{name}](#likewise-{name})" for name in known)
+    contents = textwrap.fill(links, 120, break_long_words=False, break_on_hyphens=False)
     sections = (f"## likewise {name}\n\n" + "\n\n".join(_blocks(name, command)) for name, command in known.items())
     return "\n\n".join([_INTRODUCTION, contents, *sections]) + "\n"
 
