@@ -27,8 +27,9 @@ check: $(READY)         ## lint, format, types
 bench: $(READY)         ## the measured tables of README and docs
 	$(BIN)/python -m benchmarks
 
-docs: $(READY)          ## write docs/reference.md from the program
+docs: $(READY)          ## write docs/reference.md from the program, and what README and tutorial show
 	$(BIN)/python -m docs.reference
+	$(BIN)/python -m docs.examples
 
 clean:
 	rm -rf $(VENV) demo.index

@@ -186,8 +186,6 @@ class Index:
                 Embedded((Span(0, len(document.text)),), row[None, :])
                 for document, row in zip(given, rows, strict=True)
             ]
-        elif self.recipe is None:
-            raise BadInput(f"{self.store.folder}: holds your own vectors: pass vectors= with the documents")
         last = {document.uri: (document, row) for document, row in zip(given, own, strict=True)}
         for document, _ in last.values():
             validate(document, empty=vectors is not None)
@@ -222,6 +220,8 @@ class Index:
                 spans = None if before is not None and before[0] == content else ()
                 work.append(EmbeddedDocument(document, content, row, spans))
         new = [item.document for item in work if item.spans == ()]
+        if new and self._embedding is None:
+            raise BadInput(f"{new[0].uri}: {self.store.folder} holds your own vectors: pass vectors= with documents")
         passages = iter(self._embedding.embed(self.encoder, new) if new and self._embedding else [])
         embedded_work = [
             replace(item, spans=spans, vectors=vectors)

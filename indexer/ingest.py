@@ -13,6 +13,7 @@ from indexer.index import Index
 from indexer.prepared import validate
 from indexer.records import Changes, Document, Span
 from indexer.sources import Entry, Known, ReadOptions, Source, Stamp, read
+from indexer.sources.source import STDIN
 from indexer.stores import reading
 from indexer.stores.store import LedgerRow
 from indexer.stores.vectors import stored_rows, unit_rows
@@ -31,6 +32,7 @@ class Summary:
     pruned: int = 0
     duplicates: int = 0
     passages: int = 0
+    nameless: int = 0
     stale: tuple[str, ...] = ()
 
 
@@ -50,7 +52,7 @@ class Run:
         self._index, self._options, self._committed = index, options, committed
         self._batch = _Batch()
         self._counts = dict.fromkeys(("indexed", "unchanged", "updated", "skipped", "failed"), 0)
-        self._duplicates = self._passages = self._bytes = 0
+        self._duplicates = self._passages = self._bytes = self._nameless = 0
         self._met: set[str] = set()  # files of this run
         self._passed: set[str] = set()  # files that were not opened, as they have not changed
         self._broken: set[str] = set()  # files of which something failed
@@ -78,6 +80,7 @@ class Run:
             failed=self._counts["failed"],
             duplicates=self._duplicates,
             passages=self._passages,
+            nameless=self._nameless,
         )
 
     def feed(self, sources: Sequence[Source]) -> Summary:
@@ -101,7 +104,8 @@ class Run:
                 for path in self._known
                 if path not in self._met and any(s.whole and s.covers(path) for s in sources)
             ]
-            catalog.mark_gone([*gone, *self._read], self._run)
+            # What standard input once brought it need not bring again.
+            catalog.mark_gone([*gone, *(self._read - {STDIN})], self._run)
             catalog.mark_unchanged(self._passed)
             catalog.finish_run()
         return replace(self.summary, stale=tuple(self._stale(sources)))
@@ -144,6 +148,8 @@ class Run:
         try:
             validate(entry.document, empty=entry.embedded is not None)
             own = self._own(entry)
+            if own is None and self._index.recipe is None:
+                raise BadInput('brings no "vector", and the index holds your own: it has no model to embed with')
         except BadInput as error:
             self._note(entry, "failed", str(error))
             return
@@ -151,6 +157,7 @@ class Run:
             self._counts["skipped"] += 1
             reason = "duplicate id: a later record of this run has it"
             self._batch.rows.append(LedgerRow(earlier[2], entry.uri, "skipped", reason))
+        self._nameless += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
         whole = entry.stamp is not None and entry.uri == entry.file
         self._bytes += entry.stamp.size if whole and entry.stamp else len(entry.document.text)
         self._batch.documents[entry.uri] = (entry.document, own, entry.file)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 WIDTH = 320
 """Characters of a snippet, about four lines of a terminal."""
 
-_ADORNMENT = re.compile(r"(?m)^([=\-~`'\"^#*+<>_.:])\1{2,}\s*$")
-"""Lines under headings, which say nothing on one line."""
+_ADORNMENT = re.compile(r"(?m)^(?:([=\-~`'\"^#*+<>_.:])\1{2,}\s*$|#{1,6} )")
+"""Lines under headings and marks before them, which say nothing on one line."""
 
 _WORD = re.compile(r"\w+")
 

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from indexer.index import Index
+    from indexer.where import Scalar, Where
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+queries_option = click.option(
+    "--queries",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Questions: JSON lines with _id and text.",
+)
+mode_option = click.option(
+    "--mode",
+    type=click.Choice(["dense", "words", "hybrid"]),
+    default="dense",
+    show_default=True,
+    help="Rank by meaning, by words (BM25), or by both.",
+)
 no_wait_option = click.option("--no-wait", is_flag=True, help="Fail at once while another process is writing.")
 
 
@@ -35,6 +51,8 @@ class IndexCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = _take_index(args)
         path = given or os.environ.get("LIKEWISE_INDEX")
+        if not path and not args:
+            raise click.UsageError("name the INDEX first, or set LIKEWISE_INDEX", ctx)
         return super().parse_args(ctx, [path, *args] if path else args)
 
 
@@ -53,3 +71,33 @@ def _take_index(args: list[str]) -> str | None:
 def resolve_uris(index: Index, given: Sequence[str]) -> list[str]:
     """Uris as stored: as they stand, or as the absolute path of a file named relative to the working folder."""
     return [uri if uri in index or (path := os.path.abspath(uri)) not in index else path for uri in given]  # noqa: PTH100
+
+
+def resolve_where(where: str | None) -> str | None:
+    """A filter in which files may be named relative to the working folder, as hits show them."""
+    if where is None:
+        return None
+    from indexer.where import parse, render
+
+    tree = parse(where)
+    resolved = _resolved(tree)
+    return where if resolved == tree else render(resolved)
+
+
+def _resolved(tree: Where) -> Where:
+    from indexer.where import And, Compare, In, Not, Or
+
+    match tree:
+        case And(parts) | Or(parts):
+            return replace(tree, parts=tuple(map(_resolved, parts)))
+        case Not(part):
+            return Not(_resolved(part))
+        case Compare("uri" | "path", "=" | "!=", value):
+            return replace(tree, value=_as_path(value))
+        case In("uri" | "path", values):
+            return replace(tree, values=tuple(map(_as_path, values)))
+    return tree
+
+
+def _as_path(value: Scalar) -> Scalar:
+    return os.path.abspath(value) if isinstance(value, str) and os.path.isfile(value) else value  # noqa: PTH100, PTH113

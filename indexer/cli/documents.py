@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, no_wait_option, resolve_uris
+from indexer.cli.command import IndexCommand, json_option, no_wait_option, resolve_uris, resolve_where
 from indexer.cli.terminal import printable, say, say_json, shown, warn
 
 
@@ -29,7 +30,7 @@ def show(path: str, uri: str, as_json: bool) -> None:
     known = {"title": document.title, "format": document.format, "modified": document.modified}
     for name, value in {**known, **document.metadata}.items():
         if value not in (None, ""):
-            say(f"{name}: {value}")
+            say(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
     say(f"\n{document.text}")
 
 
@@ -45,6 +46,7 @@ def list_command(path: str, where: str | None, as_json: bool) -> None:
     from indexer.index import Index
     from indexer.where import parse
 
+    where = resolve_where(where)
     with Index.open(path) as index:
         for document in index.store.documents(parse(where) if where is not None else None):
             if as_json:

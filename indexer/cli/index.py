@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
@@ -15,6 +15,8 @@ from indexer.cli.command import IndexCommand, json_option, no_wait_option
 from indexer.cli.terminal import number, on_terminal, say, say_json, warn
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
     from indexer.encoders import Recipe, RecipeSpec
     from indexer.index import Index
     from indexer.ingest import Summary
@@ -58,6 +60,7 @@ class _Wanted:
 @click.option(
     "--max-file-mb",
     type=click.FloatRange(min=0.001),
+    metavar="MB",
     default=64,
     show_default=True,
     help="Skip larger files and records.",
@@ -120,17 +123,20 @@ def index_command(
         rehash=rehash or any((id_field, title_field, text_field)),
     )
     opened = open_sources(sources, options)
+    bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
+    if len(bare) == len(opened) and not prune:
+        raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
     wanted = _Wanted(model, pooling, layers, combine, max_tokens, overlap, device, trust_remote_code)
     folder = Path(path)
     pruned, refused = 0, None
     with (
         _index(folder, wanted, rebuild, no_wait) as index,
         index.store.writing(wait=not no_wait, waiting=warn),
-        _progress(opened) as progress,
+        _Progress(opened) as progress,
     ):
 
         def committed(done: Summary, changes: Changes, characters: int) -> None:
-            progress(done, characters)
+            progress.show(done, characters)
             uris = [*changes.added, *changes.replaced, *changes.updated]
             if stream and uris:
                 say_json({"committed": uris})
@@ -145,9 +151,14 @@ def index_command(
         index.store.settle(recall)
         if run.embedded:
             renew(index.store, index.encoder)
+            progress.note("compiling the encoder, so that questions are quick")
             _compile(index)
         known = index.info()
     counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
+    if rebuild:  # what stands as it was read has been embedded anew
+        counts |= {"indexed": counts["indexed"] + counts["unchanged"], "unchanged": 0}
+    if bare:
+        warn(f"{', '.join(bare)}: no file to read")
     if as_json or stream:
         say_json(counts | {"duplicates": summary.duplicates, "stale": len(summary.stale) - pruned})
     else:
@@ -164,7 +175,12 @@ def index_command(
 
 def _advise(summary: Summary, pruned: int, folder: Path) -> None:
     if summary.duplicates:
-        warn(f"{number(summary.duplicates)} ids came more than once; the last of each counts")
+        warn(f"{number(summary.duplicates)} id(s) came more than once; the last of each counts")
+    if summary.nameless:
+        warn(
+            f"{number(summary.nameless)} record(s) of standard input have no id and are named by their line: "
+            "those of another run will replace them; give each an id"
+        )
     if summary.failed:
         warn(f"{number(summary.failed)} failed: likewise info {folder} --ledger failed")
     if len(summary.stale) > pruned:
@@ -264,31 +280,47 @@ def _same_words(recipe: Recipe, wanted: _Wanted) -> bool:
     return wanted.model == recipe.model and not (wanted.pooling or wanted.layers or wanted.combine)
 
 
-@contextmanager
-def _progress(sources: list[Source]) -> Iterator[Callable[[Summary, int], None]]:
+class _Progress:
     """A bar on a terminal: documents, passages, rate and time left, measured in bytes read."""
-    if not on_terminal():
-        yield lambda done, characters: None
-        return
+
+    def __init__(self, sources: list[Source]) -> None:
+        self._bar = _bar() if on_terminal() else None
+        if self._bar is not None:
+            self._task = self._bar.add_task("reading", total=sum(_size(source.root) for source in sources) or None)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, done: Summary, read: int) -> None:
+        if self._bar is not None:
+            rate = done.indexed / max(self._bar.tasks[0].elapsed or 0, 1e-9)
+            text = f"{number(done.indexed)} documents, {number(done.passages)} passages, {rate:.0f} documents/s"
+            self._bar.update(self._task, completed=read, description=text)
+
+    def note(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, description=text)
+
+
+def _bar() -> Bar:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (
+    return Progress(
         BarColumn(),
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=sum(_size(source.root) for source in sources) or None)
-
-        def show(done: Summary, characters: int) -> None:
-            rate = done.indexed / max(bar.tasks[0].elapsed or 0, 1e-9)
-            text = f"{number(done.indexed)} documents, {number(done.passages)} passages, {rate:.0f} documents/s"
-            bar.update(task, completed=characters, description=text)
-
-        yield show
 
 
 def _size(root: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict
 
 import click
@@ -57,7 +58,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     kinds = ", ".join(f"{number(row['count'])} {row['kind']}" for row in known.segments) or "none"
     say(f"segments   {kinds}; {number(known.unsealed)} passages unsealed")
     say(f"on disk    {known.bytes / 2**20:.1f} MB, format {known.format_version}")
-    say(f"fields     {', '.join(known.fields) or 'none'}")
+    say(f"fields     {', '.join(('uri', 'title', 'path', 'format', 'modified', *known.fields))}")
     if ledger_counts:
         say("sources    " + ", ".join(f"{number(count)} {state}" for state, count in ledger_counts.items()))
 
@@ -75,7 +76,10 @@ def check(path: str, repair: bool, recall: bool, as_json: bool) -> int:
     """
     from indexer.index import Index
 
-    with Index.open(path) as index:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is damaged is in the report
+        index = Index.open(path)
+    with index:
         report = index.check(repair)
         measured = index.store.recall() if recall else None
     if as_json:
@@ -94,7 +98,13 @@ def check(path: str, repair: bool, recall: bool, as_json: bool) -> int:
 
 
 @click.command(cls=IndexCommand)
-@click.option("--kind", type=click.Choice(["auto", "exact", "approximate"]), default="auto", show_default=True)
+@click.option(
+    "--kind",
+    type=click.Choice(["auto", "exact", "approximate"]),
+    default="auto",
+    show_default=True,
+    help="How the vectors are to be searched.",
+)
 @click.option("--recall", type=float, metavar="R", help="Share of the ten nearest to find.  [default: 0.98]")
 @no_wait_option
 @json_option
@@ -112,11 +122,13 @@ def compact(path: str, kind: str, recall: float | None, no_wait: bool, as_json: 
     with Index.open(path) as index, index.store.writing(wait=not no_wait, waiting=warn):
         before = index.info().bytes
         index.compact(kind, recall)
-        after = index.info().bytes
+        after = index.info()
+    if kind == "approximate" and any(row["kind"] == "exact" for row in after.segments):
+        warn(f"{number(after.passages)} passages are too few for an approximate segment: it stays exact")
     if as_json:
-        say_json({"bytes_before": before, "bytes": after})
+        say_json({"bytes_before": before, "bytes": after.bytes})
     else:
-        say(f"{before / 2**20:.1f} MB before, {after / 2**20:.1f} MB now")
+        say(f"{before / 2**20:.1f} MB before, {after.bytes / 2**20:.1f} MB now")
 
 
 @click.command("compile", cls=IndexCommand)

@@ -276,6 +276,8 @@ def _expect(name: str, value: Scalar | None, known: Known) -> None:
         return
     if types and value is not None:
         asked = " or ".join(_EXAMPLE[kind] for kind in sorted(types))
+        if name == "modified":
+            asked = 'a date in quotes such as "2026-01-31"'
         shown = f"field {one_line(name, 80)} cannot be compared with {one_line(show(value), 80)}"
         raise FilterError(f"filter: {shown}: compare it with {asked}")
     fields = sorted(known or ())

@@ -29,6 +29,7 @@ _COMMANDS = {
     "evaluate": "search.cli.evaluate",
     "expect": "search.cli.regress",
     "diff": "search.cli.regress",
+    "pairs": "search.cli.pairs",
 }
 
 _NAMES = {"index": "index_command", "compile": "compile_command", "list": "list_command"}
@@ -46,6 +47,16 @@ class _Lazy(click.Group):
         found = getattr(import_module(_COMMANDS[cmd_name]), _NAMES.get(cmd_name, cmd_name))
         assert isinstance(found, click.Command)
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Whole sentences: click would cut them to fit one line."""
+        rows = [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(limit=200) if command else ""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, resolve_uris
+from indexer.cli.command import IndexCommand, json_option, mode_option, queries_option, resolve_uris
 from indexer.cli.terminal import printable, say, say_json, warn
 
 if TYPE_CHECKING:
@@ -16,9 +16,15 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=IndexCommand)
-@click.option("--queries", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
-@click.option("--qrels", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
-@click.option("--mode", type=click.Choice(["dense", "words", "hybrid"]), default="dense", show_default=True)
+@queries_option
+@click.option(
+    "--qrels",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Judgments: query-id, corpus-id, score; or TREC's four columns.",
+)
+@mode_option
 @click.option("-k", default=100, show_default=True, help="How many hits a question is judged by.")
 @click.option(
     "--run", "run_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the run in TREC format."
@@ -61,7 +67,10 @@ def evaluate(
     if run_file is not None:
         evaluation.write_run(run, run_file)
     if missing:
-        warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}; they count as not found")
+        warn(
+            f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}; they count as not found "
+            "(the path of a file counts from here)"
+        )
     if as_json:
         values = {"queries": len(asked), "k": k, "mode": mode, "missing": missing, "averages": dict(report.averages)}
         say_json(values | ({"per_query": report.per_query} if per_query else {}))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, resolve_uris
+from indexer.cli.command import IndexCommand, json_option, mode_option, queries_option, resolve_uris
 from indexer.cli.terminal import printable, say, say_json, shown
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ def _show(failure: Broken) -> None:
 
 @click.command(cls=IndexCommand)
 @click.argument("other", metavar="INDEX_B")
-@click.option("--queries", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
+@queries_option
 @click.option("-k", default=10, show_default=True, help="How many hits are compared.")
-@click.option("--mode", type=click.Choice(["dense", "words", "hybrid"]), default="dense", show_default=True)
+@mode_option
 @json_option
 def diff(path: str, other: str, queries: Path, k: int, mode: str, as_json: bool) -> None:
     """Ask INDEX and INDEX_B the same questions and say which answers changed, those that changed most first.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option
+from indexer.cli.command import IndexCommand, json_option, mode_option, resolve_where
 from indexer.cli.terminal import printable, say, say_json, shown, warn
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _where = click.option("--where", metavar="FILTER", help="""Such as 'year >= 2020
 @click.argument("query")
 @_k
 @_where
-@click.option("--mode", type=click.Choice(["dense", "words", "hybrid"]), default="dense", show_default=True)
+@mode_option
 @click.option("--passages", is_flag=True, help="Rank passages: a document may come more than once.")
 @click.option("--min-score", type=float, help="Leave out hits that score less.")
 @click.option("--min-percentile", type=click.FloatRange(0, 100), metavar="P", help="Leave out hits that rank lower.")
@@ -55,6 +55,7 @@ def search(
     """
     from search.searcher import Searcher
 
+    condition = resolve_where(where)
     with Searcher(path) as searcher:
         lines = (line.decode("utf-8", "surrogateescape").strip() for line in sys.stdin.buffer)
         questions = lines if query == "-" else iter([query])
@@ -64,7 +65,7 @@ def search(
             hits = searcher.search(
                 question,
                 k,
-                where,
+                condition,
                 mode,  # type: ignore[arg-type]
                 passages,
                 min_score,
@@ -94,14 +95,14 @@ def similar(path: str, uri: str, k: int, where: str | None, as_json: bool) -> No
     from search.searcher import Searcher
 
     with Index.open(path) as index, Searcher(path) as searcher:
-        _print(searcher.similar(resolve_uris(index, [uri])[0], k, where), as_json)
+        _print(searcher.similar(resolve_uris(index, [uri])[0], k, resolve_where(where)), as_json)
 
 
 def _print(hits: Hits, as_json: bool) -> None:
     if as_json:
         say_json(hits.as_json())
     elif not hits:
-        say("no hits" if hits.matched else "no document passes the filter")
+        say("no hits" if hits.matched else "nothing to rank: the index is empty, or no document passes the filter")
     else:
         if hits.answered is False:
             warn("nothing here seems to answer this: the best hit is no nearer than those of unrelated questions")
@@ -128,6 +129,8 @@ def _lines(rank: int, hit: Hit, query: str) -> Iterable[str]:
 def place(hit: Hit) -> str:
     """Where the passage is: path:line, path and page, or the uri; with its heading."""
     where = shown(hit.path) if hit.path and hit.uri == hit.path else hit.uri
+    if hit.path and hit.uri != hit.path and not hit.uri.startswith(hit.path):
+        where += f" in {shown(hit.path)}"
     if hit.line is not None:
         where += f":{hit.line}"
     if hit.page is not None:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from indexer import Index
+from indexer import Document, Index
 from indexer.cli import index as index_cli
 from indexer.ingest import Run
 from indexer.sources import ReadOptions, open_sources
@@ -95,7 +96,7 @@ def test_every_file_and_record_is_counted_once(
         assert len(ledger(likewise, folder, state)) == states.count(state)
     with Index.open(folder) as index:
         assert index.get("r1").text == "two"
-    assert "1 ids came more than once; the last of each counts" in said.err
+    assert "1 id(s) came more than once; the last of each counts" in said.err
     assert "4 failed: likewise info" in said.err
 
 
@@ -174,7 +175,7 @@ def test_a_duplicate_across_batches_and_files_is_said_and_the_last_wins(
     said = likewise("index", folder, first, second, "--json")
     found = counts(said)
     assert (said.json["seen"], found["duplicates"]) == (8, 5)
-    assert "5 ids came more than once" in said.err
+    assert "5 id(s) came more than once" in said.err
     with Index.open(folder) as index:
         assert {document.uri: document.text for document in index} == {"i0": "first 6", "i1": "second", "i2": "first 5"}
         assert index.check().ok
@@ -213,9 +214,6 @@ def test_nul_bytes_and_broken_text_fail_alone(
 
 def test_nothing_to_read(likewise: Callable[..., Any], tmp_path: Path, folder: Path) -> None:
     (tmp_path / "empty").mkdir()
-    said = likewise("index", folder, tmp_path / "empty", "--json")
-    assert (said.code, counts(said)) == (0, {})
-    assert likewise("search", folder, "anything", "--json").json["matched"] == 0
     missing = likewise("index", tmp_path / "y.index", tmp_path / "empty", tmp_path / "not there", tmp_path / "*.zzz")
     assert missing.code == 2
     assert "not there" in missing.err
@@ -258,7 +256,7 @@ def test_what_was_committed_stays_and_the_next_run_goes_on(
         "indexed": 80 - there,
         "unchanged": there,
     }
-    assert len(encoder.seen) == 80 - there
+    assert sum(text.startswith("record") for text in encoder.seen) == 80 - there
     with Index.open(folder) as index:
         assert index.check().notes == ()
 
@@ -476,3 +474,38 @@ def test_the_ledger_and_the_documents_are_one_commit(
         with pytest.raises(KeyboardInterrupt):
             run.feed(open_sources([str(notes)], options))
         assert (len(index), index.store.ledger_counts()) == (4, {"indexed": 4})
+
+
+def test_an_index_of_own_vectors_takes_no_files(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=2) as index:
+        index.add([Document("a", "text")], vectors=np.eye(2)[:1])
+    (tmp_path / "b.txt").write_text("text")
+    said = likewise("index", tmp_path / "x.index", tmp_path / "b.txt", "--json")
+    assert (said.code, said.json["failed"]) == (1, 1)
+    assert "no model to embed with" in likewise("info", tmp_path / "x.index", "--ledger", "failed").out
+
+
+def test_what_standard_input_brought_is_not_gone_when_it_brings_more(
+    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "x.index"
+    likewise("index", folder, "-", stdin=lines({"id": "a", "text": "one"}, {"text": "two"}))
+    said = likewise("index", folder, "-", stdin=lines({"id": "b", "text": "one"}))
+    assert (said.code, said.err) == (0, "")
+    assert "gone" not in likewise("info", folder, "--ledger").out
+    said = likewise("index", folder, "-", stdin=lines({"text": "three"}))
+    assert "1 record(s) of standard input have no id" in said.err
+
+
+def test_nothing_to_read_is_an_error_and_makes_no_index(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    said = likewise("index", tmp_path / "x.index", tmp_path / "empty")
+    assert (said.code, "empty: no file to read" in said.err) == (2, True)
+    assert not (tmp_path / "x.index").exists()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a.txt").write_text("text")
+    assert likewise("index", tmp_path / "x.index", tmp_path / "full", "--glob", "*.nothing").code == 2
+    said = likewise("index", tmp_path / "x.index", tmp_path / "full", tmp_path / "empty")
+    assert (said.code, "empty: no file to read" in said.err) == (0, True)
+    (tmp_path / "full" / "a.txt").unlink()
+    assert likewise("index", tmp_path / "x.index", tmp_path / "full", "--prune", "--yes", "--json").json["pruned"] == 1

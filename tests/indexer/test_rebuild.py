@@ -104,7 +104,7 @@ def test_from_the_shell(likewise: Callable[..., Any], tmp_path: Path, lines: Cal
         assert (said.code, "--rebuild" in said.err) == (2, True)
     file.write_text(lines(*({"id": i, "text": f"text {i}"} for i in range(4))))
     said = likewise("index", folder, file, "--max-tokens", "20", "--rebuild", "--json")
-    assert (said.code, said.json["seen"], said.json["indexed"]) == (0, 4, 0)
+    assert (said.code, said.json["seen"], said.json["indexed"]) == (0, 4, 4)
     with Index.open(folder) as index:
         assert index.passage_settings is not None
         assert (index.passage_settings.max_tokens, index.passage_settings.overlap, len(index)) == (20, 5, 5)

@@ -207,3 +207,21 @@ def test_printable_keeps_what_languages_need_and_the_length() -> None:
         category = unicodedata.category(character := chr(code))
         if category in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\u200c\u200d":
             assert printable(character) in (" ", "\N{REPLACEMENT CHARACTER}")
+
+
+def test_a_filter_names_files_as_hits_show_them(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes").mkdir()
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (tmp_path / "notes" / name).write_text(f"text {name}")
+    likewise("index", tmp_path / "x.index", tmp_path / "notes")
+    monkeypatch.chdir(tmp_path)
+    for where, matched in (
+        ('path = "notes/a.txt"', 1),
+        ('not uri = "notes/a.txt"', 2),
+        ('path in ("notes/a.txt", "notes/b.txt") and size > 0', 2),
+        ('path = "a.txt"', 0),
+    ):
+        assert likewise("search", "x.index", "text", "--where", where, "--json").json["matched"] == matched
+    assert likewise("list", "x.index", "--where", 'path = "notes/b.txt"').out == "notes/b.txt\tb\n"
