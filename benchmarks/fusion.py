@@ -1,0 +1,131 @@
+"""Ways to join words and meaning, on every judged collection (BEIR form) below a folder: nDCG@10.
+
+`python -m benchmarks.fusion [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data. Words are BM25 over whole documents
+with English stemming, dense the best passage; both are exact, so that the table is about fusion alone. Nothing is
+learnt from the judgments of the collection.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import tantivy
+
+from benchmarks.machine import machine
+from benchmarks.quality import LIKEWISE, collections
+from indexer import load_encoder
+from indexer.bm25 import Bm25
+from indexer.probing import SAMPLE, Probed, probe
+from indexer.records import Vector
+from indexer.stores.local import LocalStore
+from search.evaluate import evaluate, read_qrels, read_queries
+from search.fusion import (
+    CANDIDATES,
+    Background,
+    Scores,
+    document_cosines,
+    fuse,
+    lean,
+    min_max,
+    reciprocal_rank_fusion,
+    words_weight,
+)
+
+WAYS = ("words", "dense", "RRF, k = 60", "min-max .7", "hybrid")
+
+_CHINESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\u0e00-\u0e7f\uac00-\ud7af]+")
+
+
+def terms(analyze: Callable[[str], list[str]], text: str) -> list[str]:
+    """Stemmed words, and pairs of characters where words are not separated."""
+    runs = _CHINESE.findall(text)
+    pairs = [run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1))]
+    return analyze(_CHINESE.sub(" ", text)) + pairs
+
+
+def scored(cosines: Vector, blended: Scores, words: Scores, standing: Scores, count: int, lean_: float) -> list[Scores]:
+    """One question's candidates by each of WAYS (candidates,)."""
+    ranks = [np.argsort(-scores, kind="stable").tolist() for scores in (cosines, words)]
+    reciprocal = reciprocal_rank_fusion(ranks)
+    return [
+        words,
+        cosines.astype(np.float64),
+        np.array([reciprocal[at] for at in range(len(words))]),
+        0.7 * min_max(cosines) + 0.3 * min_max(words),
+        fuse(standing, words, words_weight(standing, words, count, lean_)).scores,
+    ]
+
+
+def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
+    """nDCG@10 by way of joining, and what the pseudo-questions said."""
+    encoder = load_encoder("all-MiniLM-L6-v2")
+    stemming = tantivy.Filter.stemmer("english")
+    chain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase()).filter(stemming)
+    analyze = partial(terms, chain.build().analyze)
+    queries = read_queries(collection / "queries.jsonl")
+    qrels = read_qrels(collection / "qrels" / "test.tsv")
+    asked = [query for query in qrels.judged if query in queries]
+    with tempfile.TemporaryDirectory() as folder:
+        index = Path(folder) / "bench.index"
+        subprocess.run(
+            [LIKEWISE, "index", str(index), str(collection / "corpus.jsonl")], check=True, capture_output=True
+        )
+        store = LocalStore(index)
+        stored = list(store.embedded())
+        ids, sample = store.sample(SAMPLE)
+        probed = probe(store.passages(ids.tolist()), sample, encoder, analyze)
+        store.close()
+    background = Background.of(sample)
+    bm25 = Bm25([analyze(f"{item.document.title} {item.document.text}") for item in stored])
+    vectors = np.concatenate([item.vectors for item in stored if item.vectors is not None])
+    owner = np.repeat(np.arange(len(stored)), [len(item.spans or ()) for item in stored])
+    runs: dict[str, dict[str, list[tuple[str, float]]]] = {way: {} for way in WAYS}
+    questions = encoder.encode([queries[query] for query in asked], role="query", truncate=True)
+    for query, question in zip(asked, questions, strict=True):
+        asked_terms = analyze(queries[query])
+        words, passages = bm25.scores(asked_terms), vectors @ question
+        best = np.full(len(stored), -1.0, np.float32)
+        np.maximum.at(best, owner, passages)
+        union = np.union1d(*(np.argsort(-leg, kind="stable")[:CANDIDATES] for leg in (best, words)))
+        held = np.isin(owner, union)
+        _, blended = document_cosines(passages[held], owner[held])
+        standing = background.standing(question, blended)
+        ways = scored(best[union], blended, words[union], standing, len(set(asked_terms)), lean(probed))
+        for way, scores in zip(WAYS, ways, strict=True):
+            order = np.argsort(-scores, kind="stable")[:100]
+            runs[way][query] = [(stored[union[at]].document.uri, float(scores[at])) for at in order]
+    return {way: evaluate(run, qrels, ["nDCG@10"]).averages["nDCG@10"] for way, run in runs.items()}, probed
+
+
+def main() -> None:
+    root = os.environ.get("LIKEWISE_EVAL_DATA")
+    if len(sys.argv) < 2 and not root:
+        print("LIKEWISE_EVAL_DATA is not set and no folder was given: nothing measured")
+        return
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(root or "") / "data"
+    print(f"{machine()}\n\n| collection | {' | '.join(WAYS)} | to the better leg | words, dense on pseudo-questions |")
+    print("| --- " * (len(WAYS) + 3) + "|")
+    rows = []
+    for collection in collections(folder):
+        values, probed = measured(collection)
+        rows.append([values[way] for way in WAYS])
+        cells = " | ".join(f"{value:.4f}" for value in rows[-1])
+        ratio = values["hybrid"] / max(values["words"], values["dense"])
+        name = collection.relative_to(folder)
+        print(f"| {name} | {cells} | {ratio:.3f} | {probed.words:.2f}, {probed.dense:.2f} |", flush=True)
+    table = np.array(rows)
+    ratios = table / table[:, :2].max(axis=1, keepdims=True)
+    print(f"| mean | {' | '.join(f'{value:.4f}' for value in table.mean(axis=0))} | | |")
+    print(f"| worst, to the better leg | {' | '.join(f'{value:.3f}' for value in ratios.min(axis=0))} | | |")
+
+
+if __name__ == "__main__":
+    main()

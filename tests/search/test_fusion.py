@@ -1,0 +1,96 @@
+"""Fusion against sums done by hand: the combination, the weight, the background and the baselines."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from indexer.probing import Probed
+from search.fusion import (
+    Background,
+    document_cosines,
+    fuse,
+    lean,
+    min_max,
+    reciprocal_rank_fusion,
+    words_weight,
+)
+
+
+def test_a_score_is_the_convex_combination_and_the_sum_of_its_contributions() -> None:
+    fused = fuse(np.array([4.0, 1.0, -2.0]), np.array([0.0, 10.0, 5.0]), 0.25)
+    assert fused.scores.tolist() == [3.0, 3.25, -0.25]
+    assert fused.dense.tolist() == [3.0, 0.75, -1.5]
+    assert fused.words.tolist() == [0.0, 2.5, 1.25]
+    random = np.random.default_rng(1)
+    standing, words = random.normal(size=500), random.exponential(8, 500).astype(np.float32)
+    fused = fuse(standing, words, 0.1234)
+    assert np.array_equal(fused.scores, fused.dense + fused.words)
+    assert np.allclose(fused.scores, (1 - 0.1234) * standing + 0.1234 * words.astype(float), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("weight", "best"), [(0.0, 0), (1.0, 2)])
+def test_the_whole_weight_on_one_leg_is_that_leg(weight: float, best: int) -> None:
+    assert int(fuse(np.array([3.0, 2.0, 1.0]), np.array([0.0, 1.0, 2.0]), weight).scores.argmax()) == best
+
+
+def test_the_weight_is_what_its_formula_says() -> None:
+    """Best passage 5 deviations out, 9 terms, words three times as good on pseudo-questions (before smoothing)."""
+    toward = lean(Probed(words=0.8, dense=0.2, questions=200))
+    assert toward == pytest.approx(2 * math.log(0.9 / 0.3))
+    odds = math.e * math.exp(-1.5) * 9 / 3
+    weight = words_weight(np.array([0.5, 5.0]), np.array([7.0, 1.0]), 9, toward)
+    assert weight == pytest.approx(odds / (1 + odds))
+
+
+def test_words_weigh_less_the_further_the_best_passage_stands_out_and_the_longer_the_question() -> None:
+    found = np.array([3.0])
+    weights = [words_weight(np.array([best]), found, 4) for best in (2.0, 4.0, 6.0, 9.0)]
+    assert weights[0] > weights[1] > weights[2] == weights[3]
+    assert words_weight(np.array([4.0]), found, 4) > words_weight(np.array([4.0]), found, 40)
+
+
+def test_words_that_found_nothing_weigh_nothing() -> None:
+    standing = np.array([1.0, 2.0])
+    assert words_weight(standing, np.zeros(2), 3) == 0
+    assert words_weight(standing, np.ones(2), 0) == 0
+    assert words_weight(np.empty(0), np.empty(0), 3) == 0
+
+
+def test_a_background_gives_the_deviations_of_the_sample_itself() -> None:
+    rows = np.random.default_rng(2).normal(size=(300, 8)).astype(np.float32) + 0.3
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    question = rows[0]
+    cosines = rows @ question
+    expected = (cosines - cosines.mean()) / cosines.std()
+    assert np.allclose(Background.of(rows).standing(question, cosines), expected, atol=1e-4)
+
+
+def test_a_collection_of_one_passage_has_a_background() -> None:
+    row = np.array([[0.6, 0.8]], np.float32)
+    assert Background.of(row).standing(row[0], row @ row[0]).tolist() == pytest.approx([0.0], abs=1e-3)
+
+
+def test_a_document_counts_half_its_best_passage_and_half_the_mean_of_its_three_best() -> None:
+    cosines = np.array([0.2, 0.9, 0.6, 0.5, 0.3, 0.8, 0.4])
+    documents = np.array([7, 3, 7, 7, 7, 3, 5])
+    ids, values = document_cosines(cosines, documents)
+    assert ids.tolist() == [3, 5, 7]
+    # The passage of .2 of the last one is its fourth.
+    assert values.tolist() == pytest.approx([(0.9 + 0.85) / 2, 0.4, (0.6 + (0.6 + 0.5 + 0.3) / 3) / 2])
+    ids, values = document_cosines(np.empty(0), np.empty(0, np.int64))
+    assert ids.size == values.size == 0
+
+
+def test_reciprocal_ranks_are_summed_as_published() -> None:
+    scores = reciprocal_rank_fusion([[5, 2, 9], [9, 5]])
+    assert scores == pytest.approx({5: 1 / 61 + 1 / 62, 2: 1 / 62, 9: 1 / 63 + 1 / 61})
+    assert reciprocal_rank_fusion([[1], [1]], k=0) == {1: 2.0}
+
+
+def test_min_max_reaches_from_0_to_1() -> None:
+    assert min_max(np.array([3.0, 1.0, 2.0])).tolist() == [1.0, 0.0, 0.5]
+    assert min_max(np.array([2.0, 2.0])).tolist() == [0.0, 0.0]
+    assert min_max(np.empty(0)).size == 0
