@@ -1,0 +1,169 @@
+"""likewise compare: which recipe of vectors is worth it, on sentences and questions that people judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from indexer.cli.command import json_option
+from indexer.cli.terminal import on_terminal, quiet_libraries, say, say_json, warn
+
+if TYPE_CHECKING:
+    from search.compare import Comparison, Row
+    from search.judging import Retrieval
+    from search.significance import Estimate
+    from search.sts import JudgedPairs
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_LEVELS = (5, 25, 50, 75, 95)
+
+
+@click.command()
+@click.option("--recipe", "recipes", multiple=True, required=True, metavar="R", help="MODEL[:POOLING@LAYERS+...].")
+@click.option("--sts", "sts_files", multiple=True, type=_FILE, metavar="FILE", help="Judged pairs of sentences.")
+@click.option("--corpus", type=_FILE, metavar="FILE", help="Documents (.jsonl, .csv, .tsv).")
+@click.option("--queries", type=_FILE, metavar="FILE", help="Questions in BEIR form (.jsonl).")
+@click.option("--qrels", type=_FILE, metavar="FILE", help="Their judgments (.tsv, or TREC).")
+@click.option("--plot", "picture", type=click.Path(path_type=Path), metavar="FILE", help="Write a picture (.png).")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, ...")
+@click.option("--trust-remote-code", is_flag=True, help="Run the Python that comes with a model.")
+@click.option("--markdown", is_flag=True, help="Print a Markdown table.")
+@json_option
+def compare(
+    recipes: tuple[str, ...],
+    sts_files: tuple[Path, ...],
+    corpus: Path | None,
+    queries: Path | None,
+    qrels: Path | None,
+    picture: Path | None,
+    device: str,
+    trust_remote_code: bool,
+    markdown: bool,
+    as_json: bool,
+) -> None:
+    """Measure recipes side by side on pairs of sentences (--sts) and on questions (--corpus, --queries, --qrels).
+
+    A recipe is MODEL[:POOLING[@LAYERS][+COMBINE][+POST][+DIMENSIONS]]: the model's own vectors, or its hidden
+    states pooled (cls, mean, max, ...) from chosen layers (mean, sum, concat), centred or whitened.
+
+    Prints Spearman x 100, nDCG@10, recall@100 and MRR@10, each with a 95 % interval and p against the first
+    recipe (paired bootstrap), dimensions, texts a second and bytes a vector. STS files have the columns score,
+    sentence1 and sentence2 (.tsv, .csv or .jsonl).
+
+    \b
+    likewise compare --recipe all-MiniLM-L6-v2 --recipe all-MiniLM-L6-v2:mean@-2 --sts stsb-test.tsv
+    likewise compare --recipe all-MiniLM-L6-v2 --recipe bert-base-uncased:mean@-4..-1+concat+whiten+256 \\
+        --corpus corpus.jsonl --queries queries.jsonl --qrels qrels/test.tsv --plot picture.png
+    """
+    from search.compare import compare as compared
+    from search.sts import read_sts
+
+    retrieval = _retrieval(corpus, queries, qrels)
+    sts = _distinct([read_sts(file) for file in sts_files], sts_files)
+    if not sts and retrieval is None:
+        raise click.UsageError("give --sts FILE, or --corpus, --queries and --qrels, to compare with")
+    progress: Callable[[str], None] = (lambda text: say(text, err=True)) if on_terminal() else lambda text: None
+    with quiet_libraries():
+        found = compared(recipes, sts, retrieval, device=device, trust_remote_code=trust_remote_code, progress=progress)
+    if picture is not None:
+        from search.plots import plot
+
+        plot(found, picture)
+    if as_json:
+        say_json({"recipes": [_as_json(row) for row in found.rows], "notes": found.notes})
+    else:
+        say(_markdown(found) if markdown else _text(found))
+
+
+def _retrieval(corpus: Path | None, queries: Path | None, qrels: Path | None) -> Retrieval | None:
+    if corpus is None and queries is None and qrels is None:
+        return None
+    if corpus is None or queries is None or qrels is None:
+        raise click.UsageError("--corpus, --queries and --qrels go together")
+    from search.collection import read_documents
+    from search.evaluate import read_qrels, read_queries
+    from search.judging import Retrieval
+
+    texts = read_queries(queries)
+    task = Retrieval(read_documents(corpus), texts, read_qrels(qrels, texts))
+    known = {document.uri for document in task.documents}
+    missing = [
+        uri for grades in task.qrels.grades.values() for uri, grade in grades.items() if grade > 0 and uri not in known
+    ]
+    if missing:
+        warn(f"{len(missing)} judged documents are not in {corpus}, such as {missing[0]!r}; they count as not found")
+    return task
+
+
+def _distinct(sts: Sequence[JudgedPairs], files: Sequence[Path]) -> list[JudgedPairs]:
+    """Named by their paths where two files have one name."""
+    names = [each.name for each in sts]
+    return [
+        replace(each, name=str(file)) if names.count(each.name) > 1 else each
+        for each, file in zip(sts, files, strict=True)
+    ]
+
+
+def _text(found: Comparison) -> str:
+    """Columns of two lines a recipe: the value and its p, and below it the interval."""
+    first, rest = found.rows[0], found.rows[1:]
+    header = ["recipe", *first.measures, "dimensions", "texts/s", "bytes"]
+    lines = [header]
+    for row in (first, *rest):
+        values = [f"{_value(name, each.value)}{_p(each, row is first)}" for name, each in row.measures.items()]
+        lines.append([row.recipe, *values, *_size(row)])
+        lines.append(["", *(_interval(name, each) for name, each in row.measures.items()), "", "", ""])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([*table, *found.notes])
+
+
+def _markdown(found: Comparison) -> str:
+    header = ["recipe", *found.rows[0].measures, "dimensions", "texts/s", "bytes"]
+    lines = [header, ["---"] * len(header)]
+    for row in found.rows:
+        values = [
+            f"{_value(name, each.value)} ({_interval(name, each)}){_p(each, row is found.rows[0])}"
+            for name, each in row.measures.items()
+        ]
+        lines.append([f"`{row.recipe}`", *values, *_size(row)])
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", *found.notes])
+
+
+def _size(row: Row) -> list[str]:
+    return [str(row.dimensions), f"{row.speed:,.0f}", f"{row.bytes:,}"]
+
+
+def _value(measure: str, value: float) -> str:
+    return f"{value:.2f}" if measure.startswith("STS") else f"{value:.4f}"
+
+
+def _interval(measure: str, estimate: Estimate) -> str:
+    return f"{_value(measure, estimate.low)} to {_value(measure, estimate.high)}"
+
+
+def _p(estimate: Estimate, first: bool) -> str:
+    return "" if first else f" p={estimate.p:.3f}"
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    import numpy as np
+
+    cosines = {
+        kind: dict(zip(map(str, _LEVELS), np.percentile(values, _LEVELS).round(4).tolist(), strict=True))
+        for kind, values in (("random", row.cosines.random), ("related", row.cosines.related))
+        if len(values)
+    }
+    return {
+        "recipe": row.recipe,
+        "measures": {name: asdict(estimate) for name, estimate in row.measures.items()},
+        "dimensions": row.dimensions,
+        "texts_per_second": row.speed,
+        "bytes": row.bytes,
+        "cut": row.cut,
+        "cosines": {**cosines, "separation": row.cosines.separation},
+    }

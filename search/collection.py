@@ -1,0 +1,39 @@
+"""The texts of one file, for commands that work without an index: one sentence a line, or records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from indexer.errors import BadInput
+from indexer.records import Document
+from indexer.sources import ReadOptions, open_sources, read
+
+_RECORDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+
+
+def read_documents(path: Path, text_field: str | None = None) -> list[Document]:
+    """The records of a .jsonl, .json, .csv or .tsv file, or the lines of any other file that are not blank.
+
+    The uri of a line is its number, from 1.
+
+    Raises:
+        BadInput: a record that cannot be read, or none at all.
+    """
+    if path.suffix.lower() not in _RECORDS:
+        try:
+            lines = path.read_text(encoding="utf-8-sig").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"{path}: cannot be read ({error}): name a file of UTF-8 text") from error
+        found = [Document(str(number), line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
+    else:
+        options = ReadOptions(text_field=text_field)
+        found = []
+        for source in open_sources([str(path)], options):
+            for entry in read(source, options, lambda file: None):
+                if entry.state == "failed":
+                    raise BadInput(f"{path}: {entry.reason}")
+                if entry.document is not None:
+                    found.append(entry.document)
+    if not found:
+        raise BadInput(f"{path}: holds no text: write one sentence a line, or records with a field text")
+    return found
