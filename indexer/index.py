@@ -64,6 +64,7 @@ class Index:
         dimensions: int | None = None,
         max_tokens: int | None = None,
         overlap: int | None = None,
+        language: str = "en",
         device: str = "auto",
         trust_remote_code: bool = False,
     ) -> Index:
@@ -76,6 +77,7 @@ class Index:
             dimensions: of vectors you bring yourself, instead of a model.
             max_tokens: of a passage; the model's own limit unless it is less.
             overlap: tokens that neighbouring passages share; 32, or a quarter of passages under 128 tokens.
+            language: whose endings searching by words passes over, by code or name; `none` for no language's.
             device: `cpu`, `cuda`, ...; `auto` is the GPU where there is one.
             trust_remote_code: run the Python that comes with a model.
 
@@ -86,18 +88,18 @@ class Index:
         if dimensions is not None:
             if model is not None or dimensions < 1:
                 raise BadInput("give either a model or dimensions (1 or more) of your own vectors")
-            settings = {"dimensions": str(dimensions), "recipe": "", "passages": ""}
+            settings = {"dimensions": str(dimensions), "recipe": "", "passages": "", "language": language}
             return cls(LocalStore.create(Path(path), settings))
         encoder, recipe = loaded(model or DEFAULT_MODEL, device, trust_remote_code)
         limit = encoder.max_tokens
-        if max_tokens is not None and max_tokens > limit:
-            raise BadInput(f"max tokens {max_tokens} is over what {encoder.recipe.model} reads: {limit}")
-        room = max_tokens if max_tokens is not None else limit
+        if (room := limit if max_tokens is None else max_tokens) > limit:
+            raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
         passages = PassageSettings(room, overlap if overlap is not None else usual_overlap(room))
         settings = {
             "dimensions": str(recipe.dimensions),
             "recipe": recipe.to_json(),
             "passages": json.dumps({"max_tokens": passages.max_tokens, "overlap": passages.overlap}),
+            "language": language,
         }
         return cls(LocalStore.create(Path(path), settings), encoder)
 
@@ -239,9 +241,7 @@ class Index:
         """Characters to embed and commit together; of the first batch so many more as there is to be fitted to."""
         return _TOGETHER if self.recipe is None or self.recipe.fitted else _FITTED_TO
 
-    def batches(
-        self, documents: Iterable[tuple[Document, Embedded | None]]
-    ) -> Iterator[list[tuple[Document, Embedded | None]]]:
+    def batches(self, documents: Iterable[Given]) -> Iterator[list[Given]]:
         """Documents in batches for `prepare`."""
         batch: list[Given] = []
         characters = 0

@@ -25,6 +25,7 @@ from indexer.stores.schema import migrations
 from indexer.stores.sealed import SegmentFile
 from indexer.stores.store import EmbeddedDocument, LedgerRow
 from indexer.stores.vectors import checksum, to_blobs
+from indexer.stores.words import WordFiles
 
 EXTRACTED = frozenset({"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "json", "jsonl", "csv", "tsv"})
 """Formats whose text is not the file's own: a line number in it would mislead."""
@@ -202,6 +203,20 @@ class Catalog:
                 "UPDATE segment SET stamp = ? WHERE file = ?", ((stamp, file) for file, stamp in stamps.items())
             )
 
+    # the word index
+
+    def add_words(self, recorded: WordFiles) -> None:
+        """Name the word index that holds everything there is now."""
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM word_index")
+            connection.execute("DELETE FROM dead_word")
+            connection.execute("INSERT INTO word_index VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(recorded))
+            failpoint("words.recorded")
+
+    def restamp_words(self, stamp: str) -> None:
+        with self.transaction() as connection:
+            connection.execute("UPDATE word_index SET stamp = ?", (stamp,))
+
 
 def _count(connection: sqlite3.Connection, more: int) -> None:
     """Keep the number of documents: counting a million rows at every commit would cost readers a tenth of a second."""
@@ -295,11 +310,12 @@ def _with_lines(item: EmbeddedDocument) -> Iterator[tuple[Span, int | None]]:
 
 
 def _erase_passages(connection: sqlite3.Connection, document_id: int) -> None:
-    connection.execute(
-        "INSERT OR IGNORE INTO dead SELECT id FROM passage WHERE document_id = ?"
-        " AND id <= (SELECT coalesce(max(last_id), 0) FROM segment)",
-        (document_id,),
-    )
+    for dead, derived in (("dead", "segment"), ("dead_word", "word_index")):
+        connection.execute(
+            f"INSERT OR IGNORE INTO {dead} SELECT id FROM passage WHERE document_id = ?"
+            f" AND id <= (SELECT coalesce(max(last_id), 0) FROM {derived})",
+            (document_id,),
+        )
     connection.execute("DELETE FROM passage WHERE document_id = ?", (document_id,))
 
 

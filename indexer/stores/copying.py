@@ -10,8 +10,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from indexer.errors import BadInput, StorageError
-from indexer.stores.sealed import paths, stamp
+from indexer.stores.sealed import paths, stamp, stamp_of
 from indexer.stores.snapshot import Snapshots
+from indexer.stores.words import paths as word_files
+from indexer.stores.words import recorded
 
 _TRIES = 10
 
@@ -44,24 +46,23 @@ def copy_store(snapshots: Snapshots, target: Path) -> None:
     Segments are copied, not linked: a link changes the times of the original, which would then be hashed at every
     opening. The copy has a history of its own: what the two add from here on bears the same ids.
     """
-    segments = target / "segments"
-    segments.mkdir()
+    (target / "segments").mkdir()
     (target / "LOCK").touch()
     for attempt in range(_TRIES):
         with snapshots.view() as view, closing(sqlite3.connect(target / "catalog.db")) as copy:
             view.connection.backup(copy)
-            files = [file for (file,) in copy.execute("SELECT file FROM segment")]
+            names = [name for (name,) in copy.execute("SELECT file FROM segment")]
+            words = recorded(view)
+        files = [path for name in names for path in paths(snapshots.folder / "segments", name)]
+        files += [] if words is None else word_files(snapshots.folder, words)
         try:
-            for file in files:
-                for source in paths(snapshots.folder / "segments", file):
-                    if not (segments / source.name).exists():
-                        shutil.copyfile(source, segments / source.name)
+            copied = [_copied(path, target / path.relative_to(snapshots.folder)) for path in files]
             break
         except FileNotFoundError:  # a writer has replaced it meanwhile: copy what it wrote
             if attempt == _TRIES - 1:
                 raise
-    for path in segments.iterdir():
-        if path.stem not in files:
+    for path in [*target.glob("segments/*"), *target.glob("words/*/*/*")]:
+        if path not in copied:
             path.unlink()
     if (snapshots.folder / "encoder").is_dir():
         shutil.copytree(snapshots.folder / "encoder", target / "encoder")
@@ -69,5 +70,14 @@ def copy_store(snapshots: Snapshots, target: Path) -> None:
 
     catalog = Catalog(target / "catalog.db")
     catalog.set("history", secrets.token_hex(8))
-    catalog.restamp({file: stamp(segments, file) for file in files})
+    catalog.restamp({name: stamp(target / "segments", name) for name in names})
+    if words is not None:
+        catalog.restamp_words(stamp_of(word_files(target, words)))
     catalog.close()
+
+
+def _copied(source: Path, target: Path) -> Path:
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    return target

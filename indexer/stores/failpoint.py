@@ -17,6 +17,10 @@ STEPS = (
     "seal.renamed",
     "seal.recorded",
     "seal.swept",
+    "words.written",
+    "words.renamed",
+    "words.recorded",
+    "words.swept",
     "compact.vacuumed",
 )
 

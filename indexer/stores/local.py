@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from indexer.errors import BadInput, IndexDamaged, NotAnIndex, StorageError
 from indexer.records import Changes, Document, Vector
-from indexer.stores import reading, sealing
+from indexer.stores import completing, reading, sealing, wordranking, words
+from indexer.stores.analysis import code
 from indexer.stores.copying import appearing, copy_store
 from indexer.stores.failpoint import failpoint
 from indexer.stores.lock import WriterLock
@@ -27,6 +28,7 @@ from indexer.stores.sampling import sample
 from indexer.stores.sealed import stamp, verify
 from indexer.stores.snapshot import Snapshots, View
 from indexer.stores.store import EmbeddedDocument, Info, LedgerRow, Passage, Ranking, Report, Unit
+from indexer.stores.wordreading import WordReader
 from indexer.where import Where
 
 TYPE_CHECKING = False
@@ -44,26 +46,29 @@ class LocalStore:
         self._catalog: Catalog | None = None
         self._depth = 0
         self._reading = threading.local()
+        self._words = WordReader(folder)
 
     @classmethod
     def create(cls, folder: Path, settings: Mapping[str, str]) -> LocalStore:
         """Make an empty store; `settings` must hold `dimensions`. It appears whole or not at all.
 
         Raises:
-            BadInput: something is there already.
+            BadInput: something is there already, or words of the language cannot be stemmed.
         """
         from indexer.stores.catalog import Catalog
 
+        language = code(settings.get("language", "en"))
         with appearing(folder) as sibling:
             (sibling / "segments").mkdir()
             (sibling / "LOCK").touch()
             catalog = Catalog(sibling / "catalog.db")
-            catalog.initialise(settings)
+            catalog.initialise({**settings, "language": language})
             catalog.close()
         return cls(folder)
 
     def close(self) -> None:
         self.snapshots.close()
+        self._words.close()
 
     @contextmanager
     def writing(self, *, wait: bool = True, waiting: Callable[[str], None] | None = None) -> Iterator[Catalog]:
@@ -91,6 +96,7 @@ class LocalStore:
             changes = catalog.put(documents, ledger, run)
             try:
                 sealing.seal(catalog, self.snapshots)
+                words.catch_up(catalog, self.snapshots)
             except StorageError as error:  # the documents are in, and found in the tail
                 warnings.warn(str(error), stacklevel=2)
         return changes
@@ -104,6 +110,7 @@ class LocalStore:
         with self.writing() as catalog:
             _set_recall(catalog, recall)
             sealing.settle(catalog, self.snapshots)
+            words.catch_up(catalog, self.snapshots, least=1, worn=words.WORN)
 
     def compact(self, kind: str = "auto", recall: float | None = None) -> None:
         """Rewrite everything into one segment without the dead, and give free pages back to the disk.
@@ -117,13 +124,15 @@ class LocalStore:
         with self.writing() as catalog:
             _set_recall(catalog, recall)
             sealing.rewrite(catalog, self.snapshots, kind)
+            words.catch_up(catalog, self.snapshots, least=1, worn=0)
             catalog.vacuum()
             failpoint("compact.vacuumed")
 
     def sweep(self) -> None:
-        """Unlink what an interrupted writer left behind in segments/."""
+        """Unlink what an interrupted writer left behind in segments/ and words/."""
         with self.writing():
             sealing.sweep(self.snapshots)
+            words.sweep(self.snapshots)
 
     # reading
 
@@ -156,6 +165,27 @@ class LocalStore:
     ) -> Ranking:
         with self.reading() as view:
             return rank(view, vector, k, where, unit, exact)
+
+    def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
+        with self.reading() as view:
+            return wordranking.rank(view, self._words.at(view), text, k, where, unit)
+
+    def dense_scores(self, vector: Vector, ids: NDArray[np.int64], unit: Unit = "passage") -> NDArray[np.float32]:
+        with self.reading() as view:
+            return completing.cosines(view, vector, ids, unit)
+
+    def words_scores(self, text: str, ids: NDArray[np.int64], unit: Unit = "passage") -> NDArray[np.float32]:
+        with self.reading() as view:
+            return wordranking.scores(self._words.at(view), text, ids, unit)
+
+    def nearest_passages(self, vector: Vector, documents: NDArray[np.int64]) -> dict[int, tuple[int, float]]:
+        """Document id to its passage nearest to a unit vector, and the cosine of that."""
+        with self.reading() as view:
+            return completing.nearest(view, vector, documents)
+
+    def owners(self, passages: NDArray[np.int64]) -> NDArray[np.int64]:
+        with self.reading() as view:
+            return completing.owners(view, passages)
 
     def passages(self, ids: Sequence[int]) -> list[Passage]:
         with self.reading() as view:
@@ -226,7 +256,9 @@ class LocalStore:
             )
 
     def check(self, repair: bool = False) -> Report:
-        """Verify SQLite, every row's checksum, every segment against its record and its rows; mend what is derived."""
+        """Verify SQLite, every row's checksum, every segment against its record and its rows, and the word index;
+        mend what is derived.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a damaged segment is reported below, once
             with self.reading() as view:
@@ -238,13 +270,19 @@ class LocalStore:
                     except IndexDamaged as error:
                         problems.append(str(error))
                         bad += 1
+                wrong, lag = words.state(view, self.folder)
+        problems += wrong
+        notes += lag
         if not repair:
             return Report(tuple(problems), tuple(notes))
-        if bad:
+        if bad or wrong:
             with self.writing() as catalog:
-                sealing.rewrite(catalog, self.snapshots, "auto", force=True)
+                if bad:
+                    sealing.rewrite(catalog, self.snapshots, "auto", force=True)
+                words.catch_up(catalog, self.snapshots, thorough=True)
             after = self.check()
-            return Report(after.problems, (f"rebuilt {bad} damaged segment(s)", *after.notes))
+            mended = [f"rebuilt {bad} damaged segment(s)"] * bool(bad) + ["rebuilt the word index"] * bool(wrong)
+            return Report(after.problems, (*mended, *after.notes))
         return self._restamped(problems, notes)
 
     def _restamped(self, problems: list[str], notes: list[str]) -> Report:
@@ -252,9 +290,13 @@ class LocalStore:
         with self.writing() as catalog, self.reading() as view:
             files = [row.recorded for row in reading.segments(view)]
             moved = {f.file: now for f in files if (now := stamp(self.folder / "segments", f.file)) != f.stamp}
-        if moved:
-            with self.writing() as catalog:
+            row = words.recorded(view)
+            words_moved = row is not None and words.stamp(self.folder, row) != row.stamp
+        with self.writing() as catalog:
+            if moved:
                 catalog.restamp(moved)
+            if row is not None and words_moved:
+                catalog.restamp_words(words.stamp(self.folder, row))
         return Report(tuple(problems), tuple(notes))
 
     def backup(self, destination: Path) -> None:

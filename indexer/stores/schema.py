@@ -94,4 +94,28 @@ def version_1(db: Database) -> None:
     db.execute("PRAGMA user_version = 1")
 
 
+_WORDS = """
+-- The word index that stands in words/NAME; at most one row.
+CREATE TABLE word_index (
+    name     TEXT NOT NULL,
+    analysis TEXT NOT NULL,          -- how its text became terms
+    last_id  INTEGER NOT NULL,       -- it holds every passage up to this id that existed when it was written
+    removed  INTEGER NOT NULL,       -- passages deleted from it since it was made anew
+    appended INTEGER NOT NULL,       -- times it was caught up since
+    files    TEXT NOT NULL,          -- JSON: names below words/NAME and the sha256 of each
+    stamp    TEXT NOT NULL           -- of these files, when they were last seen to be right
+);
+-- Passages that are in the word index but exist no more.
+CREATE TABLE dead_word (passage_id INTEGER PRIMARY KEY);
+"""
+
+
+@migrations()
+def words(db: Database) -> None:
+    # Derived, and not missed by who does not know it: the format stays the same.
+    for statement in _WORDS.split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+
+
 FORMAT_VERSION = 1

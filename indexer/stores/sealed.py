@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,18 +63,36 @@ def paths(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def stamp(folder: Path, name: str) -> str:
-    """What changes when a file's content may have: device, inode, size and times."""
-    found = (path.stat() for path in paths(folder, name))
-    return " ".join(f"{s.st_dev}:{s.st_ino}:{s.st_size}:{s.st_mtime_ns}:{s.st_ctime_ns}" for s in found)
+    return stamp_of(paths(folder, name))
 
 
 def sha256(folder: Path, name: str) -> str:
+    return sha256_of(paths(folder, name))
+
+
+def stamp_of(files: Iterable[Path]) -> str:
+    """What changes when a file's content may have: device, inode, size and times."""
+    found = (path.stat() for path in files)
+    return " ".join(f"{s.st_dev}:{s.st_ino}:{s.st_size}:{s.st_mtime_ns}:{s.st_ctime_ns}" for s in found)
+
+
+def sha256_of(files: Iterable[Path]) -> str:
+    """Of files, one after the other."""
     digest = hashlib.sha256()
-    for path in paths(folder, name):
+    for path in files:
         with path.open("rb") as file:
             while block := file.read(2**20):
                 digest.update(block)
     return digest.hexdigest()
+
+
+def sync(path: Path) -> None:
+    """See a file, or the names in a folder, through to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def publish(
@@ -97,18 +115,13 @@ def publish(
             if positions.lists is not None:
                 file.write(positions.lists.astype(_LIST).tobytes())
         for path in (vectors, ids):
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+            sync(path)
         digest = sha256(folder, temporary)
         failpoint("seal.synced")
         for source, target in zip((vectors, ids), paths(folder, name), strict=True):
             source.rename(target)
             failpoint("seal.renamed")
-        directory = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync(folder)
     except (OSError, RuntimeError) as error:  # faiss raises RuntimeError for a full disk
         for path in (*paths(folder, temporary), *paths(folder, name)):
             path.unlink(missing_ok=True)

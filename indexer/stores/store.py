@@ -48,9 +48,9 @@ class Ranking:
 
     Attributes:
         passages: passage ids (n,), int64.
-        scores: cosine of each (n,), float32, computed from the stored vectors.
-        matched: units that pass the filter, whatever their score.
-        exact: the order is provably that of brute force over the stored vectors.
+        scores: cosine of each (n,), float32, computed from the stored vectors; or BM25.
+        matched: units that pass the filter, whatever their score; by words, those that hold one.
+        exact: the order is provably that of brute force over the stored vectors, or words.
     """
 
     passages: NDArray[np.int64]
@@ -120,6 +120,23 @@ class Store(Protocol):
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
     ) -> Ranking:
         """The k units nearest to a unit vector by cosine, each by its best passage."""
+
+    def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
+        """The k units that hold a word of a text, best first by BM25; documents by all their words, each with its
+        best passage.
+
+        Raises:
+            BadInput: the text has no word but stop words.
+        """
+
+    def dense_scores(self, vector: Vector, ids: NDArray[np.int64], unit: Unit = "passage") -> NDArray[np.float32]:
+        """Cosine of passages, or of the nearest passage of documents, by id (n,); NaN where there is none."""
+
+    def words_scores(self, text: str, ids: NDArray[np.int64], unit: Unit = "passage") -> NDArray[np.float32]:
+        """BM25 of passages, or of documents, by id (n,), as `words` has it; 0 where no word matches."""
+
+    def owners(self, passages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The document id of each passage (n,); 0 where there is no such passage."""
 
     def passages(self, ids: Sequence[int]) -> list[Passage]:
         """Passages by id, in the order asked for; checksums verified."""

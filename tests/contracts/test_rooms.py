@@ -22,6 +22,7 @@ HOMES = {
     "safetensors": ("indexer/encoders/",),
     "openvino": ("indexer/encoders/",),
     "faiss": ("indexer/stores/segments.py", "indexer/stores/neighbours.py"),
+    "tantivy": ("indexer/stores/analysis.py", "indexer/stores/postings.py"),
     "sqlite3": ("indexer/stores/",),
     "sqlite_utils": ("indexer/stores/",),
     "click": ("indexer/cli/", "search/cli/"),

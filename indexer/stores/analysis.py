@@ -1,0 +1,138 @@
+"""Text to terms, the same for documents and questions: words, stems, identifiers, and pairs of characters.
+
+What is indexed is made here as one string of words between spaces; the engine (postings.py) stems them. Scripts that
+write no spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from indexer.errors import BadInput
+
+if TYPE_CHECKING:
+    import tantivy
+
+VERSION = 1
+"""Of what follows: an index of other terms is built anew."""
+
+LANGUAGES = {
+    **{"ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish"},
+    **{"fi": "finnish", "fr": "french", "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian"},
+    **{"pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "ta": "tamil", "tr": "turkish"},
+}
+"""ISO 639-1 code to the name of its Snowball stemmer."""
+
+_WITHOUT_STOP_WORDS = frozenset({"ar", "el", "ro", "ta", "tr"})
+
+_LONGEST = 64
+"""Characters of a term; what is longer is no word, and the engine refuses what is longer still."""
+
+_UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"  # Thai, Lao, Burmese, Khmer
+    "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
+    "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
+    "\U0001b000-\U0001b16f\U00020000-\U0003fffd"
+)
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+
+# Python's \w leaves out the Indic vowel signs, which stand inside words. A name with dots is one word at first.
+_WORD = re.compile(r"[\w\u0900-\u0963\u0966-\u0dff]+(?:\.\w+)*")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
+_POINTS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]+")
+
+_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[._]+")
+_VERSION = re.compile(r"v[0-9]+\.[0-9.]+")
+_SIGNED = re.compile(r"\b[A-Za-z](?:\+\+|#)")  # C++, C#
+
+
+def code(language: str) -> str:
+    """The ISO 639-1 code of a language given by code or name, or `none`.
+
+    Raises:
+        BadInput: the engine has no stemmer for it.
+    """
+    wanted = language.strip().lower()
+    for known, name in LANGUAGES.items():
+        if wanted in (known, name):
+            return known
+    if wanted == "none":
+        return wanted
+    names = ", ".join(f"{known} ({name})" for known, name in LANGUAGES.items())
+    raise BadInput(
+        f"language {language!r} is unknown: use {names}, or none; "
+        "Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese are found by words in any of them"
+    )
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """How text of one language becomes terms. Safe to share among threads."""
+
+    language: str = "en"
+
+    def __str__(self) -> str:
+        return f"{VERSION} {self.language}"
+
+    def words(self, text: str) -> list[str]:
+        """Unstemmed words of a text, as often as they occur: its length is the length that BM25 speaks of."""
+        pairs: list[str] = []
+        if text.isascii():
+            found = _ASCII_WORD.findall(text)
+        else:
+            text = _POINTS.sub("", unicodedata.normalize("NFKC", text))
+            pairs = [pair for run in _UNSPACED_RUN.findall(text) for pair in _pairs(run)]
+            found = _WORD.findall(_UNSPACED_RUN.sub(" ", text) if pairs else text)
+        names = {word: _parts(word) for word in set(found) if _is_name(word)}
+        if names:
+            found += [part for word in found if word in names for part in names[word]]
+        if "++" in text or "#" in text:
+            found += _SIGNED.findall(text)
+        words = " ".join(found).lower().split() + pairs
+        if "_" in text:
+            words = [word for word in words if word.strip("_")]
+        return [word[:_LONGEST] for word in words] if max(map(len, words), default=0) > _LONGEST else words
+
+    @cached_property
+    def stemmed(self) -> tantivy.TextAnalyzer:
+        """The engine's part of it: words between spaces to terms."""
+        return self._built(stop=False)
+
+    @cached_property
+    def _asked(self) -> tantivy.TextAnalyzer:
+        return self._built(stop=True)
+
+    def terms(self, question: str) -> list[str]:
+        """Distinct terms of a question without its stop words."""
+        return list(dict.fromkeys(self._asked.analyze(" ".join(self.words(question)))))
+
+    def _built(self, stop: bool) -> tantivy.TextAnalyzer:
+        from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+        builder = TextAnalyzerBuilder(Tokenizer.whitespace())
+        if self.language == "none":
+            return builder.build()
+        name = LANGUAGES[self.language]
+        if stop and self.language not in _WITHOUT_STOP_WORDS:
+            builder = builder.filter(Filter.stopword(name))
+        return builder.filter(Filter.stemmer(name)).build()
+
+
+def _is_name(word: str) -> bool:
+    """Whether it may be several words written together; said of most words by their first test."""
+    return "." in word or "_" in word or not (word.islower() or word.istitle() or word.isupper() or word.isdigit())
+
+
+def _parts(word: str) -> list[str]:
+    """Of a name that is written together: parse_json, HTTPServer, v2.3.1; the whole is counted as a word already."""
+    parts = [part for part in _BORDER.split(word) if part]
+    version = [word[1:]] if _VERSION.fullmatch(word) else []
+    return (parts if parts != [word] else []) + version
+
+
+def _pairs(run: str) -> list[str]:
+    return [run] if len(run) == 1 else [run[at : at + 2] for at in range(len(run) - 1)]

@@ -1,0 +1,54 @@
+"""Cosines of passages and documents that are given by their ids: what fusion asks of those that only words found."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.records import Vector
+from indexer.stores import reading
+from indexer.stores.snapshot import Ids, View
+from indexer.stores.store import Unit
+from indexer.stores.vectors import from_blobs
+
+
+def cosines(view: View, vector: Vector, ids: Ids, unit: Unit) -> NDArray[np.float32]:
+    """Cosine of each passage, or of the nearest passage of each document (n,); NaN where there is none any more."""
+    if unit == "document":
+        return _of(nearest(view, vector, ids), ids)
+    exist, rows = reading.rows(view, ids)
+    found = np.full(len(ids), np.nan, np.float32)
+    found[exist] = rows @ vector
+    return found
+
+
+def nearest(view: View, vector: Vector, documents: Ids) -> dict[int, tuple[int, float]]:
+    """Document to its nearest passage and the cosine of that; of equal ones the first."""
+    rows = view.connection.execute(
+        "SELECT document_id, id, vector FROM passage WHERE document_id IN (SELECT value FROM json_each(?))"
+        " ORDER BY id DESC",
+        (json.dumps(np.unique(documents).tolist()),),
+    ).fetchall()
+    found = from_blobs([blob for _, _, blob in rows], view.state.dimensions) @ vector
+    best: dict[int, tuple[int, float]] = {}
+    for (document, passage, _), cosine in zip(rows, found.tolist(), strict=True):
+        if document not in best or cosine >= best[document][1]:
+            best[document] = (passage, cosine)
+    return best
+
+
+def owners(view: View, passages: Ids) -> Ids:
+    """The document of each passage (n,); 0 where there is no such passage any more."""
+    known = dict(
+        view.connection.execute(
+            "SELECT id, document_id FROM passage WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(passages.tolist()),),
+        )
+    )
+    return np.array([known.get(id_, 0) for id_ in passages.tolist()], np.int64)
+
+
+def _of(best: dict[int, tuple[int, float]], documents: Ids) -> NDArray[np.float32]:
+    return np.array([best[id_][1] if id_ in best else np.nan for id_ in documents.tolist()], np.float32)

@@ -1,0 +1,192 @@
+"""The word index as readers see it: what stands in words/, with what the catalog has beyond it.
+
+A reader opens it through a temporary folder of links, as the engine wants to write a lock even to read. Passages
+committed since a writer last caught up are added there, and the dead deleted: by its own view, and by nobody else's.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+import threading
+import warnings
+import weakref
+from collections import OrderedDict
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from indexer.errors import IndexDamaged, StorageError
+from indexer.stores import reading
+from indexer.stores.analysis import Analysis
+from indexer.stores.snapshot import View
+from indexer.stores.words import UNITS, WordFiles, dead, fill, language, paths, recorded, verify
+
+if TYPE_CHECKING:
+    from indexer.stores.postings import Chosen, Engine, Postings
+
+_KEPT = 4
+"""States kept: threads may still read an earlier commit than others do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of one generation of the catalog, by document and by passage.
+
+    Attributes:
+        documents: each under the id of its first passage.
+        chosen: filters that were asked for, as questions to the engine; None leaves everything.
+    """
+
+    analysis: Analysis
+    documents: Postings
+    passages: Postings
+    chosen: dict[str, Chosen | None] = field(default_factory=dict)
+
+
+class WordReader:
+    """Finds the words that go with a view. Safe to share among threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, int], Words] = OrderedDict()
+        self._latest: _Overlay | None = None
+
+    def close(self) -> None:
+        with self._lock:
+            self._known.clear()
+            if self._latest is not None:
+                self._latest.close()
+                self._latest = None
+
+    def at(self, view: View) -> Words:
+        """The words of a view: opened at its first question, brought up to date after each commit."""
+        key = (view.state.history, view.state.generation)
+        if (known := self._known.get(key)) is not None:
+            return known
+        with self._lock:
+            if (known := self._known.get(key)) is not None:
+                return known
+            row, overlay = recorded(view), self._latest
+            if overlay is None or not overlay.leads_to(view, row):
+                overlay = _Overlay(self._folder, view, row)
+            try:
+                words = overlay.advanced(view)
+            except BaseException:  # half of a change may be in it
+                self._latest = None if overlay is self._latest else self._latest
+                overlay.close()
+                raise
+            if overlay is not self._latest:
+                # This thread may read an earlier commit than the others do.
+                if self._latest is None or not self._latest.is_ahead_of(view):
+                    overlay, self._latest = self._latest, overlay
+                if overlay is not None:
+                    overlay.close()
+            self._known[key] = words
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+            return words
+
+
+class _Overlay:
+    """An index of a reader's own that follows the catalog from one generation to the next."""
+
+    def __init__(self, folder: Path, view: View, row: WordFiles | None) -> None:
+        self._history, self._generation = view.state.history, -1
+        self._name = row.name if row is not None else ""
+        self._analysis = language(view)
+        self._linked: Path | None = None
+        usable = row is not None and row.analysis == str(self._analysis)
+        if row is not None and usable:
+            try:
+                verify(folder, row)
+                self._linked = Path(tempfile.mkdtemp(prefix="likewise-words-"))
+                self._forget = weakref.finalize(self, shutil.rmtree, self._linked, ignore_errors=True)
+                _link(folder, row, self._linked)
+                self._indexes = self._opened()
+            except (IndexDamaged, OSError, ValueError) as error:
+                self._linked, usable = None, False
+                if not _superseded(folder, row):
+                    what = f"{error}; answering from the catalog until the next writer rebuilds it"
+                    warnings.warn(what if "word index" in what else f"word index {row.name}: {what}", stacklevel=2)
+        self._sealed = row.last_id if row is not None and usable else 0
+        self._worn = bool(usable and row is not None and row.removed)
+        self._last, self._dead = self._sealed, set[int]()
+        self._tail = np.empty(0, np.int64)
+        if not usable:
+            self._indexes = self._opened()
+        self._words: Words | None = None
+
+    def _opened(self) -> list[Engine]:
+        from indexer.stores.postings import opened
+
+        return [opened(self._linked / unit if self._linked else None, self._analysis) for unit in UNITS]
+
+    def close(self) -> None:
+        if self._linked is not None:
+            self._forget()
+
+    def is_ahead_of(self, view: View) -> bool:
+        return self._history == view.state.history and self._generation > view.state.generation
+
+    def leads_to(self, view: View, row: WordFiles | None) -> bool:
+        """Whether it can become that view's: the same word index below it, and no earlier state."""
+        name = row.name if row is not None else ""
+        same = (self._history, self._name) == (view.state.history, name)
+        return same and self._generation <= view.state.generation and self._analysis == language(view)
+
+    def advanced(self, view: View) -> Words:
+        """The words of this view; later ones are made from here."""
+        from indexer.stores.postings import Postings
+
+        changed = self._change(view)
+        self._generation = view.state.generation
+        before = self._words
+        if before is None or changed:
+            documents, passages = (Postings(index, worn=self._worn) for index in self._indexes)
+        else:
+            documents, passages = before.documents, before.passages
+        self._words = Words(self._analysis, documents, passages)
+        return self._words
+
+    def _change(self, view: View) -> bool:
+        """Take in what came and went since; whether there was anything."""
+        there, _ = reading.live_ids(view, self._sealed + 1)
+        removed = np.setdiff1d(self._tail, there).tolist()
+        if self._sealed:
+            removed += [id_ for id_ in dead(view) if id_ <= self._sealed and id_ not in self._dead]
+        changed = bool(removed) or (len(there) > 0 and int(there[-1]) > self._last)
+        if changed:
+            try:
+                self._last = fill(self._indexes, view, self._analysis, self._last, removed)
+            except (OSError, ValueError) as error:
+                raise StorageError(f"{tempfile.gettempdir()}: words cannot be written there ({error})") from error
+            self._dead.update(removed)
+            self._worn = self._worn or bool(removed)
+        self._tail = there
+        return changed
+
+
+def _link(folder: Path, row: WordFiles, linked: Path) -> None:
+    """Links to the files of a word index; its lists of files are copied, as they change with it."""
+    for path in paths(folder.absolute(), row):
+        to = linked / path.parent.name / path.name
+        to.parent.mkdir(exist_ok=True)
+        if path.suffix == ".json":
+            shutil.copy(path, to)
+        else:
+            to.symlink_to(path)
+
+
+def _superseded(folder: Path, row: WordFiles) -> bool:
+    """Whether a writer has replaced it since the view began."""
+    try:
+        with closing(sqlite3.connect(f"{(folder / 'catalog.db').absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute("SELECT name FROM word_index").fetchall() != [(row.name,)]
+    except sqlite3.Error:
+        return False
