@@ -7,9 +7,9 @@ learnt from the judgments of the collection.
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -20,9 +20,10 @@ import numpy as np
 import tantivy
 
 from benchmarks.machine import machine
-from benchmarks.quality import LIKEWISE, collections
-from indexer import load_encoder
+from benchmarks.quality import collections
+from indexer import Document, Index, load_encoder
 from indexer.bm25 import Bm25
+from indexer.encoders import Encoder
 from indexer.probing import SAMPLE, Probed, probe
 from indexer.records import Vector
 from indexer.stores.local import LocalStore
@@ -64,6 +65,14 @@ def scored(cosines: Vector, blended: Scores, words: Scores, standing: Scores, co
     ]
 
 
+def _indexed(collection: Path, folder: Path, encoder: Encoder) -> LocalStore:
+    rows = map(json.loads, (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines())
+    documents = [Document(uri=row["_id"], text=row["text"], title=row.get("title", "")) for row in rows]
+    with Index.create(folder, model=encoder) as index:
+        index.add([document for document in documents if document.text.strip()])
+    return LocalStore(folder)
+
+
 def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
     """nDCG@10 by way of joining, and what the pseudo-questions said."""
     encoder = load_encoder("all-MiniLM-L6-v2")
@@ -74,11 +83,7 @@ def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
     qrels = read_qrels(collection / "qrels" / "test.tsv")
     asked = [query for query in qrels.judged if query in queries]
     with tempfile.TemporaryDirectory() as folder:
-        index = Path(folder) / "bench.index"
-        subprocess.run(
-            [LIKEWISE, "index", str(index), str(collection / "corpus.jsonl")], check=True, capture_output=True
-        )
-        store = LocalStore(index)
+        store = _indexed(collection, Path(folder) / "bench.index", encoder)
         stored = list(store.embedded())
         ids, sample = store.sample(SAMPLE)
         probed = probe(store.passages(ids.tolist()), sample, encoder, analyze)

@@ -95,7 +95,7 @@ def words_weight(standing: Scores, words: NDArray[np.floating], terms: int, lean
     if terms == 0 or not words.size or words.max() <= 0:
         return 0.0
     outstanding = min(float(standing.max()), 6.0)
-    odds = math.exp(1.0 - 0.3 * outstanding + lean) / math.sqrt(terms)
+    odds = math.exp(0.8 - 0.3 * outstanding + lean) / math.sqrt(terms)
     return odds / (1 + odds)
 
 

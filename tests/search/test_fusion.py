@@ -40,7 +40,7 @@ def test_the_weight_is_what_its_formula_says() -> None:
     """Best passage 5 deviations out, 9 terms, words three times as good on pseudo-questions (before smoothing)."""
     toward = lean(Probed(words=0.8, dense=0.2, questions=200))
     assert toward == pytest.approx(2 * math.log(0.9 / 0.3))
-    odds = math.e * math.exp(-1.5) * 9 / 3
+    odds = math.exp(0.8 - 1.5) * 9 / 3
     weight = words_weight(np.array([0.5, 5.0]), np.array([7.0, 1.0]), 9, toward)
     assert weight == pytest.approx(odds / (1 + odds))
 
