@@ -29,6 +29,10 @@ _COMMANDS = {
     "evaluate": "search.cli.evaluate",
     "expect": "search.cli.regress",
     "diff": "search.cli.regress",
+    "tokens": "indexer.cli.tokens",
+    "embed": "indexer.cli.embed",
+    "model": "indexer.cli.model",
+    "compare": "search.cli.compare",
     "pairs": "search.cli.pairs",
 }
 

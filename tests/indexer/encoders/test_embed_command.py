@@ -1,0 +1,318 @@
+"""likewise embed: files read back with other libraries are the encoder's vectors; tokens are transformers' states."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors
+import torch
+import transformers
+from safetensors.numpy import load_file
+
+import indexer.cli.embed
+from indexer.encoders import load_encoder
+from indexer.encoders.torch_encoder import TorchEncoder
+from indexer.plots import LayerHistogram
+
+TEXTS = ["Two dogs run through the snow.", "short", "Vaccines train the immune system, slowly.", "the river bank"]
+
+
+@pytest.fixture
+def passes(tiny: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The layers that each forward pass through a tiny BERT was asked for."""
+    encoder = load_encoder(tiny("bert"), precision="float32")
+    assert isinstance(encoder, TorchEncoder)
+    kind, asked = type(encoder.transformer), []
+    whole = kind.states
+
+    def states(self: Any, batch: Any, wanted: list[int]) -> Any:
+        asked.append(list(wanted))
+        return whole(self, batch, wanted)
+
+    monkeypatch.setattr(kind, "states", states)
+    return asked
+
+
+def read(file: Path) -> np.ndarray:
+    """Vectors (texts, dimensions) of a file with one recipe."""
+    if file.suffix == ".npy":
+        return np.load(file, allow_pickle=False)
+    if file.suffix == ".safetensors":
+        (found,) = load_file(file).values()
+        return found
+    if file.suffix == ".csv":
+        with file.open(newline="", encoding="utf-8") as lines:
+            rows = list(csv.DictReader(lines))
+        return np.array([[value for name, value in row.items() if name[1:].isdigit()] for row in rows], np.float32)
+    return np.array([json.loads(line)["vector"] for line in file.read_text().splitlines()], np.float32)
+
+
+@pytest.mark.parametrize("ending", ["npy", "safetensors", "csv", "jsonl"])
+@pytest.mark.parametrize("recipe", ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2:cls@-2", "tiny:mean@-4..-1+concat"])
+def test_a_file_holds_the_encoders_vectors_exactly(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, ending: str, recipe: str
+) -> None:
+    recipe = recipe.replace("tiny", str(tiny("bert")))
+    file = tmp_path / f"vectors.{ending}"
+    said = likewise("embed", *TEXTS, "--recipe", recipe, "-o", file, "--json")
+    wanted = load_encoder(recipe).encode(TEXTS)
+    assert np.array_equal(read(file), wanted)
+    assert said.json["dimensions"] == {recipe: wanted.shape[1]}
+    assert (said.json["texts"], said.json["cut"], said.json["format"]) == (4, 0, ending)
+    assert [each.name for each in tmp_path.iterdir()] == [file.name]
+
+
+def test_standard_output_is_json_lines_and_options_make_a_recipe(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path]
+) -> None:
+    said = likewise("embed", *TEXTS, "--model", tiny("bert"), "--layers=-2..-1", "--combine", "sum", "--precision",
+                    "float32")  # fmt: skip
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    wanted = load_encoder(tiny("bert"), pooling="mean", layers=(3, 4), combine="sum", precision="float32").encode(TEXTS)
+    assert np.array_equal(np.array([line["vector"] for line in lines], np.float32), wanted)
+    assert [(line["id"], line["text"]) for line in lines] == list(enumerate(TEXTS))
+    assert {line["recipe"] for line in lines} == {f"{tiny('bert')}:mean@-2,-1+sum"}
+
+
+def test_recipes_of_a_model_share_one_forward_pass(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, passes: list[list[int]]
+) -> None:
+    recipes = [f"{tiny('bert')}:{rest}" for rest in ("mean", "cls@-2", "max@0,1+concat")]
+    arguments = [part for recipe in recipes for part in ("--recipe", recipe)]
+    likewise("embed", *TEXTS, *arguments, "-o", tmp_path / "x.safetensors", "--precision", "float32")
+    assert passes == [[0, 1, 3, 4]]
+    found = load_file(tmp_path / "x.safetensors")
+    assert set(found) == set(recipes)
+    with safetensors.safe_open(tmp_path / "x.safetensors", "numpy") as file:
+        metadata = file.metadata()
+    for recipe in recipes:
+        encoder = load_encoder(recipe, precision="float32")
+        assert np.abs(found[recipe] - encoder.encode(TEXTS)).max() < 1e-6
+        assert json.loads(metadata[recipe])["fingerprint"] == encoder.recipe.fingerprint
+    del passes[:]
+    likewise("embed", *TEXTS, *arguments, "--tokens", "-o", tmp_path / "y.safetensors")
+    assert passes == [[0, 1, 3, 4]]
+    assert sorted(load_file(tmp_path / "y.safetensors")) == sorted(f"{name}/{n}" for name in recipes for n in range(4))
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "mpnet"])
+@pytest.mark.parametrize(("layers", "combine"), [("-1", "mean"), ("0", "mean"), ("-2..-1", "concat"), ("1,3", "sum")])
+def test_vectors_of_tokens_are_transformers_hidden_states(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, kind: str, layers: str, combine: str
+) -> None:
+    arguments = ["--model", tiny(kind), f"--layers={layers}", "--combine", combine, "--tokens"]
+    likewise("embed", *TEXTS, *arguments, "-o", tmp_path / "x.safetensors")
+    found = list(load_file(tmp_path / "x.safetensors").items())
+    model = transformers.AutoModel.from_pretrained(tiny(kind), dtype=torch.float32).eval()
+    chosen = {"-1": [4], "0": [0], "-2..-1": [3, 4], "1,3": [1, 3]}[layers]
+    for name, vectors in found:
+        text = TEXTS[int(name.rpartition("/")[2])]
+        ids = [token["id"] for token in likewise("tokens", text, "--model", tiny(kind), "--json").json["tokens"]]
+        with torch.inference_mode():
+            states = model(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states
+        parts = [states[layer][0].numpy() for layer in chosen]
+        wanted = np.concatenate(parts, axis=1) if combine == "concat" else np.sum(parts, axis=0)
+        assert vectors.shape == (len(ids), 48 * (len(chosen) if combine == "concat" else 1))
+        assert np.abs(vectors - wanted).max() < 1e-5
+
+
+def test_tokens_and_words_in_every_format(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """A table has a row a token, whatever the texts' lengths; .npy holds one text; a word is its tokens' mean."""
+    asked = ["--model", tiny("bert"), "--layers", "2"]
+    lines = [json.loads(line) for line in likewise("embed", *TEXTS, *asked, "--tokens").out.splitlines()]
+    table = tmp_path / "tokens.csv"
+    likewise("embed", *TEXTS, *asked, "--tokens", "-o", table)
+    with table.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["token"] for row in rows] == [token for line in lines for token in line["tokens"]]
+    stacked = np.concatenate([np.array(line["vectors"], np.float32) for line in lines])
+    assert np.array_equal(read(table), stacked)
+    said = likewise("embed", TEXTS[0], *asked, "--tokens", "-o", tmp_path / "one.npy")
+    assert said.code == 0
+    one = np.load(tmp_path / "one.npy")
+    assert np.abs(one - np.array(lines[0]["vectors"], np.float32)).max() < 1e-6
+    several = likewise("embed", *TEXTS, *asked, "--tokens", "-o", tmp_path / "all.npy")
+    assert (several.code, several.err.count("\n")) == (2, 1)
+    assert "an .npy file holds one array, the tokens of one text: write .safetensors or .jsonl" in several.err
+    assert not (tmp_path / "all.npy").exists()
+    words = likewise("tokens", TEXTS[0], "--model", tiny("bert"), "--words", "--json").json["words"]
+    found = json.loads(likewise("embed", TEXTS[0], *asked, "--words").out)
+    assert found["tokens"] == [word["text"] for word in words]
+    means = np.stack([one[word["positions"]].mean(0) for word in words])
+    assert np.abs(np.array(found["vectors"]) - means).max() < 1e-5
+
+
+def test_streams_are_read_and_written_in_batches(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer.cli.embed, "_TEXTS", 3)
+    texts = [f"the river bank {'snow ' * (number % 7)}of the house" for number in range(11)]
+    model = ["--model", tiny("bert"), "--precision", "float32"]
+    wanted = load_encoder(tiny("bert"), precision="float32").encode(texts)
+    for name in ("a.npy", "a.csv", "a.jsonl", "a.safetensors"):
+        said = likewise("embed", "-", *model, "-o", tmp_path / name, "--json", stdin="\r\n".join(texts) + "\n")
+        assert said.json["texts"] == 11
+        assert np.abs(read(tmp_path / name) - wanted).max() < 1e-6
+    records = "".join(json.dumps({"id": f"r{at}", "text": text}) + "\n\n" for at, text in enumerate(texts))
+    (tmp_path / "r.jsonl").write_text(records)
+    for source in (["--file", tmp_path / "r.jsonl"], ["-", "--jsonl"]):
+        lines = likewise("embed", *source, *model, stdin=records).out.splitlines()
+        assert [json.loads(line)["id"] for line in lines] == [f"r{at}" for at in range(11)]
+    long = likewise("embed", "-", *model, stdin="\n".join([*texts[:4], "snow " * 99]))
+    assert long.code == 2
+    assert "line 5 of standard input has 101 tokens and the model reads 64" in long.err
+
+
+def test_texts_are_cut_when_asked_and_it_says_so(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    texts, model = ["snow " * 99, "snow " * 62, "snow " * 63], ["--model", tiny("bert"), "--precision", "float32"]
+    said = likewise("embed", *texts, *model, "--truncate", "-o", tmp_path / "x.npy", "--json")
+    assert said.json["cut"] == 2
+    assert "2 of 3 texts were cut" in said.err
+    found = np.load(tmp_path / "x.npy")
+    assert np.abs(found - found[1]).max() < 1e-6
+    tokens = likewise("embed", texts[0], *model, "--truncate", "--tokens", "-o", tmp_path / "y.npy")
+    assert "1 of 1 texts were cut" in tokens.err
+    assert np.load(tmp_path / "y.npy").shape == (64, 48)
+
+
+def test_the_prompt_of_a_role_is_put_before_the_text(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    import shutil
+
+    folder = tmp_path / "prompted"
+    shutil.copytree(tiny("bert"), folder)
+    (folder / "config_sentence_transformers.json").write_text('{"prompts": {"query": "why do ", "document": ""}}')
+    asked = ["--model", folder, "--precision", "float32"]
+    query = likewise("embed", "stars fade", *asked, "--role", "query").json["vector"]
+    plain = likewise("embed", "why do stars fade", *asked).json["vector"]
+    assert np.abs(np.array(query) - plain).max() < 1e-6
+    assert np.abs(np.array(likewise("embed", "stars fade", *asked).json["vector"]) - plain).max() > 0.01
+    tokens = likewise("embed", "stars fade", *asked, "--role", "query", "--words").json["tokens"]
+    assert tokens == ["why", "do", "stars", "fade"]
+
+
+def test_histogram_draws_every_layer(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    save = LayerHistogram.save
+
+    def kept(self: LayerHistogram, path: Path, title: str) -> None:
+        drawn.append((self, title))
+        save(self, path, title)
+
+    monkeypatch.setattr(LayerHistogram, "save", kept)
+    asked = ["--model", tiny("bert"), "--precision", "float32", "-o", tmp_path / "x.npy"]
+    said = likewise("embed", *TEXTS, *asked, "--histogram", tmp_path / "h.png")
+    assert (said.code, said.err) == (0, "")
+    assert (tmp_path / "h.png").read_bytes().startswith(b"\x89PNG\r\n")
+    ((found, title),) = drawn
+    assert "4 texts" in title
+    for layer in range(5):
+        lines = likewise("embed", *TEXTS, "--model", tiny("bert"), "--tokens", "--layers", layer).out.splitlines()
+        values = np.concatenate([np.ravel(json.loads(line)["vectors"]) for line in lines]).astype(np.float32)
+        counts = found._layers[layer]
+        assert counts.counts.sum() == counts.total == len(values)
+        assert counts.mean == pytest.approx(values.mean(dtype=float), abs=1e-5)
+        assert counts.deviation == pytest.approx(values.std(), rel=1e-4)
+        assert np.array_equal(counts.counts, np.histogram(values.astype(float), counts.edges)[0])
+    both = likewise(
+        "embed", "a", "--recipe", tiny("bert"), "--recipe", tiny("mpnet"), "--histogram", tmp_path / "b.png"
+    )
+    assert "draws the layers of one model" in both.err
+
+
+def test_bins_grow_with_the_values_and_lose_none() -> None:
+    histogram, values = LayerHistogram(1), np.random.default_rng(0).normal(size=(50, 20)).astype(np.float32)
+    values[30, 3] = -77.7
+    for row in values:
+        histogram.add(0, row)
+    counts = histogram._layers[0]
+    assert counts.greatest == pytest.approx(77.7)
+    assert (counts.edges[0], counts.edges[-1]) == (-128, 128)
+    assert np.array_equal(counts.counts, np.histogram(values.astype(float), counts.edges)[0])
+    assert (counts.mean, counts.deviation) == pytest.approx((values.mean(), values.std()), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give TEXT..., or - for standard input, or --file FILE"),
+        (["a", "--file", "b.txt"], "one of the three"),
+        (["a", ""], "text 2 is empty"),
+        (["a", "--layers", "7"], "has no layer 7: layers go from 0"),
+        (["a", "--layers", "x"], "'x' are no layers"),
+        (["a", "--pooling", "x"], "pooling 'x' is none of cls, mean, max"),
+        (["a", "--combine", "x"], "combine 'x' is none of mean, sum, concat"),
+        (["a", "--recipe", "m:x"], "'x' is not a pooling"),
+        (["a", "--recipe", "m", "--model", "m"], "give one or the other"),
+        (["a", "--tokens", "--words"], "choose one"),
+        (["a", "-o", "x.txt"], "no ending that names a format (.jsonl, .csv, .npy, .safetensors)"),
+        (["a", "--format", "npy"], "give --output FILE.npy"),
+        (["a", "-o", "nowhere/x.npy"], "cannot be written (No such file or directory)"),
+        (["a", "-o", "."], "no ending"),
+        (["a", "-o", "/dev/null", "--format", "csv"], "no regular file"),
+        (["a", "--histogram", "x.txt"], "end it in .png, .svg, .pdf"),
+        (["a", "--histogram", "nowhere/x.png"], "there is no folder"),
+        (["--file", "nowhere.txt"], "nowhere.txt cannot be read"),
+        (["-"], "standard input holds no text"),
+        (["-", "--jsonl"], "standard input holds no text"),
+        (["a", "--model", "nobody/nothing"], "not on this machine"),
+        (["a", "--recipe", "all-MiniLM-L6-v2", "--recipe", "all-MiniLM-L6-v2:mean@-2..-1+concat", "-o", "x.csv"],
+         "a CSV table has one width, and these recipes give 384 and 768"),
+        (["a", "--recipe", "all-MiniLM-L6-v2", "--recipe", "all-MiniLM-L6-v2:cls", "-o", "x.npy"],
+         "an .npy file holds one array, the vectors of one recipe"),
+    ],
+)  # fmt: skip
+def test_errors_are_one_line_and_leave_no_file(
+    likewise: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    said: str,
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("what was there")
+    ended = likewise("embed", *arguments)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1), ended
+    assert said in ended.err
+    assert [each.name for each in tmp_path.iterdir()] == ["x.csv"]
+    assert (tmp_path / "x.csv").read_text() == "what was there"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (b"one\n\ntwo\n", "line 2 of standard input is empty"),
+        (b"one\n\xff\n", "line 2 of standard input is not UTF-8"),
+        (b'{"text": "a"}\n{"text": 3}\n', "line 2 of standard input is no JSON object with a text"),
+        (b'{"text": "a"}\n{"text": "\n', "line 2 of standard input: not valid JSON"),
+    ],
+)
+def test_a_line_that_cannot_be_embedded_is_named(likewise: Callable[..., Any], lines: bytes, said: str) -> None:
+    ended = likewise("embed", "-", *(["--jsonl"] if b"{" in lines else []), stdin=lines)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert said in ended.err
+
+
+def test_a_static_model_embeds_texts_and_has_no_vectors_of_tokens(
+    likewise: Callable[..., Any], evaluation_data: Path
+) -> None:
+    folder = evaluation_data / "models" / "potion-base-4m-fp32"
+    found = likewise("embed", "two rivers", "--model", folder).json["vector"]
+    assert np.array_equal(np.array(found, np.float32), load_encoder(folder).encode(["two rivers"])[0])
+    ended = likewise("embed", "two rivers", "--model", folder, "--tokens")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "shows no hidden layers" in ended.err
