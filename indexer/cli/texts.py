@@ -74,6 +74,13 @@ def _record(line: bytes, number: int, place: str) -> Text:
 
 
 def _checked(text: Text) -> Text:
+    if not is_unicode(text.text):
+        raise BadInput(f"{text.place} is not UTF-8: convert it first")
     if not text.text.strip():
         raise BadInput(f"{text.place} is empty: there is nothing to embed; leave it out")
     return text
+
+
+def is_unicode(text: str) -> bool:
+    """False for an argument whose bytes the shell passed on although they were not UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)

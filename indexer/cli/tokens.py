@@ -55,6 +55,7 @@ def tokens(
     likewise tokens "The bank robber was seen on the river bank." --similarity --of bank --layers -1
     likewise tokens "How old is she?" "She is twelve." --words --json
     """
+    from indexer.cli.texts import is_unicode
     from indexer.encoders.checkpoint import Checkpoint
     from indexer.encoders.inspect import TokenReader, words_of
     from indexer.encoders.models import DEFAULT_MODEL
@@ -63,11 +64,14 @@ def tokens(
 
     if not similarity and (chosen or places or layers or combine):
         raise BadInput("--of, --at, --layers and --combine choose what --similarity compares: add it")
+    texts = (text,) if text2 is None else (text, text2)
+    for number, each in enumerate(texts, start=1):
+        if not is_unicode(each):
+            raise BadInput(f"text {number} is not UTF-8: convert it first")
     with quiet_libraries():
         spec = RecipeSpec.parse(model or DEFAULT_MODEL)
         checkpoint = Checkpoint(spec, False)
         reader = TokenReader(checkpoint)
-    texts = (text,) if text2 is None else (text, text2)
     try:
         read = reader.read(text, text2)
     except TextTooLong as error:
@@ -93,8 +97,8 @@ def tokens(
     if similarity:
         say(f"cosines: {recipe}")
         names = [f"{at} {labels[at]}" for at in rows]
-        each = zip(names, said["cosines"], strict=True)
-        _table(("", *names), [(name, *(f"{cosine:.3f}" for cosine in row)) for name, row in each])
+        matrix = zip(names, said["cosines"], strict=True)
+        _table(("", *names), [(name, *(f"{cosine:.3f}" for cosine in row)) for name, row in matrix])
     elif words:
         pieces = [" ".join(read[at].token for at in word.positions) for word in whole]
         _table(("", "word", "tokens"), [(at, word.text, pieces[at]) for at, word in enumerate(whole)])

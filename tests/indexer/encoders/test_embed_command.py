@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,12 @@ import pytest
 import safetensors
 import torch
 import transformers
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 import indexer.cli.embed
-from indexer.encoders import load_encoder
+from indexer.encoders import load_encoder, vector_files
 from indexer.encoders.torch_encoder import TorchEncoder
+from indexer.encoders.vector_files import Embedded, format_of, open_vectors
 from indexer.plots import LayerHistogram
 
 TEXTS = ["Two dogs run through the snow.", "short", "Vaccines train the immune system, slowly.", "the river bank"]
@@ -188,8 +191,6 @@ def test_texts_are_cut_when_asked_and_it_says_so(
 def test_the_prompt_of_a_role_is_put_before_the_text(
     likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    import shutil
-
     folder = tmp_path / "prompted"
     shutil.copytree(tiny("bert"), folder)
     (folder / "config_sentence_transformers.json").write_text('{"prompts": {"query": "why do ", "document": ""}}')
@@ -251,6 +252,7 @@ def test_bins_grow_with_the_values_and_lose_none() -> None:
         ([], "give TEXT..., or - for standard input, or --file FILE"),
         (["a", "--file", "b.txt"], "one of the three"),
         (["a", ""], "text 2 is empty"),
+        (["a", "\udcff"], "text 2 is not UTF-8"),
         (["a", "--layers", "7"], "has no layer 7: layers go from 0"),
         (["a", "--layers", "x"], "'x' are no layers"),
         (["a", "--pooling", "x"], "pooling 'x' is none of cls, mean, max"),
@@ -305,6 +307,57 @@ def test_a_line_that_cannot_be_embedded_is_named(likewise: Callable[..., Any], l
     ended = likewise("embed", "-", *(["--jsonl"] if b"{" in lines else []), stdin=lines)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert said in ended.err
+
+
+def test_texts_are_written_as_they_are(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    texts = ['a "snow", dog\nand\ttwo', "Füße – 雪\u2028\x1b[31m"]
+    records = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    for ending in ("csv", "jsonl"):
+        file = tmp_path / f"x.{ending}"
+        assert likewise("embed", "-", "--jsonl", "--model", tiny("roberta"), "-o", file, stdin=records).code == 0
+        with file.open(newline="", encoding="utf-8") as lines:
+            rows = list(csv.DictReader(lines)) if ending == "csv" else [json.loads(line) for line in lines]
+        assert [row["text"] for row in rows] == texts
+
+
+def test_numbers_read_back_are_the_same_float32(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(50, 40)).astype(np.float32) * 10.0 ** rng.integers(-30, 30, size=(50, 40))
+    vectors = vectors.astype(np.float32)
+    recipe = load_encoder("all-MiniLM-L6-v2").recipe
+    for name in ("x.csv", "x.jsonl"):
+        with open_vectors(tmp_path / name, format_of(tmp_path / name, None)) as out:
+            out.write([Embedded(at, at, "a", "m", recipe, None, vector) for at, vector in enumerate(vectors)])
+        assert np.array_equal(read(tmp_path / name), vectors)
+
+
+def test_a_full_disk_leaves_no_file(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: object, rows: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(vector_files.Npy, "write", full)
+    ended = likewise("embed", "a", "--model", tiny("bert"), "-o", tmp_path / "x.npy")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1)
+    assert "cannot be written (No space left on device): make room" in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_that_are_not_finite_are_an_error(
+    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    weights = load_file(tiny("bert") / "model.safetensors")
+    weights["encoder.layer.2.output.dense.bias"][:] = np.nan
+    for file in ("config.json", "tokenizer.json"):
+        shutil.copy(tiny("bert") / file, tmp_path)
+    save_file(weights, tmp_path / "model.safetensors")
+    for arguments in (["embed", "a"], ["embed", "a", "--tokens"], ["tokens", "a b", "--similarity", "--layers=-1"]):
+        ended = likewise(*arguments, "--model", tmp_path)
+        assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+        assert "not finite" in ended.err
 
 
 def test_a_static_model_embeds_texts_and_has_no_vectors_of_tokens(

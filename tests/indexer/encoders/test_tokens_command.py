@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -148,6 +150,7 @@ def test_a_text_over_the_limit_is_cut_only_when_asked(likewise: Callable[..., An
         (["a", "--of", "a"], "add it"),
         ([" "], "text 1 is empty"),
         (["a", ""], "text 2 is empty"),
+        (["a", "\udcff"], "text 2 is not UTF-8"),
         (["a", "--model", "nobody/nothing"], "not on this machine"),
         (["a", "--model", "/nowhere/model"], "does not exist"),
     ],
@@ -175,3 +178,13 @@ def test_a_static_model_has_tokens_and_no_hidden_layers(likewise: Callable[..., 
 def test_no_control_character_reaches_the_terminal(likewise: Callable[..., Any], tiny: Callable[[str], Path]) -> None:
     for arguments in ([], ["--words"], ["--words", "--similarity"]):
         assert "\x1b" not in likewise("tokens", "a\x1b[31m b", "--model", tiny("roberta"), *arguments).out
+
+
+def test_tokens_alone_load_no_torch(environment: SimpleNamespace) -> None:
+    program = (
+        "import sys, search.cli\n"
+        "try:\n    search.cli.main(['tokens', 'a b'])\n"
+        "except SystemExit:\n    print({'torch', 'transformers', 'openvino'} & set(sys.modules))"
+    )
+    said = subprocess.run([environment.python, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert said.stdout.splitlines()[-2:] == ["3  [SEP]   102        0     1", "set()"]
