@@ -87,6 +87,8 @@ def tokens(
     if similarity:
         labels = [word.text for word in whole] if words else [token.text or token.token for token in read]
         rows = _rows(labels, read, whole, words, chosen, places)
+        if not rows:
+            raise BadInput("the text holds no word that the model knows as one: there is nothing to compare")
         with quiet_libraries():
             recipe, vectors = _vectors(spec, checkpoint, layers, combine, read, whole if words else None)
         said |= {"recipe": recipe, "compared": [{"at": at, "text": labels[at]} for at in rows]}

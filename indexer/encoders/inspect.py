@@ -129,7 +129,8 @@ def words_of(tokens: Sequence[Token], *texts: str) -> list[Word]:
 
 def word_vectors(vectors: Vector, words: Sequence[Word]) -> Vector:
     """Vectors of tokens (tokens, width) into their words' means (words, width)."""
-    return np.stack([vectors[list(word.positions)].mean(0) for word in words])
+    means = [vectors[list(word.positions)].mean(0) for word in words]
+    return np.array(means, np.float32).reshape(-1, vectors.shape[1])
 
 
 def token_vectors(encoders: Sequence[TorchEncoder], texts: Sequence[Sequence[Token]]) -> list[list[Vector]]:

@@ -149,6 +149,7 @@ def test_tokens_and_words_in_every_format(
     words = likewise("tokens", TEXTS[0], "--model", tiny("bert"), "--words", "--json").json["words"]
     found = json.loads(likewise("embed", TEXTS[0], *asked, "--words").out)
     assert found["tokens"] == [word["text"] for word in words]
+    assert json.loads(likewise("embed", "\u200b", *asked, "--words").out)["vectors"] == []
     means = np.stack([one[word["positions"]].mean(0) for word in words])
     assert np.abs(np.array(found["vectors"]) - means).max() < 1e-5
 

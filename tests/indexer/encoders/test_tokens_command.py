@@ -149,6 +149,8 @@ def test_a_text_over_the_limit_is_cut_only_when_asked(likewise: Callable[..., An
         (["a", "--similarity", "--at", "3"], "no token 3: they are numbered from 0 to 2"),
         (["a", "--of", "a"], "add it"),
         ([" "], "text 1 is empty"),
+        (["\u200b", "--similarity"], "there is nothing to compare"),
+        (["\u200b", "--similarity", "--words"], "there is nothing to compare"),
         (["a", ""], "text 2 is empty"),
         (["a", "\udcff"], "text 2 is not UTF-8"),
         (["a", "--model", "nobody/nothing"], "not on this machine"),
