@@ -35,6 +35,7 @@ def named(last: int) -> dict[str, str]:
     return {
         "the model itself (SBERT)": "",
         "last layer, [CLS]": ":cls@-1",
+        "pooler (a layer on top of [CLS])": ":pooler",
         "last layer, mean": ":mean@-1",
         "second to last, mean (bert-as-service)": ":mean@-2",
         "sum of the last four, mean": f":mean@{four}+sum",
@@ -85,7 +86,7 @@ def main() -> None:
     for measure, digits in ((STS, 2), (NDCG, 4)):
         print(f"{measure} of {arguments.model}, pooled raw\n\n{_grid(rows, measure, digits, last)}\n")
     print(_choices([(name, rows[name]) for name in choices]))
-    print("\n" + "\n".join(found.notes))
+    print("\n" + "\n".join(note for note in found.notes if not note.startswith(("Texts/s", "Bytes"))))
     if arguments.picture:
         plot(Comparison(tuple(rows[name] for name in PICTURED), ()), arguments.picture)
 
@@ -110,7 +111,7 @@ def _choices(rows: Sequence[tuple[str, Row]]) -> str:
         lines.append(
             f"| {name} | {sts.value:.2f} ({sts.low:.1f} to {sts.high:.1f}) | {_p(sts.p)} "
             f"| {ndcg.value:.4f} ({ndcg.low:.3f} to {ndcg.high:.3f}) | {_p(ndcg.p)} | {row.dimensions} "
-            f"| {random} | {related} | {100 * row.cosines.separation:.1f} % |"
+            f"| {random} | {related} | {100 * (row.cosines.separation or 0):.1f} % |"
         )
     return "\n".join(lines)
 

@@ -73,6 +73,8 @@ def compare(
         raise BadInput("nothing to compare: give a recipe, and files of STS or a judged collection")
     if twice := [name for name, count in Counter(each.name for each in sts).items() if count > 1]:
         raise BadInput(f"two files of STS are called {twice[0]!r}: rename one")
+    if retrieval and not (retrieval.qrels.judged and retrieval.documents):
+        raise BadInput("no question has a relevant document, or there are no documents: nothing can be judged")
     specs = [RecipeSpec.parse(each) if isinstance(each, str) else each for each in recipes]
     contenders = Contenders.load(specs, device, trust_remote_code)
     sentences = list(dict.fromkeys(text for each in sts for side in (each.first, each.second) for text in side))

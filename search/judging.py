@@ -19,7 +19,7 @@ MEASURES = {"nDCG@10": "nDCG@10", "recall@100": "R@100", "MRR@10": "RR@10"}
 """What retrieval is judged by, as it is printed and as ir_measures spells it."""
 
 RELATED = 0.8
-"""Of the highest score of a file of STS: 4 of 5, "mostly equivalent"."""
+"""How high in the range of a file's scores a pair counts as related: 4 of 0 to 5, "mostly equivalent" in STS."""
 
 _DEPTH = 100
 _COSINES = 2000
@@ -49,12 +49,12 @@ class Cosines:
     related: Vector
 
     @property
-    def separation(self) -> float:
-        """Probability that a related pair has the higher cosine: the area under the ROC curve."""
+    def separation(self) -> float | None:
+        """Probability that a related pair has the higher cosine (area under the ROC curve); None without pairs."""
         from scipy.stats import mannwhitneyu
 
         both = len(self.random) * len(self.related)
-        return float(mannwhitneyu(self.related, self.random).statistic) / both if both else float("nan")
+        return float(mannwhitneyu(self.related, self.random).statistic) / both if both else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ def judge_sts(contenders: Contenders, sts: Sequence[JudgedPairs], sentences: Seq
         apart, related = [], []
         for own, each, (first, second), other in zip(found, sts, sides, others, strict=True):
             own.append(_cosines(rows, first, second))
-            related.append(own[-1][each.scores >= RELATED * each.scores.max()])
+            low, high = each.scores.min(), each.scores.max()
+            related.append(own[-1][each.scores >= low + RELATED * (high - low)])
             apart.append(_cosines(rows, first, other)[(other != second) & (other != first)])
         cosines.append(Cosines(np.concatenate(apart)[:_COSINES], np.concatenate(related)[:_COSINES]))
     measures = {f"STS {each.name}": of_correlations(own, each.scores) for each, own in zip(sts, found, strict=True)}
@@ -125,8 +126,9 @@ def _passes(
     contenders: Contenders, texts: Sequence[str], progress: Callable[[str], None]
 ) -> Iterator[tuple[Ids, list[Vector]]]:
     """Places of documents and their rows by every encoder below; the first has as many as there are to be fitted to."""
-    first = FIT_SAMPLE if any(recipe.post for recipe in contenders.recipes) else TOGETHER
-    order = np.random.default_rng(0).permutation(len(texts)) if len(texts) > first else np.arange(len(texts))
+    order, first = np.arange(len(texts)), TOGETHER
+    if any(recipe.post for recipe in contenders.recipes):
+        order, first = np.random.default_rng(0).permutation(order), FIT_SAMPLE
     for start, end in _spans(len(texts), first):
         places = order[start:end]
         yield places, contenders.encode([texts[place] for place in places])

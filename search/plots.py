@@ -34,6 +34,8 @@ def plot(comparison: Comparison, path: Path) -> None:
 
 def _quality(axes: Any, rows: tuple[Row, ...]) -> None:
     """Every recipe as a point: texts a second, and the first measure with its interval."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     measure = next(iter(rows[0].measures))
     for number, row in enumerate(rows, 1):
         estimate = row.measures[measure]
@@ -41,6 +43,9 @@ def _quality(axes: Any, rows: tuple[Row, ...]) -> None:
         axes.errorbar(row.speed, estimate.value, yerr=reach, fmt="o", color=_RELATED, ecolor=_RANDOM, capsize=3)
         axes.annotate(str(number), (row.speed, estimate.value), (5, 5), textcoords="offset points")
     axes.set(xscale="log", xlabel="texts a second", ylabel=measure, title="Quality against speed")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _cosines(axes: Any, rows: tuple[Row, ...]) -> None:

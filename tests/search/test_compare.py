@@ -89,9 +89,11 @@ def test_spearman_is_scipys_on_direct_cosines(model: str, sts: JudgedPairs) -> N
         estimate = row.measures["STS made"]
         assert estimate.value == pytest.approx(100 * scipy.stats.spearmanr(cosines, sts.scores).statistic, abs=0.3)
         assert estimate.low < estimate.value < estimate.high
-        related = cosines[sts.scores >= 0.8 * sts.scores.max()]
+        low, high = sts.scores.min(), sts.scores.max()
+        related = cosines[sts.scores >= low + 0.8 * (high - low)]
         assert np.allclose(row.cosines.related, related, atol=0.01)
-        assert 0 <= row.cosines.separation <= 1
+        above = row.cosines.related[:, None] > row.cosines.random
+        assert row.cosines.separation == pytest.approx(above.mean(), abs=1e-3)
         assert row.speed > 0
     assert [row.dimensions for row in rows] == [16, 16, 48]
     assert [row.bytes for row in rows] == [32, 32, 96]
@@ -174,6 +176,8 @@ def test_what_cannot_be_compared(model: str, sts: JudgedPairs) -> None:
         compare([f"{model}:mean"])
     with pytest.raises(BadInput, match="'made'"):
         compare([f"{model}:mean"], [sts, sts])
+    with pytest.raises(BadInput, match="no question has a relevant document"):
+        compare([f"{model}:mean"], retrieval=Retrieval([Document("a", "bank")], {"q": "bank"}, Qrels({"q": {"a": 0}})))
     few = JudgedPairs("few", sts.first[:20], sts.second[:20], sts.scores[:20])
     with pytest.raises(ModelError, match=r"mean@3\+whiten: whiten of 16 dimensions needs at least 100"):
         compare([f"{model}:mean+whiten"], [few])
