@@ -129,8 +129,10 @@ def verify(folder: Path, allowed: list[State]) -> State:
         for gone in [uri for state in allowed for uri in state if uri not in found][:20]:
             hits = searcher.search_vector(vector(gone, 1), 5)
             assert gone not in [hit.uri for hit in hits]
+        assert searcher.store.words("document", 1).matched == len(found)
         with index.store.writing():
             index.store.sweep()
+        assert len(list((folder / "words").glob("*"))) <= 1
         named = {row["file"] for row in index.info().segments}
         assert {path.stem for path in (folder / "segments").iterdir()} == named
     return found

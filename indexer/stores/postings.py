@@ -12,17 +12,17 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tantivy
 from numpy.typing import NDArray
-from tantivy import Index as Engine
 from tantivy import Occur, Query
 
 from indexer.stores.analysis import Analysis
 
 Ids = NDArray[np.int64]
+Engine: TypeAlias = tantivy.Index
 
 _FEW = 200
 """Ids asked for one by one; more are looked up as a set, which takes 0.3 ms to begin with."""
@@ -200,12 +200,9 @@ class Postings:
             total = self._searcher.aggregate(Query.all_query(), {"total": {"sum": {"field": "length"}}})
             alive = float(total["total"]["value"]) / max(1, self.count)
             self._physical, mean = self._counted()
-            if not alive or abs(mean / alive - 1) < 1e-6:
+            if not alive or abs(mean / alive - 1) < 1e-7:
                 return
-            counted = mean * self._physical
-            # One piece of padding holds the words, so many others nothing, that the mean comes out.
-            empty = max(0, math.ceil(counted / alive) - self._physical - 1)
-            words = round(alive * (self._physical + 1 + empty) - counted)
+            words, empty = _padding(round(mean * self._physical), self._physical, alive)
 
     def _counted(self) -> tuple[int, float]:
         """Units that tantivy counts, the dead and the padding among them, and their mean length."""
@@ -213,6 +210,19 @@ class Postings:
         ((_, address),) = self._searcher.search(query, 1).hits
         said = dict(_flat(json.loads(query.explain(self._searcher, address).to_json())))
         return int(said["N, total number of docs"]), said["avgdl, average length of field"]
+
+
+def _padding(counted: int, physical: int, mean: float) -> tuple[int, int]:
+    """Words of one piece of padding, and how many empty ones beside it, that bring a mean length about.
+
+    Whole words seldom hit it: of a thousand numbers of empty ones the first is taken that hits it nearly.
+    """
+    least = max(0, math.ceil(counted / mean) - physical - 1)
+    empty = least + np.arange(1000)
+    words = mean * (physical + 1 + empty) - counted
+    off = np.abs(words - np.round(words))
+    best = int(np.argmax(off <= max(off.min(), 1e-8 * counted)))
+    return round(words[best]), int(empty[best])
 
 
 def _flat(explained: dict[str, Any]) -> Iterator[tuple[str, float]]:

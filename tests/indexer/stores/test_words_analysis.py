@@ -1,0 +1,128 @@
+"""What text becomes: stems, names, versions, pairs of characters; and what is found by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.errors import BadInput
+from indexer.stores.analysis import LANGUAGES, Analysis, code
+
+
+def found(tmp_path: Path, texts: list[str], question: str, language: str = "en") -> list[int]:
+    """Positions of the texts that a question finds, best first."""
+    with Index.create(tmp_path / "x.index", dimensions=2, language=language) as index:
+        rows = np.ones((len(texts), 2), np.float32)
+        index.add([Document(str(number), text) for number, text in enumerate(texts)], vectors=rows)
+        index.store.settle()
+        return [id_ - 1 for id_ in index.store.words(question, 100).passages.tolist()]
+
+
+NAMES = [
+    "call parse_json_file on it",
+    "parse the json of a file and parse the file again",
+    "class HTTPServer handles it",
+    "released as v2.3.1 in May",
+    "json alone",
+    "an http request reaches the server",
+    "2.3.2 is another release",
+    "written in C++ and C#",
+    "import os.path.join",
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "also"),
+    [
+        ("parse_json_file", 0, {1, 4}),
+        ("json", 4, {0, 1}),
+        ("HTTPServer", 2, {5}),
+        ("httpserver", 2, set()),
+        ("http server", 2, {5}),
+        ("v2.3.1", 3, set()),
+        ("2.3.1", 3, set()),
+        ("2.3.2", 6, set()),
+        ("c++", 7, set()),
+        ("os.path", 8, set()),
+    ],
+)
+def test_names_and_versions_are_found_whole_and_by_part(
+    tmp_path: Path, question: str, first: int, also: set[int]
+) -> None:
+    ranked = found(tmp_path, NAMES, question)
+    assert ranked[0] == first
+    assert also <= set(ranked)
+
+
+@pytest.mark.parametrize(
+    ("texts", "question", "first"),
+    [
+        (["我们去北京大学学习", "上海的天气很好", "京都"], "北京大学", 0),
+        (["東京都の天気", "大阪の食べ物", "京都の寺"], "京都の寺", 2),
+        (["カタカナとひらがな", "漢字"], "ひらがな", 0),
+        (["한국어 문서 검색", "일본어 문장"], "검색", 0),
+        (["ภาษาไทยค้นหาได้", "อาหารอร่อย"], "ค้นหา", 0),
+        (["ພາສາລາວ", "ອາຫານ"], "ອາຫານ", 1),
+        (["ភាសាខ្មែរ", "អាហារ"], "អាហារ", 1),
+        (["水", "火山"], "水", 0),
+        (["Tokyo東京Tower", "other"], "東京", 0),
+        (["हिन्दी में खोज", "दूसरा पाठ"], "हिन्दी", 0),
+        (["ＡＢＣ全角", "other"], "abc", 0),
+    ],
+)
+def test_scripts_without_spaces_are_found_by_words(tmp_path: Path, texts: list[str], question: str, first: int) -> None:
+    assert found(tmp_path, texts, question)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "question"),
+    [
+        ("en", "He was running", "runs"),
+        ("de", "viele Häuser", "Haus"),
+        ("german", "die Katzen", "Katze"),
+        ("fr", "les chansons", "chanson"),
+        ("es", "las bibliotecas", "biblioteca"),
+        ("ru", "хорошие книги", "книга"),
+        ("sv", "hundarna", "hund"),
+        ("ar", "كِتَابٌ جديد", "كتاب"),
+    ],
+)
+def test_endings_are_passed_over_in_the_language_of_the_index(
+    tmp_path: Path, language: str, text: str, question: str
+) -> None:
+    assert found(tmp_path, [text, "42"], question, language) == [0]
+
+
+def test_without_a_language_words_are_as_they_stand(tmp_path: Path) -> None:
+    assert found(tmp_path, ["he was running the race", "runs"], "runs", "none") == [1]
+    assert Analysis("none").terms("the of and") == ["the", "of", "and"]
+
+
+def test_an_unknown_language_is_an_error_that_lists_what_there_is(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"language 'klingon' is unknown: use ar \(arabic\), da .*, or none"):
+        Index.create(tmp_path / "x.index", dimensions=2, language="klingon")
+    assert not (tmp_path / "x.index").exists()
+
+
+@pytest.mark.parametrize("language", [*LANGUAGES, *LANGUAGES.values(), "none", "EN"])
+def test_every_language_that_is_offered_analyses(language: str) -> None:
+    assert Analysis(code(language)).terms("likewise 42")[1] == "42"
+
+
+def test_stop_words_are_left_out_of_questions_and_stay_in_lengths() -> None:
+    english = Analysis("en")
+    assert english.terms("the cats and the dogs") == ["cat", "dog"]
+    assert len(english.words("the cats and the dogs")) == 5
+
+
+@pytest.mark.parametrize("text", ["", "   ", "____", "…", "\x00", "🙂"])
+def test_text_without_words_has_none(text: str) -> None:
+    assert Analysis("en").words(text) == []
+
+
+def test_what_is_no_word_is_cut_short() -> None:
+    assert Analysis("en").words("x" * 5000) == ["x" * 64]
+    assert max(map(len, Analysis("en").words("ab_" * 5000 + "é"))) == 64
