@@ -34,7 +34,7 @@ _TEXTS_DRAWN = 1024  # whose values --histogram counts
 )
 @click.option("--jsonl", is_flag=True, help="The lines read are JSON objects with a text, and may have an id.")
 @click.option("--model", metavar="NAME|PATH", help="The model.  [default: all-MiniLM-L6-v2]")
-@click.option("--pooling", metavar="P", help="Pool hidden states: cls, mean, max, last, pooler, ...")
+@click.option("--pooling", metavar="P", help="cls, mean, max, mean_sqrt_len, weighted_mean, last or pooler.")
 @click.option("--layers", metavar="L", help="Hidden layers to pool: -1, -2, 7, -4..-1.")
 @click.option("--combine", metavar="C", help="Several layers become one by mean, sum or concat.")
 @click.option("--recipe", "recipes", multiple=True, metavar="R", help="MODEL:POOLING@LAYERS+COMBINE. Repeatable.")
