@@ -27,6 +27,9 @@ Engine: TypeAlias = tantivy.Index
 _FEW = 200
 """Ids asked for one by one; more are looked up as a set, which takes 0.3 ms to begin with."""
 
+_RUNS = 16
+"""Runs of successive ids looked for by their bounds: documents of one source, say. 50,000 in one take 1 ms, not 16."""
+
 _HEAP = 50_000_000
 _DIGITS = 4
 """Scores that agree to so many digits are equal: tantivy sums single floats, in an order of its own."""
@@ -72,12 +75,17 @@ class Chosen:
     excluded: bool = False
 
 
-def chosen(field: str, ids: Sequence[int], *, excluded: bool = False) -> Chosen:
-    """Units whose `field` ("id" or "document") is one of the ids, or none of them."""
-    if len(ids) > _FEW:
-        query = Query.term_set_query(_SCHEMA, field, ids)
+def chosen(field: str, ids: Ids, *, excluded: bool = False) -> Chosen:
+    """Units whose `field` ("id" or "document") is one of the ids, which ascend, or none of them."""
+    pieces: list[Query]
+    if len(ids) <= _FEW:
+        pieces = [Query.term_query(_SCHEMA, field, id_, "basic") for id_ in ids.tolist()]
+    elif len(runs := np.split(ids, np.flatnonzero(np.diff(ids) > 1) + 1)) <= _RUNS:
+        bounds = ((int(run[0]), int(run[-1])) for run in runs)
+        pieces = [Query.range_query(_SCHEMA, field, tantivy.FieldType.Integer, *bound) for bound in bounds]
     else:
-        query = Query.boolean_query([(Occur.Should, Query.term_query(_SCHEMA, field, id_, "basic")) for id_ in ids])
+        pieces = [Query.term_set_query(_SCHEMA, field, ids.tolist())]
+    query = Query.boolean_query([(Occur.Should, piece) for piece in pieces])
     return Chosen(query if excluded else Query.const_score_query(query, 0.0), excluded)
 
 
@@ -151,7 +159,7 @@ class Postings:
         """The score of units by `field` ("id" or "document"), 0 where none holds a term (n,)."""
         known: dict[int, float] = {}
         if terms and len(ids):
-            query = self._query(terms, chosen(field, np.unique(ids).tolist()))
+            query = self._query(terms, chosen(field, np.unique(ids)))
             hits = self._searcher.search(query, max(1, len(ids)), count=False).hits
             where = self._values(field, [address for _, address in hits]).tolist()
             known = dict(zip(where, _rounded([score for score, _ in hits]).tolist(), strict=True))

@@ -170,9 +170,12 @@ def test_filters_are_honoured_exactly(kept: Kept, share: int) -> None:
     kept.holds_what_the_book_says(lambda number: False, "n < 0")
 
 
-def test_many_ids_are_looked_up_as_a_set(kept: Kept) -> None:
-    kept.put(list(range(900)))
-    kept.holds_what_the_book_says(lambda number: number < 400, "n < 400")
+def test_many_ids_are_looked_up_by_their_bounds_or_as_a_set(kept: Kept) -> None:
+    kept.put(list(range(700)))
+    kept.holds_what_the_book_says(lambda number: number < 300, "n < 300")
+    scattered = ", ".join(str(number) for number in range(0, 700, 3))
+    kept.holds_what_the_book_says(lambda number: number % 3 == 0, f"n in ({scattered})")
+    kept.holds_what_the_book_says(lambda number: number % 3 != 0, f"not n in ({scattered})")
 
 
 def test_equal_documents_come_in_the_order_they_were_added_and_all_are_counted(tmp_path: Path) -> None:
