@@ -117,7 +117,7 @@ def _choices(rows: Sequence[tuple[str, Row]]) -> str:
 
 
 def _spread(values: np.ndarray) -> str:
-    low, middle, high = np.percentile(values, [5, 50, 95])
+    low, middle, high = np.percentile(values, [5, 50, 95]).round(2) + 0.0  # no -0.00
     return f"**{middle:.2f}**, {low:.2f} to {high:.2f}"
 
 
