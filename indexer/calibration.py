@@ -14,6 +14,7 @@ import numpy as np
 
 from indexer.background import QUESTIONS
 from indexer.encoders import Encoder
+from indexer.probing import probe
 from indexer.records import Vector
 from indexer.stores.local import LocalStore
 
@@ -71,12 +72,15 @@ def stored(settings: Mapping[str, str]) -> Calibration | None:
 
 
 def renew(store: LocalStore, encoder: Encoder) -> None:
-    """Measure an index that has not been, or has grown or shrunk by a quarter since."""
+    """Measure an index that has not been, or has grown or shrunk by a quarter since; and ask it pseudo-questions."""
     known, passages = stored(store.settings()), store.info().passages
     if known is not None and 0.8 <= passages / known.passages <= 1.25:
         return
     with store.writing() as catalog:
         if (measured := calibrate(store, encoder)) is not None:
+            ids, rows = store.sample(SAMPLE)
+            probed = probe(store.passages(ids.tolist()), rows, encoder, store.analysis().stems)
+            catalog.set("probed", probed.to_json())
             catalog.set("calibration", measured.to_json())
 
 

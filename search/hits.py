@@ -23,7 +23,9 @@ class Hit:
         cosine: cosine of question and passage within [-1, 1], None where it was not computed.
         percentile: per cent of random passages of this index that an unrelated question is less near to than this;
             None where there is no cosine, or the index has not been calibrated.
-        why: how the score came about, where it was asked for.
+        why: how the score came about: `cosine`, `bm25`, `weights`, and `contributions`, which sum to the score;
+            `words`, those of the question in the passage, with offsets in the document; where asked for, `sentence`,
+            the nearest to the question.
     """
 
     uri: str
@@ -44,7 +46,14 @@ class Hit:
     percentile: float | None = None
 
     @classmethod
-    def of(cls, passage: Passage, score: float, percentile: float | None = None) -> Hit:
+    def of(
+        cls,
+        passage: Passage,
+        score: float,
+        cosine: float | None,
+        percentile: float | None = None,
+        why: Mapping[str, Any] | None = None,
+    ) -> Hit:
         return cls(
             uri=passage.uri,
             title=passage.title,
@@ -52,7 +61,7 @@ class Hit:
             start=passage.start,
             end=passage.end,
             score=score,
-            cosine=max(-1.0, min(1.0, score)),
+            cosine=None if cosine is None else max(-1.0, min(1.0, cosine)),
             page=passage.page,
             line=passage.line,
             heading=passage.heading,
@@ -61,6 +70,7 @@ class Hit:
             modified=passage.modified,
             metadata=passage.metadata,
             percentile=percentile,
+            why=why,
         )
 
 

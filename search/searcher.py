@@ -8,7 +8,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,17 @@ from indexer.calibration import Calibration, stored
 from indexer.encoders import Encoder, Recipe, query_encoder
 from indexer.errors import BadInput, UnknownUri
 from indexer.prepared import broken_at
+from indexer.probing import SAMPLE, Probed
 from indexer.records import Vector
 from indexer.stores.local import LocalStore
+from indexer.stores.store import Unit
 from indexer.stores.vectors import unit_rows
 from indexer.where import And, Compare, Not, Where, parse
+from search import modes
+from search.explain import with_sentences, with_words
+from search.fusion import Background, lean
 from search.hits import Hit, Hits
+from search.modes import Candidates
 from search.rerank import DEPTH, Scorer
 from search.rerank import rerank as reranked
 
@@ -43,6 +49,7 @@ class Searcher:
         """
         self.store = LocalStore(Path(path))
         self._given = encoder
+        self._known_background: tuple[str, int, Background] | None = None
         self._check_given()
 
     def close(self) -> None:
@@ -68,34 +75,43 @@ class Searcher:
         min_percentile: float | None = None,
         rerank: str | Scorer | None = None,
         rerank_depth: int = DEPTH,
+        explain: bool = False,
     ) -> Hits:
         """The k best documents for a question, each with its best passage.
 
         Args:
             where: a filter such as 'year >= 2020 and lang in ("en", "de")'.
-            mode: "dense" ranks by the cosine of question and passage.
+            mode: "dense" ranks by the cosine of question and passage, "words" by BM25, "hybrid" by both (fusion.py).
             passages: rank passages, of one document perhaps several.
             min_score: leave out hits below it, after the k best were found.
             exact: brute force, even where an approximate index would answer.
             min_percentile: leave out hits of a lower percentile; see `Hit.percentile`.
             rerank: a cross-encoder's name or folder, or any callable `(query, texts) -> scores`, which puts the best
                 `rerank_depth` hits in a new order.
+            explain: find in each hit the sentence nearest to the question, for `Hit.why`.
 
         Raises:
-            BadInput: an empty question, k below 1, or a mode that the index does not offer.
+            BadInput: an empty question, k below 1, or in words mode a question of stop words alone.
             FilterError: a filter that does not parse or does not fit the index's fields.
             ModelError: the reranker cannot be loaded.
 
         Warns:
-            UserWarning: the question is longer than the model reads, and was cut.
+            UserWarning: the question is longer than the model reads, and was cut; or has only stop words in hybrid
+                mode, and was ranked by meaning alone.
         """
         _check(k, mode)
         condition = parse(where) if where is not None else None
-        (vector,) = self._encode([query])
-        hits = self._ranked(vector, k if rerank is None else max(k, rerank_depth), condition, passages, exact, query)
+        vectors = self._vectors([query], mode)
+        vector = vectors[0] if vectors is not None else None
+        depth = k if rerank is None else max(k, rerank_depth)
+        hits = self._ranked(query, vector, depth, condition, mode, "passage" if passages else "document", exact)
         if rerank is not None:
             hits = reranked(hits, _scorer(rerank), k)
-        return self._cut(hits, min_score, min_percentile)
+        hits = self._cut(hits, min_score, min_percentile)
+        if explain:
+            question = vector if vector is not None else self._encode([query])[0]
+            hits = replace(hits, hits=tuple(with_sentences(hits.hits, self._encoder(), question)))
+        return hits
 
     def search_many(
         self, queries: Sequence[str], k: int = 100, mode: Mode = "dense", where: str | None = None
@@ -105,10 +121,10 @@ class Searcher:
         condition = parse(where) if where is not None else None
         if not queries:
             return []
-        vectors = self._encode(queries)
+        vectors = self._vectors(queries, mode)
         return [
-            self._ranked(vector, k, condition, False, False, query)
-            for query, vector in zip(queries, vectors, strict=True)
+            self._ranked(query, None if vectors is None else vectors[at], k, condition, mode, "document", False)
+            for at, query in enumerate(queries)
         ]
 
     def search_vector(
@@ -118,12 +134,7 @@ class Searcher:
         _check(k, "dense")
         dimensions = int(self.store.settings()["dimensions"])
         (row,) = unit_rows(np.asarray(vector, np.float32).reshape(1, -1), dimensions, ["search_vector"])
-        return self._ranked(row, k, parse(where) if where is not None else None, False, False, "")
-
-    @property
-    def calibration(self) -> Calibration | None:
-        """What cosines mean in this index; None where that was not measured."""
-        return stored(self.store.settings())
+        return self._ranked("", row, k, parse(where) if where is not None else None, "dense", "document", False)
 
     def similar(self, uri: str, k: int = 10, where: str | None = None) -> Hits:
         """The k documents nearest to one of the index, by the mean of its passages' vectors; itself left out.
@@ -138,28 +149,75 @@ class Searcher:
         (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
         others: Where = Not(Compare("uri", "=", uri))
         condition = others if where is None else And((parse(where), others))
-        return self._ranked(mean, k, condition, False, False, "")
+        return self._ranked("", mean, k, condition, "dense", "document", False)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What cosines mean in this index; None where that was not measured."""
+        return stored(self.store.settings())
+
+    def candidates(self, query: str, vector: Vector, k: int, where: Where | None = None) -> Candidates:
+        """What hybrid mode chooses from: documents, with their scores by meaning and by words."""
+        with self.store.reading():
+            return modes.candidates(self.store, self._background(), query, vector, k, where, "document")
+
+    @property
+    def lean(self) -> float:
+        """How far hybrid leans to words here: what judged questions said, or else pseudo-questions."""
+        settings = self.store.settings()
+        if "lean" in settings:
+            return float(settings["lean"])
+        return lean(Probed.from_json(settings["probed"])) if "probed" in settings else 0.0
 
     def _ranked(
-        self,
-        vector: Vector,
-        k: int,
-        where: Where | None,
-        passages: bool,
-        exact: bool,
-        query: str,
+        self, query: str, vector: Vector | None, k: int, where: Where | None, mode: Mode, unit: Unit, exact: bool
     ) -> Hits:
         with self.store.reading():
-            ranking = self.store.dense(vector, k, where, "passage" if passages else "document", exact)
-            found = self.store.passages(ranking.passages.tolist())
-            known = self.calibration
-        scores = ranking.scores.tolist()
-        hits = tuple(
-            Hit.of(passage, score, known.percentile(score) if known else None)
-            for passage, score in zip(found, scores, strict=True)
+            if mode == "words":
+                found = modes.by_words(self.store, query, k, where, unit)
+            elif mode == "dense":
+                assert vector is not None
+                found = modes.by_meaning(self.store, vector, k, where, unit, exact)
+            else:
+                assert vector is not None
+                both = modes.candidates(self.store, self._background(), query, vector, k, where, unit)
+                if not both.terms:
+                    warnings.warn(
+                        f"the question {query[:40]!r} has no word to search by: ranked by meaning alone", stacklevel=3
+                    )
+                found = modes.by_both(both, self.lean, k)
+            passages = self.store.passages(found.passages.tolist())
+            known, analysis = self.calibration, self.store.analysis()
+        cosines = found.cosines or (None,) * len(passages)
+        hits = [
+            Hit.of(passage, score, cosine, known.percentile(cosine) if known and cosine is not None else None, why)
+            for passage, score, cosine, why in zip(passages, found.scores, cosines, found.whys, strict=True)
+        ]
+        nearest = max((cosine for cosine in cosines if cosine is not None), default=-1.0)
+        judged = known is not None and bool(query) and mode != "words"
+        return Hits(
+            tuple(with_words(hits, analysis, query) if query else hits),
+            found.matched,
+            found.exact,
+            query,
+            mode,
+            nearest >= known.threshold if judged and known else None,
         )
-        answered = None if known is None or not query else bool(scores) and scores[0] >= known.threshold
-        return Hits(hits, ranking.matched, ranking.exact, query, answered=answered)
+
+    def _background(self) -> Background:
+        """Of the index as it is now, or was a tenth of its passages ago."""
+        with self.store.reading() as view:
+            history, passages = view.state.history, view.state.passages
+            known = self._known_background
+            if known is None or known[0] != history or abs(passages - known[1]) > known[1] / 10:
+                rows = self.store.sample(SAMPLE)[1]
+                known = (
+                    history,
+                    passages,
+                    Background.of(rows if len(rows) else np.zeros((1, view.state.dimensions), np.float32)),
+                )
+                self._known_background = known
+            return known[2]
 
     def _cut(self, hits: Hits, min_score: float | None, min_percentile: float | None) -> Hits:
         if min_percentile is not None and any(hit.percentile is None for hit in hits):
@@ -175,13 +233,20 @@ class Searcher:
         )
         return replace(hits, hits=kept)
 
+    def _vectors(self, queries: Sequence[str], mode: Mode) -> Vector | None:
+        """Of the questions (queries, dimensions); words need none, and no model either."""
+        if mode != "words":
+            return self._encode(queries)
+        for query in queries:
+            _check_text(query)
+        return None
+
     def _encode(self, queries: Sequence[str]) -> Vector:
         encoder = self._encoder()
         for query in queries:
-            if (broken := broken_at(query)) is not None:
-                raise BadInput(f"the question is no valid Unicode at character {broken}")
+            _check_text(query)
         for query, tokens in zip(queries, encoder.offsets(list(queries)), strict=True):
-            if not query.strip() or not len(tokens):
+            if not len(tokens):
                 raise BadInput("the question is empty: ask with at least one word")
             if (over := len(tokens) + encoder.overhead("query") - encoder.max_tokens) > 0:
                 warnings.warn(
@@ -218,5 +283,12 @@ def _scorer(rerank: str | Scorer) -> Scorer:
 def _check(k: int, mode: str) -> None:
     if k < 1:
         raise BadInput(f"k is {k}: ask for at least 1 hit")
-    if mode != "dense":
-        raise BadInput(f"mode {mode!r} is not offered: this version ranks by meaning alone, use dense")
+    if mode not in get_args(Mode):
+        raise BadInput(f"mode {mode!r} is none of {', '.join(get_args(Mode))}")
+
+
+def _check_text(query: str) -> None:
+    if (broken := broken_at(query)) is not None:
+        raise BadInput(f"the question is no valid Unicode at character {broken}")
+    if not query.strip():
+        raise BadInput("the question is empty: ask with at least one word")

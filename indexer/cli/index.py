@@ -37,6 +37,7 @@ class _Wanted:
     max_tokens: int | None
     overlap: int | None
     device: str
+    language: str | None
     trust_remote_code: bool
 
     @property
@@ -68,6 +69,7 @@ class _Wanted:
 @click.option("--id-field", metavar="F", help="Member of a record that is its uri.  [default: _id, id, uri]")
 @click.option("--title-field", metavar="F", help="Member that is its title.  [default: title]")
 @click.option("--text-field", metavar="F", help="Member that is its text.  [default: text, body, content, abstract]")
+@click.option("--language", metavar="L", help="Of searching by words: a code or name, or none.  [default: en]")
 @click.option("--recall", type=float, metavar="R", help="Share of the ten nearest to find.  [default: 0.98]")
 @click.option("--device", default="auto", show_default=True, metavar="D", help="What computes: cpu, cuda, mps, ...")
 @click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is.")
@@ -92,6 +94,7 @@ def index_command(
     id_field: str | None,
     title_field: str | None,
     text_field: str | None,
+    language: str | None,
     recall: float | None,
     device: str,
     trust_remote_code: bool,
@@ -126,7 +129,7 @@ def index_command(
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
     if len(bare) == len(opened) and not prune:
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
-    wanted = _Wanted(model, pooling, layers, combine, max_tokens, overlap, device, trust_remote_code)
+    wanted = _Wanted(model, pooling, layers, combine, max_tokens, overlap, device, language, trust_remote_code)
     folder = Path(path)
     pruned, refused = 0, None
     with (
@@ -223,6 +226,7 @@ def _created(folder: Path, wanted: _Wanted, like: Index | None = None) -> Index:
         overlap=overlap,
         device=wanted.device,
         trust_remote_code=wanted.trust_remote_code,
+        language=wanted.language or (like.store.settings().get("language", "en") if like is not None else "en"),
     )
 
 
@@ -258,6 +262,7 @@ def _compile(index: Index) -> None:
 def _require_same(index: Index, wanted: _Wanted) -> None:
     """Raise RecipeMismatch when the command line asks for other vectors or passages than the index has."""
     from indexer.errors import RecipeMismatch
+    from indexer.stores.analysis import code
 
     recipe, settings = index.recipe, index.passage_settings
     if wanted.names_model and not (recipe and _same_words(recipe, wanted)):
@@ -268,6 +273,7 @@ def _require_same(index: Index, wanted: _Wanted) -> None:
     for name, asked, has in (
         ("--max-tokens", wanted.max_tokens, settings and settings.max_tokens),
         ("--overlap", wanted.overlap, settings and settings.overlap),
+        ("--language", wanted.language and code(wanted.language), index.store.settings().get("language", "en")),
     ):
         if asked is not None and asked != has:
             raise RecipeMismatch(

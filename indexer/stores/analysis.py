@@ -110,6 +110,11 @@ class Analysis:
         """Distinct terms of a question without its stop words."""
         return list(dict.fromkeys(self._asked.analyze(" ".join(self.words(question)))))
 
+    def stems(self, text: str) -> list[str]:
+        """Terms of a text as often as they occur, stop words among them: as they stand in the word index."""
+        terms: list[str] = self.stemmed.analyze(" ".join(self.words(text)))
+        return terms
+
     def _built(self, stop: bool) -> tantivy.TextAnalyzer:
         from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 

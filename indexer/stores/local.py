@@ -33,7 +33,9 @@ from indexer.where import Where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from indexer.stores.analysis import Analysis
     from indexer.stores.catalog import Catalog
+    from indexer.stores.postings import Found
 
 
 class LocalStore:
@@ -169,6 +171,28 @@ class LocalStore:
     def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
         with self.reading() as view:
             return wordranking.rank(view, self._words.at(view), text, k, where, unit)
+
+    def word_documents(self, text: str, k: int, where: Where | None = None) -> Found:
+        """As `words` ranks documents, without the passage to show of each."""
+        with self.reading() as view:
+            return wordranking.documents(view, self._words.at(view), text, k, where)
+
+    def analysis(self) -> Analysis:
+        """How text becomes terms here."""
+        with self.reading() as view:
+            return words.language(view)
+
+    def terms(self, text: str) -> list[str]:
+        """The different terms that a question asks for, without stop words."""
+        with self.reading() as view:
+            return words.language(view).terms(text)
+
+    def passages_of(
+        self, vector: Vector, documents: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """Every passage of the documents (passages,): its id, its document, its cosine."""
+        with self.reading() as view:
+            return completing.passages_of(view, vector, documents)
 
     def dense_scores(self, vector: Vector, ids: NDArray[np.int64], unit: Unit = "passage") -> NDArray[np.float32]:
         with self.reading() as view:

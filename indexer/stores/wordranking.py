@@ -33,16 +33,27 @@ def rank(view: View, words: Words, text: str, k: int, where: Where | None, unit:
     Raises:
         BadInput: the text has no word, or none but the language's stop words.
     """
-    terms = words.analysis.terms(text)
-    if not terms:
-        said = "has only words that are too common to search by" if words.analysis.words(text) else "has no word"
-        raise BadInput(f"the question {text.strip()[:40]!r} {said}: ask by meaning (mode dense), or add a word")
+    terms = _terms(words, text)
     only = _filter(view, words, where)
     if unit == "passage":
         found = words.passages.search(terms, k, only)
         return Ranking(found.ids, found.scores, found.matched, exact=True)
     found = words.documents.search(terms, k, only)
     return Ranking(_best(words.passages, terms, found), found.scores, found.matched, exact=True)
+
+
+def documents(view: View, words: Words, text: str, k: int, where: Where | None) -> Found:
+    """As `rank` has the documents, without looking for the passage to show of each."""
+    terms = _terms(words, text)
+    return words.documents.search(terms, k, _filter(view, words, where))
+
+
+def _terms(words: Words, text: str) -> list[str]:
+    terms = words.analysis.terms(text)
+    if not terms:
+        said = "has only words that are too common to search by" if words.analysis.words(text) else "has no word"
+        raise BadInput(f"the question {text.strip()[:40]!r} {said}: ask by meaning (mode dense), or add a word")
+    return terms
 
 
 def scores(words: Words, text: str, ids: Ids, unit: Unit) -> NDArray[np.float32]:
@@ -67,9 +78,9 @@ def _filter(view: View, words: Words, where: Where | None) -> Chosen | None:
     if allowed == view.state.documents:
         only = None
     elif 2 * allowed < len(flags):
-        only = chosen("document", np.flatnonzero(flags).tolist())
+        only = chosen("document", np.flatnonzero(flags))
     else:  # the shorter list of the two
-        only = chosen("document", np.flatnonzero(~flags).tolist(), excluded=True)
+        only = chosen("document", np.flatnonzero(~flags), excluded=True)
     while len(words.chosen) >= _KEPT_FILTERS:
         words.chosen.popitem()
     words.chosen[key] = only
@@ -84,7 +95,7 @@ def _best(passages: Postings, terms: Sequence[str], found: Found) -> Ids:
     documents, fetched = found.documents.tolist(), _PASSAGES * len(found.documents)
     left = documents
     while left:
-        near = passages.search(terms, fetched, chosen("document", left))
+        near = passages.search(terms, fetched, chosen("document", np.unique(left)))
         for document, passage in zip(near.documents.tolist(), near.ids.tolist(), strict=True):
             best.setdefault(document, passage)
         if fetched >= near.matched:

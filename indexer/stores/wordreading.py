@@ -47,6 +47,9 @@ class Words:
     passages: Postings
     chosen: dict[str, Chosen | None] = field(default_factory=dict)
 
+    def are_of(self, view: View) -> bool:
+        return (self.documents.count, self.passages.count) == (view.state.documents, view.state.passages)
+
 
 class WordReader:
     """Finds the words that go with a view. Safe to share among threads."""
@@ -77,6 +80,11 @@ class WordReader:
                 overlay = _Overlay(self._folder, view, row)
             try:
                 words = overlay.advanced(view)
+                if overlay.is_sealed and not words.are_of(view):
+                    _warn(f"word index {overlay.name}: does not hold the passages of the catalog")
+                    overlay.close()
+                    overlay = _Overlay(self._folder, view, row, trusted=False)
+                    words = overlay.advanced(view)
             except BaseException:  # half of a change may be in it
                 self._latest = None if overlay is self._latest else self._latest
                 overlay.close()
@@ -96,12 +104,12 @@ class WordReader:
 class _Overlay:
     """An index of a reader's own that follows the catalog from one generation to the next."""
 
-    def __init__(self, folder: Path, view: View, row: WordFiles | None) -> None:
+    def __init__(self, folder: Path, view: View, row: WordFiles | None, *, trusted: bool = True) -> None:
         self._history, self._generation = view.state.history, -1
-        self._name = row.name if row is not None else ""
+        self.name = row.name if row is not None else ""
         self._analysis = language(view)
         self._linked: Path | None = None
-        usable = row is not None and row.analysis == str(self._analysis)
+        usable = trusted and row is not None and row.analysis == str(self._analysis)
         if row is not None and usable:
             try:
                 verify(folder, row)
@@ -112,8 +120,7 @@ class _Overlay:
             except (IndexDamaged, OSError, ValueError) as error:
                 self._linked, usable = None, False
                 if not _superseded(folder, row):
-                    what = f"{error}; answering from the catalog until the next writer rebuilds it"
-                    warnings.warn(what if "word index" in what else f"word index {row.name}: {what}", stacklevel=2)
+                    _warn(str(error) if isinstance(error, IndexDamaged) else f"word index {row.name}: {error}")
         self._sealed = row.last_id if row is not None and usable else 0
         self._worn = bool(usable and row is not None and row.removed)
         self._last, self._dead = self._sealed, set[int]()
@@ -131,13 +138,18 @@ class _Overlay:
         if self._linked is not None:
             self._forget()
 
+    @property
+    def is_sealed(self) -> bool:
+        """Whether there is a word index of a writer's below."""
+        return self._linked is not None
+
     def is_ahead_of(self, view: View) -> bool:
         return self._history == view.state.history and self._generation > view.state.generation
 
     def leads_to(self, view: View, row: WordFiles | None) -> bool:
         """Whether it can become that view's: the same word index below it, and no earlier state."""
         name = row.name if row is not None else ""
-        same = (self._history, self._name) == (view.state.history, name)
+        same = (self._history, self.name) == (view.state.history, name)
         return same and self._generation <= view.state.generation and self._analysis == language(view)
 
     def advanced(self, view: View) -> Words:
@@ -181,6 +193,10 @@ def _link(folder: Path, row: WordFiles, linked: Path) -> None:
             shutil.copy(path, to)
         else:
             to.symlink_to(path)
+
+
+def _warn(what: str) -> None:
+    warnings.warn(f"{what}; answering from the catalog until the next writer rebuilds it", stacklevel=4)
 
 
 def _superseded(folder: Path, row: WordFiles) -> bool:

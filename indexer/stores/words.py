@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.errors import IndexDamaged, StorageError
-from indexer.stores.analysis import Analysis
+from indexer.stores.analysis import LANGUAGES, Analysis
 from indexer.stores.failpoint import failpoint
 from indexer.stores.sealed import sha256_of, stamp_of, sync
 from indexer.stores.snapshot import Snapshots, View
@@ -62,6 +62,8 @@ def recorded(view: View) -> WordFiles | None:
 
 def language(view: View) -> Analysis:
     row = view.connection.execute("SELECT value FROM setting WHERE name = 'language'").fetchone()
+    if row and row[0] not in (*LANGUAGES, "none"):
+        raise IndexDamaged(f"catalog.db: names an unknown language {row[0]!r}; restore a backup, or index again")
     return Analysis(row[0] if row else "en")
 
 
@@ -87,6 +89,8 @@ def verify(folder: Path, row: WordFiles, *, thorough: bool = False) -> None:
                     raise IndexDamaged(f"word index {path}: does not match its checksum")
     except OSError as error:
         raise IndexDamaged(f"word index {error.filename}: cannot be read ({error.strerror})") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise IndexDamaged(f"word index {row.name}: its record in catalog.db is damaged") from error
 
 
 def stamp(folder: Path, row: WordFiles) -> str:

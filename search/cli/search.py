@@ -29,6 +29,7 @@ _where = click.option("--where", metavar="FILTER", help="""Such as 'year >= 2020
 @click.option("--rerank", metavar="MODEL", help="Put the best hits in a new order with a cross-encoder.")
 @click.option("--rerank-depth", default=50, show_default=True, help="How many hits --rerank looks at.")
 @click.option("--exact", is_flag=True, help="Compare with every vector, even where an approximate index is faster.")
+@click.option("--explain", is_flag=True, help="Say how each score came about, with the nearest sentence.")
 @json_option
 def search(
     path: str,
@@ -42,6 +43,7 @@ def search(
     rerank: str | None,
     rerank_depth: int,
     exact: bool,
+    explain: bool,
     as_json: bool,
 ) -> None:
     """Rank the documents of INDEX by how near they are to QUERY in meaning.
@@ -73,10 +75,11 @@ def search(
                 min_percentile,
                 rerank,
                 rerank_depth,
+                explain,
             )
             if query == "-" and not as_json:
                 say(f"{question}")
-            _print(hits, as_json)
+            _print(hits, as_json, explain)
 
 
 @click.command(cls=IndexCommand)
@@ -98,7 +101,7 @@ def similar(path: str, uri: str, k: int, where: str | None, as_json: bool) -> No
         _print(searcher.similar(resolve_uris(index, [uri])[0], k, resolve_where(where)), as_json)
 
 
-def _print(hits: Hits, as_json: bool) -> None:
+def _print(hits: Hits, as_json: bool, explain: bool = False) -> None:
     if as_json:
         say_json(hits.as_json())
     elif not hits:
@@ -107,7 +110,7 @@ def _print(hits: Hits, as_json: bool) -> None:
         if hits.answered is False:
             warn("nothing here seems to answer this: the best hit is no nearer than those of unrelated questions")
         for rank, hit in enumerate(hits, 1):
-            click.echo("\n".join(_lines(rank, hit, hits.query)))
+            click.echo("\n".join([*_lines(rank, hit, hits.query), *(_reasons(hit) if explain else ()), ""]))
 
 
 def _lines(rank: int, hit: Hit, query: str) -> Iterable[str]:
@@ -123,7 +126,25 @@ def _lines(rank: int, hit: Hit, query: str) -> Iterable[str]:
         styled += text[reached:start] + click.style(text[start:end], fg="green", bold=True)
         reached = end
     yield f"    {styled}{text[reached:]}"
-    yield ""
+
+
+def _reasons(hit: Hit) -> Iterable[str]:
+    """How the score came about, a line each."""
+    why = hit.why or {}
+    weights = why.get("weights", {})
+    values = {"cosine": why.get("cosine"), "words": why.get("bm25")}
+    named = {"cosine": "cosine", "words": "BM25"}
+    parts = [
+        f"{part:.3f} from {named[name]} {values[name]:.3f} at weight {weights[name]:.2f}"
+        for name, part in why.get("contributions", {}).items()
+    ]
+    yield f"    why       {' + '.join(parts)}"
+    if hit.percentile is not None:
+        yield f"    rarity    nearer than {hit.percentile:.2f} % of random passages are to an unrelated question"
+    if found := list(dict.fromkeys(word["text"].casefold() for word in why.get("words", ()))):
+        yield f"    words     {printable(', '.join(found))}"
+    if sentence := why.get("sentence"):
+        yield f"    sentence  {printable(' '.join(sentence['text'].split()))} ({sentence['cosine']:.3f})"
 
 
 def place(hit: Hit) -> str:

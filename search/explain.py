@@ -1,0 +1,74 @@
+"""Why a hit is there: the words it shares with the question, and its sentence nearest to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from indexer.encoders import Encoder
+from indexer.records import Vector
+from indexer.stores.analysis import Analysis
+from search.hits import Hit
+
+_WORD = re.compile(r"\w+(?:\.\w+)*")
+_END = re.compile(r"""[.!?…]["'”’)\]]*\s+|[。！？．][」』”’）]*\s*|\n[ \t\r]*\n\s*""")
+
+
+def with_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> list[Hit]:
+    """The hits with `why["words"]`: text and offsets in the document of each word the question asks for."""
+    asked = set(analysis.terms(query))
+    known: dict[str, bool] = {}
+
+    def matches(word: str) -> bool:
+        if word not in known:
+            known[word] = not asked.isdisjoint(analysis.terms(word))
+        return known[word]
+
+    explained = []
+    for hit in hits:
+        found = [
+            {"text": match[0], "start": hit.start + match.start(), "end": hit.start + match.end()}
+            for match in _WORD.finditer(hit.text)
+            if asked and matches(match[0])
+        ]
+        explained.append(_more(hit, "words", found))
+    return explained
+
+
+def with_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> list[Hit]:
+    """The hits with `why["sentence"]`: the one nearest to the question (dimensions,), with offsets and cosine.
+
+    All sentences of all hits go through the encoder together.
+    """
+    spans = [(hit, start, end) for hit in hits for start, end in sentences(hit.text)]
+    if not spans:
+        return list(hits)
+    texts = [hit.text[start:end] for hit, start, end in spans]
+    cosines = encoder.encode(texts, role="document", truncate=True) @ question
+    best: dict[int, dict[str, Any]] = {}
+    for at in np.argsort(cosines, kind="stable").tolist():  # the last one stays
+        hit, start, end = spans[at]
+        sentence = {"text": texts[at], "start": hit.start + start, "end": hit.start + end}
+        best[id(hit)] = sentence | {"cosine": float(cosines[at])}
+    return [_more(hit, "sentence", best.get(id(hit))) for hit in hits]
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Offsets of the sentences of a text, without the space around them."""
+    ends = [match.end() for match in _END.finditer(text)]
+    spans = zip([0, *ends], [*ends, len(text)], strict=True)
+    found = []
+    for start, end in spans:
+        part = text[start:end]
+        if stripped := part.strip():
+            begin = start + part.index(stripped[0])
+            found.append((begin, begin + len(stripped)))
+    return found
+
+
+def _more(hit: Hit, name: str, value: Any) -> Hit:
+    return replace(hit, why={**(hit.why or {}), name: value})
