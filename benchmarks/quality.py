@@ -69,13 +69,15 @@ def main() -> None:
         print("LIKEWISE_EVAL_DATA is not set and no folder was given: nothing measured")
         return
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(root or "") / "data"
-    print(f"{machine()}\n\n| collection | dense nDCG@10 | recall@100 | encoder alone, cut |\n| --- | --- | --- | --- |")
+    print(f"{machine()}\n")
+    print("nDCG@10; recall@100 is that of dense; alone is the encoder on texts cut at its limit.\n")
+    print("| collection | words | dense | hybrid | to the better | recall@100 | alone |\n|" + " --- |" * 7)
     for collection in collections(folder):
-        dense = indexed(collection, ("dense",))["dense"]
-        name = collection.relative_to(folder)
-        print(
-            f"| {name} | {dense['nDCG@10']:.4f} | {dense['R@100']:.4f} | {encoder_alone(collection):.4f} |", flush=True
-        )
+        found = indexed(collection, ("words", "dense", "hybrid"))
+        words, dense, hybrid = (found[mode]["nDCG@10"] for mode in ("words", "dense", "hybrid"))
+        cells = f"{words:.4f} | {dense:.4f} | {hybrid:.4f} | {hybrid / max(words, dense):.3f}"
+        alone = f"{found['dense']['R@100']:.4f} | {encoder_alone(collection):.4f}"
+        print(f"| {collection.relative_to(folder)} | {cells} | {alone} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -156,10 +156,15 @@ class Searcher:
         """What cosines mean in this index; None where that was not measured."""
         return stored(self.store.settings())
 
-    def candidates(self, query: str, vector: Vector, k: int, where: Where | None = None) -> Candidates:
-        """What hybrid mode chooses from: documents, with their scores by meaning and by words."""
-        with self.store.reading():
-            return modes.candidates(self.store, self._background(), query, vector, k, where, "document")
+    def candidates(self, queries: Sequence[str]) -> tuple[list[Candidates], list[list[str]]]:
+        """What hybrid mode chooses from for each question, with scores by meaning and by words; and the uris."""
+        found, uris = [], []
+        for query, vector in zip(queries, self._encode(queries), strict=True):
+            with self.store.reading():
+                one = modes.candidates(self.store, self._background(), query, vector, 10, None, "document")
+                found.append(one)
+                uris.append([passage.uri for passage in self.store.passages(one.passages.tolist())])
+        return found, uris
 
     @property
     def lean(self) -> float:

@@ -23,6 +23,13 @@ queries_option = click.option(
     metavar="FILE",
     help="Questions: JSON lines with _id and text.",
 )
+qrels_option = click.option(
+    "--qrels",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Judgments: query-id, corpus-id, score; or TREC's four columns.",
+)
 mode_option = click.option(
     "--mode",
     type=click.Choice(["dense", "words", "hybrid"]),

@@ -88,6 +88,10 @@ class Catalog:
         with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
 
+    def unset(self, name: str) -> None:
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM setting WHERE name = ?", (name,))
+
     def freeze(self, recipe: str, post: bytes) -> None:
         """Replace the recipe by the one that names these fitted parameters."""
         with self.transaction() as connection:

@@ -27,6 +27,7 @@ _COMMANDS = {
     "backup": "indexer.cli.copies",
     "export": "indexer.cli.copies",
     "evaluate": "search.cli.evaluate",
+    "tune": "search.cli.tune",
     "expect": "search.cli.regress",
     "diff": "search.cli.regress",
     "tokens": "indexer.cli.tokens",

@@ -53,7 +53,7 @@ def test_search_and_similar(likewise: Callable[..., Any], folder: Path, argument
         assert set(hit) == {each.name for each in fields(Hit)}
         types(hit, uri=str, title=str, text=str, start=int, end=int, score=float, cosine=float, metadata=dict)
         assert hit["page"] is None
-        assert hit["why"] is None
+        assert sum(hit["why"]["contributions"].values()) == pytest.approx(hit["score"])
         assert -1 <= hit["cosine"] <= 1
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import log2
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,3 +160,23 @@ def test_run_file_round_trip_keeps_ties_in_order(tmp_path: Path) -> None:
         write_run({"q": [("a b", 1.0)]}, tmp_path / "run")
     with pytest.raises(BadInput, match=r"bad:1: must be query, Q0"):
         read_run(write(tmp_path / "bad", "q Q0 a first 0.5 x\n"))
+
+
+def test_a_run_is_compared_with_another(
+    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "x.index"
+    names = ["bread", "river", "moon", "vault"]
+    likewise("index", folder, "-", stdin=lines(*({"id": name, "text": f"{name} {name}"} for name in names)))
+    write(tmp_path / "q.jsonl", lines(*({"_id": name, "text": name} for name in names)))
+    write(tmp_path / "r.tsv", "query-id\tcorpus-id\tscore\n" + "".join(f"{n}\t{n}\t1\n" for n in names))
+    arguments = ["evaluate", folder, "--queries", tmp_path / "q.jsonl", "--qrels", tmp_path / "r.tsv"]
+    assert likewise(*arguments, "--run", tmp_path / "a.run").code == 0
+    same = likewise(*arguments, "--against", tmp_path / "a.run", "--json").json
+    assert same["averages"]["nDCG@10"] == same["against"]["nDCG@10"]["average"] == 1
+    assert same["against"]["nDCG@10"]["p"] == 1
+    write(tmp_path / "b.run", "".join(f"{n} Q0 none 1 1.0 x\n{n} Q0 {n} 2 0.5 x\n" for n in names))
+    other = likewise(*arguments, "--against", tmp_path / "b.run", "--json").json["against"]
+    assert other["RR@10"]["average"] == pytest.approx(0.5)
+    assert other["RR@10"]["p"] < 0.01
+    assert "+0.5000 against 0.5000, p = 0.0" in likewise(*arguments, "--against", tmp_path / "b.run").out

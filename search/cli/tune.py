@@ -1,0 +1,62 @@
+"""likewise tune: fit hybrid search to judged questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from indexer.cli.command import IndexCommand, json_option, no_wait_option, qrels_option, queries_option
+from indexer.cli.terminal import say, say_json, warn
+
+
+@click.command(cls=IndexCommand)
+@queries_option
+@qrels_option
+@click.option("--reset", is_flag=True, help="Forget what was learnt before: start from what pseudo-questions said.")
+@no_wait_option
+@json_option
+def tune(path: str, queries: Path, qrels: Path, reset: bool, no_wait: bool, as_json: bool) -> None:
+    """Learn from judged questions how far hybrid search of INDEX should lean to words.
+
+    What is learnt is kept only if it helps questions that it was not learnt from (five folds).
+
+    \b
+    likewise tune papers.index --queries queries.jsonl --qrels qrels/train.tsv
+    """
+    from indexer.index import Index
+    from search.cli.evaluate import as_stored
+    from search.evaluate import read_qrels, read_queries
+    from search.searcher import Searcher
+    from search.tune import tune as learn
+
+    texts = read_queries(queries)
+    with (
+        Index.open(path) as index,
+        Searcher(path) as searcher,
+        index.store.writing(wait=not no_wait, waiting=warn) as catalog,
+    ):
+        judged, missing = as_stored(index, read_qrels(qrels, texts))
+        if missing:
+            warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}")
+        if reset:
+            catalog.unset("lean")
+        found = list(zip(judged.judged, *searcher.candidates([texts[one] for one in judged.judged]), strict=True))
+        tuned = learn(found, judged, searcher.lean)
+        if tuned.gains:
+            catalog.set("lean", str(tuned.lean))
+    if as_json:
+        say_json(
+            {
+                "lean": tuned.lean if tuned.gains else tuned.before,
+                "before": tuned.before,
+                "ndcg_before": tuned.score_before,
+                "ndcg_held_out": tuned.score_held_out,
+                "questions": tuned.questions,
+                "kept": tuned.gains,
+            }
+        )
+        return
+    say(f"{tuned.questions} questions: nDCG@10 {tuned.score_before:.4f} as it was (lean {tuned.before:+.2f})")
+    say(f"{tuned.score_held_out:.4f} on held-out questions with what the others teach (lean {tuned.lean:+.2f})")
+    say("kept" if tuned.gains else "no gain: nothing was changed")

@@ -1,0 +1,150 @@
+"""Ranking by words and by both: against BM25 and cosines computed here, and what every hit says of its score."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from math import log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.errors import BadInput
+from indexer.stores.local import LocalStore
+from search import Searcher
+from search.fusion import Background, document_cosines, words_weight
+
+WORDS = [f"{first}{second}" for first in ("ban", "riv", "moo", "sta", "flo") for second in ("kle", "tor", "mig", "sul")]
+
+
+@pytest.fixture
+def folder(encoder: Any, tmp_path: Path) -> Path:
+    random = np.random.default_rng(11)
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add(
+            [
+                Document(f"d{n}", " ".join(random.choice(WORDS, int(random.integers(5, 90)))), "", {"even": n % 2 == 0})
+                for n in range(120)
+            ]
+        )
+    return tmp_path / "x.index"
+
+
+def bm25(texts: list[str], query: str) -> np.ndarray:
+    counts = [Counter(text.split()) for text in texts]
+    mean = sum(map(len, map(str.split, texts))) / len(texts)
+    total = np.zeros(len(texts))
+    for term in set(query.split()):
+        holding = sum(term in count for count in counts)
+        idf = log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+        for at, count in enumerate(counts):
+            tf = count[term]
+            total[at] += idf * tf * 2.2 / (tf + 1.2 * (1 - 0.75 + 0.75 * sum(count.values()) / mean))
+    return total
+
+
+def test_words_rank_by_bm25_and_load_no_model(folder: Path, encoder: Any) -> None:
+    encoder.seen.clear()
+    query = "bankle rivmig"
+    with Searcher(folder) as searcher:
+        hits = searcher.search(query, 10, mode="words")
+        with Index.open(folder) as index:
+            texts = [document.text for document in index]
+        scores = bm25(texts, query)
+        assert hits.matched == (scores > 0).sum()
+        # Lengths are rounded in the engine, as in Lucene: not the last per cent agrees.
+        assert [hit.score for hit in hits] == pytest.approx(np.sort(scores)[::-1][:10], rel=0.06)
+        for hit in hits:
+            assert hit.score == pytest.approx(scores[int(hit.uri[1:])], rel=0.06)
+            assert (hit.cosine, hit.why["bm25"], hit.why["contributions"]) == (None, hit.score, {"words": hit.score})
+            assert {word["text"] for word in hit.why["words"]} <= set(query.split())
+            text = texts[int(hit.uri[1:])]
+            assert all(text[word["start"] : word["end"]] == word["text"] for word in hit.why["words"])
+        assert encoder.seen == []
+        assert searcher.search(query, 10, "even = true", "words").matched == (scores[::2] > 0).sum()
+
+
+@pytest.mark.parametrize("unit", ["document", "passage"])
+def test_both_are_the_convex_combination_of_their_contributions(folder: Path, encoder: Any, unit: str) -> None:
+    query = "flosul statork"
+    vector = encoder.encode([query], role="query")[0]
+    with Searcher(folder) as searcher:
+        hits = searcher.search(query, 120, mode="hybrid", passages=unit == "passage")
+        store = searcher.store
+        background = Background.of(store.sample(2000)[1])
+        if unit == "document":
+            assert len(hits) == hits.matched == 120
+            ids, owners, cosines = store.passages_of(vector, np.arange(1, 121))
+            _, values = document_cosines(cosines, owners)
+            words = store.words_scores(query, np.arange(1, 121), "document")
+        else:
+            ids = store.sample(10_000)[0]
+            values = store.dense_scores(vector, ids)
+            words = store.words_scores(query, ids)
+    standing = background.standing(vector, values)
+    weight = words_weight(standing, words, 2)
+    expected = np.sort((1 - weight) * standing + weight * words)[::-1]
+    assert [hit.score for hit in hits] == pytest.approx(expected[: len(hits)].tolist(), abs=1e-4)
+    for hit in hits:
+        assert sum(hit.why["contributions"].values()) == pytest.approx(hit.score)
+        assert sum(hit.why["weights"].values()) == pytest.approx(1)
+        assert hit.why["contributions"]["words"] == pytest.approx(hit.why["bm25"] * hit.why["weights"]["words"])
+        assert hit.why["cosine"] == pytest.approx(hit.cosine, abs=1e-6)
+
+
+def test_a_question_of_stop_words_alone(folder: Path) -> None:
+    with Searcher(folder) as searcher:
+        with pytest.raises(BadInput, match="too common"):
+            searcher.search("is it of the", mode="words")
+        with pytest.warns(UserWarning, match="ranked by meaning alone"):
+            hits = searcher.search("is it of the", 5, mode="hybrid")
+        dense = searcher.search("is it of the", 5)
+        assert hits[0].why["weights"] == {"cosine": 1.0, "words": 0.0}
+        assert len(hits) == len(dense) == 5
+        with pytest.raises(BadInput, match="empty"):
+            searcher.search("  ", mode="words")
+        with pytest.raises(BadInput, match="mode 'fuzzy' is none of"):
+            searcher.search("a", mode="fuzzy")  # type: ignore[arg-type]
+
+
+def test_the_nearest_sentence_is_found_on_request(folder: Path, encoder: Any) -> None:
+    with Index.open(folder, encoder) as index:
+        index.add([Document("s", "Nothing here. The moomig of flokle! And more.\n\nEnd")])
+    with Searcher(folder) as searcher:
+        (hit,) = searcher.search("moomig flokle", 1, 'uri = "s"', explain=True)
+        assert hit.why["sentence"]["text"] == "The moomig of flokle!"
+        assert (hit.why["sentence"]["start"], hit.why["sentence"]["end"]) == (14, 35)
+        asked, said = encoder.encode(["moomig flokle", "The moomig of flokle!"])
+        assert hit.why["sentence"]["cosine"] == pytest.approx(float(asked @ said), abs=1e-5)
+        assert "sentence" not in searcher.search("moomig flokle", 1, 'uri = "s"')[0].why
+
+
+def test_the_shell_explains(folder: Path, likewise: Callable[..., Any]) -> None:
+    said = likewise("search", folder, "bankle rivmig", "-k", "1", "--mode", "hybrid", "--explain")
+    assert said.code == 0
+    assert " from cosine " in said.out and " from BM25 " in said.out
+    assert "    words     " in said.out and "    sentence  " in said.out
+    (hit,) = likewise("search", folder, "bankle rivmig", "-k", "1", "--mode", "words", "--json").json["hits"]
+    assert hit["cosine"] is None and hit["why"]["bm25"] == hit["score"]
+
+
+def test_query_syntax_is_text(folder: Path) -> None:
+    with Searcher(folder) as searcher:
+        plain = searcher.search("bankle", 5, mode="words")
+        for query in ('"bankle', "bankle AND (", "+bankle -", "words:bankle", "bankle^2 ~", "[bankle TO"):
+            assert searcher.search(query, 5, mode="words").matched >= plain.matched, query
+
+
+def test_the_language_is_chosen_once(likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path) -> None:
+    records = lines({"id": "a", "text": "Die Häuser der Stadt"}, {"id": "b", "text": "Ein Baum"})
+    folder = tmp_path / "y.index"
+    assert likewise("index", folder, "-", "--language", "german", stdin=records).code == 0
+    assert likewise("search", folder, "haus", "--mode", "words", "--json").json["matched"] == 1
+    assert LocalStore(folder).analysis().language == "de"
+    said = likewise("index", folder, "-", "--language", "fr", stdin=records)
+    assert (said.code, "--language" in said.err) == (2, True)
+    said = likewise("index", tmp_path / "z.index", "-", "--language", "klingon", stdin=records)
+    assert (said.code, "language 'klingon' is unknown" in said.err) == (2, True)

@@ -1,0 +1,66 @@
+"""Tuning: the lean that finds the answers is found, kept only where held-out questions gain, and used afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer.errors import BadInput
+from search import Searcher
+from search.evaluate import Qrels
+from search.modes import Candidates
+from search.tune import GRID, tune
+
+
+def candidates(random: np.random.Generator, answer: int) -> Candidates:
+    """Ten of them; the answer stands first by words and somewhere by meaning."""
+    words = random.uniform(0, 5, 10).astype(np.float32)
+    words[answer] = 8
+    return Candidates(
+        passages=np.arange(10),
+        cosines=random.uniform(0, 1, 10).astype(np.float32),
+        standing=random.normal(2, 1, 10),
+        words=words,
+        terms=3,
+        matched=10,
+        complete=True,
+    )
+
+
+def test_where_words_hold_the_answer_the_lean_goes_to_them() -> None:
+    random = np.random.default_rng(4)
+    uris = [f"d{number}" for number in range(10)]
+    answers = random.integers(0, 10, 40).tolist()
+    found = [(f"q{n}", candidates(random, answer), uris) for n, answer in enumerate(answers)]
+    qrels = Qrels({f"q{n}": {f"d{answer}": 1} for n, answer in enumerate(answers)})
+    tuned = tune(found, qrels, before=-3.0)
+    assert (tuned.questions, tuned.gains) == (40, True)
+    assert tuned.lean > 0
+    assert tuned.score_held_out == pytest.approx(1)
+    assert tuned.score_before < 0.8
+    again = tune(found, qrels, before=GRID[-1])
+    assert (again.lean, again.gains) == (GRID[-1], False)
+    with pytest.raises(BadInput, match="9 judged questions"):
+        tune(found[:9], qrels, 0.0)
+
+
+def test_the_shell_keeps_what_it_learnt(
+    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "x.index"
+    names = [f"kle{chr(97 + n)}" for n in range(20)]
+    records = lines(*({"id": name, "text": f"{name} common words all over {n % 3}"} for n, name in enumerate(names)))
+    likewise("index", folder, "-", stdin=records)
+    (tmp_path / "q.jsonl").write_text(lines(*({"_id": name, "text": f"{name} all"} for name in names)))
+    (tmp_path / "r.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(f"{n}\t{n}\t1\n" for n in names))
+    arguments = ["tune", folder, "--queries", tmp_path / "q.jsonl", "--qrels", tmp_path / "r.tsv"]
+    said = likewise(*arguments, "--json")
+    assert said.code == 0
+    with Searcher(folder) as searcher:
+        assert searcher.lean == said.json["lean"]
+    assert said.json["ndcg_held_out"] <= 1 and said.json["questions"] == 20
+    assert likewise(*arguments, "--reset").code == 0
