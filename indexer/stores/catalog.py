@@ -178,6 +178,14 @@ class Catalog:
                 ((file,) for file in files),
             )
 
+    def distrust(self, uris: Iterable[str]) -> None:
+        """Have documents embedded again by the next run over their source, though nothing has changed there."""
+        with self.transaction() as connection:
+            for uri in uris:
+                connection.execute("UPDATE document SET content_hash = zeroblob(16) WHERE uri = ?", (uri,))
+                files = "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ?)"
+                connection.execute(files, (uri,))
+
     def finish_run(self) -> None:
         with self.transaction() as connection:
             connection.execute(
@@ -207,10 +215,7 @@ class Catalog:
                 "UPDATE segment SET stamp = ? WHERE file = ?", ((stamp, file) for file, stamp in stamps.items())
             )
 
-    # the word index
-
     def add_words(self, recorded: WordFiles) -> None:
-        """Name the word index that holds everything there is now."""
         with self.transaction() as connection:
             connection.execute("DELETE FROM word_index")
             connection.execute("DELETE FROM dead_word")

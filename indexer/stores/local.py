@@ -299,6 +299,12 @@ class LocalStore:
         notes += lag
         if not repair:
             return Report(tuple(problems), tuple(notes))
+        with self.reading() as view:
+            broken = reading.broken(view)
+        if broken:
+            notes.append(f"{len(broken)} damaged document(s) will be embedded anew when their source is indexed again")
+            with self.writing() as catalog:
+                catalog.distrust(broken)
         if bad or wrong:
             with self.writing() as catalog:
                 if bad:

@@ -189,9 +189,7 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
 
 
 def _damaged(uri: str) -> IndexDamaged:
-    return IndexDamaged(
-        f"{uri}: its stored text or vector is damaged; index it again with --rehash, or restore a backup"
-    )
+    return IndexDamaged(f"{uri}: its stored text or vector is damaged; check --repair, then index it again")
 
 
 def get(view: View, uri: str) -> Document | None:
@@ -311,13 +309,17 @@ def damage(view: View) -> Iterator[str]:
             yield f"catalog.db: {line}"
     for table, rowid, parent, _ in view.connection.execute("PRAGMA foreign_key_check"):
         yield f"catalog.db: row {rowid} of {table} refers to no {parent}"
+    yield from (str(_damaged(uri)) for uri in broken(view))
+
+
+def broken(view: View) -> dict[str, None]:
+    """Uris of the documents of which a passage fails its checksum."""
     cursor = view.connection.execute(
         "SELECT p.document_id, p.start, p.end, p.checksum, p.vector, t.text, d.uri FROM passage p"
         " JOIN document_text t ON t.document_id = p.document_id JOIN document d ON d.id = p.document_id"
         " ORDER BY p.document_id"
     )
-    broken = {row[6]: None for row in cursor if checksum(row[5][row[1] : row[2]], row[4]) != row[3]}
-    yield from (str(_damaged(uri)) for uri in broken)
+    return {row[6]: None for row in cursor if checksum(row[5][row[1] : row[2]], row[4]) != row[3]}
 
 
 _SAMPLE = 256

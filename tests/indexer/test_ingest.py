@@ -509,3 +509,22 @@ def test_nothing_to_read_is_an_error_and_makes_no_index(likewise: Callable[..., 
     assert (said.code, "empty: no file to read" in said.err) == (0, True)
     (tmp_path / "full" / "a.txt").unlink()
     assert likewise("index", tmp_path / "x.index", tmp_path / "full", "--prune", "--yes", "--json").json["pruned"] == 1
+
+
+def test_a_damaged_document_is_embedded_anew_after_a_repair(
+    likewise: Callable[..., Any], notes: Path, folder: Path
+) -> None:
+    import sqlite3
+
+    likewise("index", folder, notes)
+    catalog = sqlite3.connect(folder / "catalog.db")
+    with catalog:
+        catalog.execute("UPDATE passage SET vector = zeroblob(length(vector)) WHERE id = 2")
+    catalog.close()
+    said = likewise("check", folder, "--json")
+    assert (said.code, "b.txt: its stored text or vector is damaged" in str(said.json["problems"])) == (1, True)
+    assert likewise("index", folder, notes, "--json").json["indexed"] == 0
+    said = likewise("check", folder, "--repair", "--json")
+    assert (said.code, "1 damaged document(s)" in said.json["notes"][0]) == (1, True)
+    assert likewise("index", folder, notes, "--json").json["indexed"] == 1
+    assert likewise("check", folder).code == 0
