@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,22 +22,20 @@ _END = re.compile(r"""[.!?…]["'”’)\]]*\s+|[。！？．][」』”’）]*
 def with_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> list[Hit]:
     """The hits with `why["words"]`: text and offsets in the document of each word the question asks for."""
     asked = set(analysis.terms(query))
-    known: dict[str, bool] = {}
-
-    def matches(word: str) -> bool:
-        if word not in known:
-            known[word] = not asked.isdisjoint(analysis.terms(word))
-        return known[word]
-
     explained = []
     for hit in hits:
         found = [
             {"text": match[0], "start": hit.start + match.start(), "end": hit.start + match.end()}
             for match in _WORD.finditer(hit.text)
-            if asked and matches(match[0])
+            if asked and not asked.isdisjoint(_terms(analysis, match[0]))
         ]
         explained.append(_more(hit, "words", found))
     return explained
+
+
+@lru_cache(maxsize=1 << 16)  # the same words come again, in every answer
+def _terms(analysis: Analysis, word: str) -> tuple[str, ...]:
+    return tuple(analysis.terms(word))
 
 
 def with_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> list[Hit]:
