@@ -29,6 +29,7 @@ from indexer.encoders import shared
 encoder = conftest.WordEncoder()
 shared._loaded[encoder.recipe.identity] = encoder
 indexer.encoders.load_unfitted = lambda model, **settings: (encoder, encoder.recipe)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 {before}
 search.cli.main(sys.argv[1:])
 """
