@@ -84,8 +84,6 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 1 done with failures, 2 bad input, 3 could not run, 130 interrupted."""
     warnings.showwarning = _show_warning
-    # OpenVINO does without its converter where it is missing: 60 ms of imports, telemetry among them.
-    sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
     try:
         code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
         sys.stdout.flush()
