@@ -122,10 +122,13 @@ def units(view: View, after: int, analysis: Analysis) -> Iterator[tuple[Unit, li
 
     rows = view.connection.execute("SELECT document_id, id, start, end FROM passage WHERE id > ? ORDER BY id", (after,))
     for document, spans in groupby(rows, itemgetter(0)):
-        title, text = view.connection.execute(
+        found = view.connection.execute(
             "SELECT d.title, t.text FROM document d JOIN document_text t ON t.document_id = d.id WHERE d.id = ?",
             (document,),
         ).fetchone()
+        if found is None or not isinstance(found[1], str):
+            raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
+        title, text = found
         whole = analysis.words(f"{title} {text}")
         passages = [
             Unit(id_, document, whole if end - start == len(text) else analysis.words(f"{title} {text[start:end]}"))

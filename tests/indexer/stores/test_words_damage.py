@@ -243,3 +243,16 @@ def test_a_full_disk_leaves_the_word_index_as_it_was(tmp_path: Path, monkeypatch
         monkeypatch.undo()
     assert answers(folder) == expected
     assert not list((folder / "words").glob("*.tmp"))
+
+
+def test_a_record_that_lost_count_is_not_trusted(tmp_path: Path) -> None:
+    folder = make(tmp_path / "x.index")
+    expected = close(answers(folder))
+    for change in ("UPDATE word_index SET last_id = 40", "DELETE FROM dead_word", "UPDATE word_index SET files = '7'"):
+        shutil.copytree(folder, tmp_path / "copy.index")
+        with sqlite3.connect(tmp_path / "copy.index" / "catalog.db") as catalog:
+            catalog.execute(change)
+        catalog.close()
+        with pytest.warns(UserWarning, match="word index .* answering from the catalog"):
+            assert answers(tmp_path / "copy.index") == expected, change
+        shutil.rmtree(tmp_path / "copy.index")
