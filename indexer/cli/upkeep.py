@@ -93,7 +93,7 @@ def check(path: str, repair: bool, recall: bool, as_json: bool) -> int:
         if measured:
             bounds = "exact" if measured.exact else f"95 % interval {measured.low:.3f} to {measured.high:.3f}"
             say(f"recall@10 {measured.recall:.3f} ({bounds}), {measured.questions} questions")
-        say("ok" if report.ok else f"{len(report.problems)} problem(s); --repair rebuilds segments")
+        say("ok" if report.ok else f"{len(report.problems)} problem(s); --repair rebuilds what is derived")
     return 0 if report.ok else 1
 
 
