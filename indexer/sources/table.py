@@ -40,8 +40,9 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         yield container.whole(False, "its encoding cannot be found out: save it as UTF-8")
         return
     delimiter = delimiter or _delimiter(head.decode(encoding, errors="replace"))
+    quoting = csv.QUOTE_MINIMAL if delimiter != "\t" or _quoted(stream, encoding, limit) else csv.QUOTE_NONE
     try:
-        table = _rows(stream, encoding, delimiter, limit)
+        table = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
         _, header = next(table, (0, []))
         header = [name.strip() for name in header]
         if problem := _header_problem(header, container):
@@ -57,7 +58,7 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         yield container.too_large(1)
         return
     last = 0
-    rows = _rows(stream, encoding, delimiter, limit)
+    rows = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
     next(rows)
     try:
         for last, row in rows:
@@ -77,7 +78,9 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
             yield container.whole(True, "holds no rows below its header")
 
 
-def _rows(stream: BinaryIO, encoding: str, delimiter: str, limit: int) -> Iterator[tuple[int, list[str]]]:
+def _rows(
+    stream: BinaryIO, encoding: str, limit: int, *, delimiter: str, quoting: int, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not blank, with the line each begins at."""
     stream.seek(0)
     decoder = io.TextIOWrapper(stream, encoding, newline="")
@@ -91,7 +94,7 @@ def _rows(stream: BinaryIO, encoding: str, delimiter: str, limit: int) -> Iterat
                 raise _TooLong
             yield line
 
-    reader = csv.reader(lines(), delimiter=delimiter)
+    reader = csv.reader(lines(), delimiter=delimiter, quoting=quoting, strict=strict)  # type: ignore[arg-type]
     try:
         while True:
             used, first = 0, reader.line_num + 1
@@ -102,6 +105,25 @@ def _rows(stream: BinaryIO, encoding: str, delimiter: str, limit: int) -> Iterat
                 yield first, row
     finally:
         decoder.detach()
+
+
+def _quoted(stream: BinaryIO, encoding: str, limit: int) -> bool:
+    """Whether quotes enclose the cells of a tab-separated file; in many they are text like any other.
+
+    They do where every one of them is in its place, or where more rows would break without them.
+    """
+
+    def misfits(quoting: int, strict: bool) -> float:
+        """Rows that have not as many cells as the header; infinite where the rows cannot be told."""
+        rows = _rows(stream, encoding, limit, delimiter="\t", quoting=quoting, strict=strict)
+        try:
+            _, header = next(rows, (0, []))
+            return sum(len(row) != len(header) for _, row in rows)
+        except (_TooLong, csv.Error):
+            return math.inf
+
+    plain = misfits(csv.QUOTE_NONE, False)
+    return misfits(csv.QUOTE_MINIMAL, True) <= plain or misfits(csv.QUOTE_MINIMAL, False) < plain
 
 
 def _encoding(stream: BinaryIO, head: bytes) -> str | None:

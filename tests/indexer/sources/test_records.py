@@ -235,6 +235,15 @@ def test_rows_without_id_are_named_by_the_line_they_begin_at(tmp_path: Path, col
     ]
 
 
+def test_quotes_in_tab_separated_text_are_text_unless_they_enclose_cells(tmp_path: Path, collect: Collect) -> None:
+    plain = 'id\ttext\n1\tsaid\n2\t"Hello" he said\n3\t"never closed\n4\tlast\n'
+    texts = [read_only(entry)[2] for entry in table(collect, tmp_path / "plain.tsv", plain)]
+    assert texts == ["said", '"Hello" he said', '"never closed', "last"]
+    quoted = 'id\ttext\n1\t"say ""yes"""\n2\t"two\nlines"\n'
+    texts = [read_only(entry)[2] for entry in table(collect, tmp_path / "quoted.tsv", quoted)]
+    assert texts == ['say "yes"', "two\nlines"]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_encodings_of_tables(tmp_path: Path, collect: Collect, encoding: str) -> None:
     prose = "Der Käufer hätte größere Äpfel gewählt, wären sie für weniger Geld verfügbar gewesen."
