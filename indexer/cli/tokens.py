@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--layers", metavar="L", help="Of these hidden layers: -1, 7, -4..-1.  [default: the middle two]")
 @click.option("--combine", metavar="C", help="Several layers become one by mean, sum or concat.  [default: mean]")
 @click.option("--truncate", is_flag=True, help="Cut a text that is longer than the model reads.")
+@click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is.")
 @json_option
 def tokens(
     text: str,
@@ -43,6 +44,7 @@ def tokens(
     layers: str | None,
     combine: str | None,
     truncate: bool,
+    trust_remote_code: bool,
     as_json: bool,
 ) -> None:
     """Print the tokens that a model reads of TEXT, or of the pair TEXT and TEXT2: ids, segments, mask.
@@ -70,7 +72,7 @@ def tokens(
             raise BadInput(f"text {number} is not UTF-8: convert it first")
     with quiet_libraries():
         spec = RecipeSpec.parse(model or DEFAULT_MODEL)
-        checkpoint = Checkpoint(spec, False)
+        checkpoint = Checkpoint(spec, trust_remote_code)
         reader = TokenReader(checkpoint)
     try:
         read = reader.read(text, text2)
@@ -90,7 +92,9 @@ def tokens(
         if not rows:
             raise BadInput("the text holds no word that the model knows as one: there is nothing to compare")
         with quiet_libraries():
-            recipe, vectors = _vectors(spec, checkpoint, layers, combine, read, whole if words else None)
+            recipe, vectors = _vectors(
+                spec, checkpoint, layers, combine, read, whole if words else None, trust_remote_code
+            )
         said |= {"recipe": recipe, "compared": [{"at": at, "text": labels[at]} for at in rows]}
         said["cosines"] = _cosines(vectors[rows]).round(6).tolist()
     if as_json:
@@ -147,6 +151,7 @@ def _vectors(
     combine: str | None,
     read: Sequence[Token],
     words: Sequence[Word] | None,
+    trust: bool,
 ) -> tuple[str, Vector]:
     """What was computed, in words, and the vectors (tokens or words, width) in float32."""
     from indexer.encoders.inspect import token_vectors, with_layers, word_vectors
@@ -159,9 +164,9 @@ def _vectors(
     plain = RecipeSpec(spec.model, "mean", combine=combine or spec.combine)  # type: ignore[arg-type]  # refused below
     wanted = parse_layers(layers) if layers else spec.layers
     if wanted is None:
-        last = with_layers(load_encoder(plain, precision="float32")).transformer.layers
+        last = with_layers(load_encoder(plain, precision="float32", trust_remote_code=trust)).transformer.layers
         wanted = (last // 2, last // 2 + 1) if last > 1 else (last,)
-    encoder = with_layers(load_encoder(replace(plain, layers=wanted), precision="float32"))
+    encoder = with_layers(load_encoder(replace(plain, layers=wanted), precision="float32", trust_remote_code=trust))
     ((vectors,),) = token_vectors([encoder], [read])
     several = f", {encoder.head.combine}" if len(encoder.head.layers) > 1 else ""
     numbers = ", ".join(map(str, encoder.head.layers))

@@ -98,6 +98,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _exit(130)
     except BrokenPipeError:
         _reader_left()
+    except OSError as error:  # most often a full disk behind the output
+        what = error.filename or "standard output or a file"
+        _fail(f"{what}: {error.strerror or error}; mend that and run again", 3)
     except Exception as error:
         if os.environ.get("LIKEWISE_DEBUG"):
             raise

@@ -171,6 +171,17 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, many: Path, likewis
     assert (process.returncode, err) == (0, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_that_takes_nothing_is_said() -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", PROGRAM.format(root=str(ROOT), before=""), "--help"],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    said = "likewise: error: standard output or a file: No space left on device; mend that and run again\n"
+    assert (ended.returncode, ended.stderr) == (3, said)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user to be, as root may read and write everything")
 def test_what_another_user_may_not_read_or_write(tmp_path: Path, likewise: Callable[..., Any]) -> None:
     source = tmp_path / "source"
