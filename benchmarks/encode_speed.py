@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from indexer.encoders.int8 import Int8Encoder
 from indexer.encoders.load import load_encoder
 from indexer.encoders.models import DEFAULT_MODEL, find_model
 from indexer.encoders.torch_encoder import TorchEncoder
@@ -68,12 +69,18 @@ def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], 
     plain = SentenceTransformer(folder, device="cpu")
     half = SentenceTransformer(folder, device="cpu").to(torch.bfloat16)
     compiled = load_encoder(DEFAULT_MODEL, runtime="openvino")
+    exact = load_encoder(DEFAULT_MODEL, precision="float32")
+    small = load_encoder(DEFAULT_MODEL, precision="int8")
+    assert isinstance(small, Int8Encoder)
+    small.calibrate(texts)
     square = torch.randn(CEILING, CEILING, dtype=torch.bfloat16)
     return {
         "sentence-transformers float32": lambda: plain.encode(texts),
         "sentence-transformers bfloat16": lambda: half.encode(texts),
         "likewise, OpenVINO": lambda: compiled.encode(texts, truncate=True),
         f"likewise, torch {fast.transformer.dtype}".replace("torch.", ""): lambda: fast.encode(texts, truncate=True),
+        "likewise, torch int8": lambda: small.encode(texts, truncate=True),
+        "likewise, torch float32": lambda: exact.encode(texts, truncate=True),
         "bfloat16 product": lambda: square @ square,
     }
 

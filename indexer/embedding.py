@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
-from indexer.errors import TextTooLong
+from indexer.encoders.hardware import Precision
+from indexer.errors import RecipeMismatch, TextTooLong
 from indexer.passages import PassageSettings, cut, embedded
 from indexer.records import Document, Span, Vector
 
@@ -25,6 +27,7 @@ class Embedding:
     def __init__(self, settings: PassageSettings) -> None:
         self._settings = settings
         self._slack = 0
+        self._calibrated = False
 
     def embed(self, encoder: Encoder, documents: Sequence[Document]) -> list[tuple[tuple[Span, ...], Vector]]:
         """Passages of each document with their vectors (passages, dimensions); all are encoded together."""
@@ -32,8 +35,14 @@ class Embedding:
             return []
         while True:
             spans = cut(documents, encoder, self._settings, self._slack)
+            texts = _texts(documents, spans)
             try:
-                vectors = encoder.encode(_texts(documents, spans), role="document")
+                if not self._calibrated:
+                    from indexer.encoders import calibrate
+
+                    calibrate(encoder, texts)
+                    self._calibrated = True
+                vectors = encoder.encode(texts, role="document")
                 break
             except TextTooLong as error:
                 # Joined to its prefix a text can be a token or two longer than its parts; leave that much free.
@@ -54,13 +63,28 @@ def _texts(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> li
 
 
 def loaded(
-    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, device: str, trust_remote_code: bool
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder,
+    precision: Precision,
+    device: str,
+    trust_remote_code: bool,
 ) -> tuple[Encoder, Recipe]:
     """The encoder, and the recipe an index of it has: another where post-processing is still to be fitted."""
     if isinstance(model, Recipe):
-        return encoder_for(model, device=device, trust_remote_code=trust_remote_code), model
+        return encoder_for(model, None, precision, device, trust_remote_code), model
     if isinstance(model, RecipeSpec | str | PathLike):
         from indexer.encoders import load_unfitted
 
-        return load_unfitted(model, device=device, trust_remote_code=trust_remote_code)
+        return load_unfitted(model, precision=precision, device=device, trust_remote_code=trust_remote_code)
     return model, model.recipe
+
+
+def mismatch(folder: Path, own: Recipe | None, other: Recipe) -> RecipeMismatch:
+    """That vectors of another recipe are not for the index in `folder`, naming both."""
+
+    def name(recipe: Recipe) -> str:
+        return f"{recipe} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens} tokens)"
+
+    return RecipeMismatch(
+        f"{folder}: was made with {name(own) if own else 'vectors of your own'} and not with {name(other)}: "
+        "their vectors do not mix; use that model, or --rebuild the index with the new one"
+    )

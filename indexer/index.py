@@ -16,9 +16,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.embedding import Embedding, loaded
+from indexer.embedding import Embedding, loaded, mismatch
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
-from indexer.errors import BadInput, RecipeMismatch, UnknownUri
+from indexer.encoders.hardware import Precision
+from indexer.errors import BadInput, UnknownUri
 from indexer.exchange import Embedded
 from indexer.passages import PassageSettings, usual_overlap
 from indexer.prepared import Prepared, broken_at, hashes, validate
@@ -52,7 +53,7 @@ class Index:
         self.recipe: Recipe | None = Recipe.from_json(recipe) if recipe else None
         self.passage_settings: PassageSettings | None = PassageSettings(**json.loads(passages)) if passages else None
         self._encoder = encoder
-        self._device, self._trusted = "auto", False
+        self._computed: tuple[Precision, str, bool] = ("auto", "auto", False)  # precision, device, trust
         self._embedding = Embedding(self.passage_settings) if self.passage_settings else None
 
     @classmethod
@@ -65,6 +66,7 @@ class Index:
         max_tokens: int | None = None,
         overlap: int | None = None,
         language: str = "en",
+        precision: Precision = "auto",
         device: str = "auto",
         trust_remote_code: bool = False,
     ) -> Index:
@@ -78,6 +80,8 @@ class Index:
             max_tokens: of a passage; the model's own limit unless it is less.
             overlap: tokens that neighbouring passages share; 32, or a quarter of passages under 128 tokens.
             language: whose endings searching by words passes over, by code or name; `none` for no language's.
+            precision: of the model's weights while documents are embedded, as in `load_encoder`; int8 is
+                calibrated on the first of them.
             device: `cpu`, `cuda`, ...; `auto` is the GPU where there is one.
             trust_remote_code: run the Python that comes with a model.
 
@@ -90,7 +94,7 @@ class Index:
                 raise BadInput("give either a model or dimensions (1 or more) of your own vectors")
             settings = {"dimensions": str(dimensions), "recipe": "", "passages": "", "language": language}
             return cls(LocalStore.create(Path(path), settings))
-        encoder, recipe = loaded(model or DEFAULT_MODEL, device, trust_remote_code)
+        encoder, recipe = loaded(model or DEFAULT_MODEL, precision, device, trust_remote_code)
         limit = encoder.max_tokens
         if (room := limit if max_tokens is None else max_tokens) > limit:
             raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
@@ -109,6 +113,7 @@ class Index:
         path: str | PathLike[str],
         model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None = None,
         *,
+        precision: Precision = "auto",
         device: str = "auto",
         trust_remote_code: bool = False,
     ) -> Index:
@@ -116,16 +121,16 @@ class Index:
 
         Args:
             model: checked against the index's own recipe; needed only for an encoder of your own.
-            device, trust_remote_code: as in `create`.
+            precision, device, trust_remote_code: as in `create`.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             RecipeMismatch: `model` is not the one the index was made with.
         """
         index = cls(LocalStore(Path(path)))
-        index._device, index._trusted = device, trust_remote_code
+        index._computed = precision, device, trust_remote_code
         if model is not None:
-            encoder, recipe = loaded(model, device, trust_remote_code)
+            encoder, recipe = loaded(model, *index._computed)
             index.require(recipe)
             if recipe.fitted:
                 index._encoder = encoder
@@ -154,7 +159,7 @@ class Index:
             if self.recipe is None:
                 raise BadInput(f"{self.store.folder}: holds your own vectors and has no model: give vectors")
             post = self.store.post_parameters()
-            self._encoder = encoder_for(self.recipe, post, self._device, self._trusted)
+            self._encoder = encoder_for(self.recipe, post, *self._computed)
         return self._encoder
 
     def require(self, recipe: Recipe) -> None:
@@ -338,13 +343,3 @@ class Index:
 
     def info(self) -> Info:
         return self.store.info()
-
-
-def mismatch(folder: Path, own: Recipe | None, other: Recipe) -> RecipeMismatch:
-    def name(recipe: Recipe) -> str:
-        return f"{recipe} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens} tokens)"
-
-    return RecipeMismatch(
-        f"{folder}: was made with {name(own) if own else 'vectors of your own'} and not with {name(other)}: "
-        "their vectors do not mix; use that model, or --rebuild the index with the new one"
-    )

@@ -46,7 +46,9 @@ _TEXTS_DRAWN = 1024  # whose values --histogram counts
 @click.option("-o", "--output", type=Path, metavar="FILE", help="A .npy, .safetensors, .jsonl or .csv file to write.")
 @click.option("--format", "kind", metavar="F", help="npy, safetensors, jsonl or csv.  [default: by the file's ending]")
 @click.option("--histogram", type=Path, metavar="FILE", help="Draw how hidden values are distributed in each layer.")
-@click.option("--precision", metavar="P", help="auto, float32, bfloat16.  [default: auto; of tokens and words float32]")
+@click.option(
+    "--precision", metavar="P", help="auto, float32, bfloat16, int8.  [default: auto; of tokens and words float32]"
+)
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, ...")
 @click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is.")
 @json_option
@@ -84,6 +86,7 @@ def embed(
     likewise embed "on the river bank" --tokens --layers -4..-1 --combine concat -o tokens.npy
     """
     from indexer.cli.texts import read_texts
+    from indexer.encoders.int8 import calibrate
     from indexer.encoders.load import load_encoder
     from indexer.encoders.vector_files import format_of, open_vectors
     from indexer.errors import BadInput
@@ -113,6 +116,8 @@ def embed(
         with quiet_libraries():
             specs = _specs(recipes, model, pooling, layers, combine)
             encoders = {name: load(spec) for name, spec in specs.items()}
+            for encoder in encoders.values():
+                calibrate(encoder, [each.text for each in batch])
             run = _embedder(encoders, role, truncate, tokens, words, trust_remote_code)
             draw = _Drawing(encoders, specs, load, role, trust_remote_code) if drawn else None
         while batch:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 
 from indexer.cli.command import IndexCommand, json_option, no_wait_option
-from indexer.cli.terminal import number, on_terminal, say, say_json, warn
+from indexer.cli.progress import Progress
+from indexer.cli.terminal import number, say, say_json, warn
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-
     from indexer.encoders import Recipe, RecipeSpec
+    from indexer.encoders.hardware import Precision
     from indexer.index import Index
     from indexer.ingest import Summary
     from indexer.records import Changes
-    from indexer.sources import Source
 
 _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
 
@@ -36,6 +34,7 @@ class _Wanted:
     combine: str | None
     max_tokens: int | None
     overlap: int | None
+    precision: Precision
     device: str
     language: str | None
     trust_remote_code: bool
@@ -71,6 +70,8 @@ class _Wanted:
 @click.option("--text-field", metavar="F", help="Member that is its text.  [default: text, body, content, abstract]")
 @click.option("--language", metavar="L", help="Of searching by words: a code or name, or none.  [default: en]")
 @click.option("--recall", type=float, metavar="R", help="Share of the ten nearest to find.  [default: 0.98]")
+@click.option("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
+              show_default=True, help="Of the model's weights; int8 is calibrated on the collection.")  # fmt: skip
 @click.option("--device", default="auto", show_default=True, metavar="D", help="What computes: cpu, cuda, mps, ...")
 @click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is.")
 @click.option("--stream", is_flag=True, help="Print the committed uris as JSON, one line a commit.")
@@ -96,6 +97,7 @@ def index_command(
     text_field: str | None,
     language: str | None,
     recall: float | None,
+    precision: Precision,
     device: str,
     trust_remote_code: bool,
     stream: bool,
@@ -111,7 +113,6 @@ def index_command(
     likewise index papers.index records.jsonl --text-field abstract
     likewise index papers.index ~/papers --prune
     """
-    from indexer.calibration import renew
     from indexer.errors import BadInput
     from indexer.ingest import Run
     from indexer.sources import ReadOptions, open_sources
@@ -129,13 +130,15 @@ def index_command(
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
     if len(bare) == len(opened) and not prune:
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
-    wanted = _Wanted(model, pooling, layers, combine, max_tokens, overlap, device, language, trust_remote_code)
+    wanted = _Wanted(
+        *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code)
+    )
     folder = Path(path)
     pruned, refused = 0, None
     with (
         _index(folder, wanted, rebuild, no_wait) as index,
         index.store.writing(wait=not no_wait, waiting=warn),
-        _Progress(opened) as progress,
+        Progress(opened) as progress,
     ):
 
         def committed(done: Summary, changes: Changes, characters: int) -> None:
@@ -152,16 +155,15 @@ def index_command(
             except BadInput as error:
                 refused = error
         index.store.settle(recall)
-        if run.embedded:
-            renew(index.store, index.encoder)
-            progress.note("compiling the encoder, so that questions are quick")
-            _compile(index)
+        lost = _after_embedding(index, progress) if run.embedded else ""
         known = index.info()
     counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
     if rebuild:  # what stands as it was read has been embedded anew
         counts |= {"indexed": counts["indexed"] + counts["unchanged"], "unchanged": 0}
     if bare:
         warn(f"{', '.join(bare)}: no file to read")
+    if lost:
+        say(lost, err=True)
     if as_json or stream:
         say_json(counts | {"duplicates": summary.duplicates, "stale": len(summary.stale) - pruned})
     else:
@@ -200,7 +202,8 @@ def _index(folder: Path, wanted: _Wanted, rebuild: bool, no_wait: bool) -> Itera
         with _created(folder, wanted) as index:
             yield index
         return
-    with Index.open(folder, device=wanted.device, trust_remote_code=wanted.trust_remote_code) as index:
+    trust = wanted.trust_remote_code
+    with Index.open(folder, precision=wanted.precision, device=wanted.device, trust_remote_code=trust) as index:
         if rebuild:
             with rebuilt(index, lambda sibling: _created(sibling, wanted, index), wait=not no_wait) as successor:
                 yield successor
@@ -224,6 +227,7 @@ def _created(folder: Path, wanted: _Wanted, like: Index | None = None) -> Index:
         model,
         max_tokens=tokens,
         overlap=overlap,
+        precision=wanted.precision,
         device=wanted.device,
         trust_remote_code=wanted.trust_remote_code,
         language=wanted.language or (like.store.settings().get("language", "en") if like is not None else "en"),
@@ -243,6 +247,21 @@ def _spec(wanted: _Wanted, model: str | None = None) -> RecipeSpec:
         layers=parse_layers(wanted.layers) if wanted.layers else spec.layers,
         combine=wanted.combine or spec.combine,  # type: ignore[arg-type]
     )
+
+
+def _after_embedding(index: Index, progress: Progress) -> str:
+    """Measure what scores mean now, and make questions quick; what int8 has cost, in words."""
+    from indexer.calibration import renew
+    from indexer.encoders.int8 import loss
+
+    renew(index.store, index.encoder)
+    progress.note("compiling the encoder, so that questions are quick")
+    _compile(index)
+    lost = loss(index.encoder)
+    if lost is None:
+        return ""
+    cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
+    return f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}"
 
 
 def _compile(index: Index) -> None:
@@ -284,52 +303,3 @@ def _require_same(index: Index, wanted: _Wanted) -> None:
 def _same_words(recipe: Recipe, wanted: _Wanted) -> bool:
     """The same model by the same name and no more asked: its weights are compared when it is loaded."""
     return wanted.model == recipe.model and not (wanted.pooling or wanted.layers or wanted.combine)
-
-
-class _Progress:
-    """A bar on a terminal: documents, passages, rate and time left, measured in bytes read."""
-
-    def __init__(self, sources: list[Source]) -> None:
-        self._bar = _bar() if on_terminal() else None
-        if self._bar is not None:
-            self._task = self._bar.add_task("reading", total=sum(_size(source.root) for source in sources) or None)
-
-    def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def show(self, done: Summary, read: int) -> None:
-        if self._bar is not None:
-            rate = done.indexed / max(self._bar.tasks[0].elapsed or 0, 1e-9)
-            text = f"{number(done.indexed)} documents, {number(done.passages)} passages, {rate:.0f} documents/s"
-            self._bar.update(self._task, completed=read, description=text)
-
-    def note(self, text: str) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, description=text)
-
-
-def _bar() -> Bar:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    return Progress(
-        BarColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-
-
-def _size(root: str) -> int:
-    if not os.path.isdir(root):  # noqa: PTH112 - stdin is no path
-        return os.path.getsize(root) if os.path.exists(root) else 0  # noqa: PTH110, PTH202
-    return sum(entry.stat().st_size for entry in Path(root).rglob("*") if entry.is_file())

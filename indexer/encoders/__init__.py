@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from indexer.encoders.cross import cross_encoder
     from indexer.encoders.encoder import Encoder, Role
+    from indexer.encoders.int8 import calibrate
     from indexer.encoders.load import encode_many, load_encoder, load_recipe, load_unfitted
     from indexer.encoders.post import fit_post
     from indexer.encoders.recipe import Recipe, RecipeSpec
     from indexer.encoders.shared import encoder_for, query_encoder
 
 _HOMES = {
+    "calibrate": "int8",
     "cross_encoder": "cross",
     "encoder_for": "shared",
     "Encoder": "encoder",
@@ -32,6 +34,7 @@ __all__ = [
     "Recipe",
     "RecipeSpec",
     "Role",
+    "calibrate",
     "cross_encoder",
     "encode_many",
     "encoder_for",

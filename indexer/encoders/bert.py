@@ -67,7 +67,7 @@ class Bert:
         self.dtype = dtype
         self._heads: int = config["num_attention_heads"]
         self._epsilon: float = config.get("layer_norm_eps", 1e-12)
-        self._gelu = _ACTIVATIONS[config["hidden_act"]]
+        gelu = _ACTIVATIONS[config["hidden_act"]]
         # RoBERTa counts positions from behind the padding id.
         first = 0 if config["model_type"] == "bert" else config.get("pad_token_id", 1) + 1
         self._words = take(_WORDS)
@@ -77,7 +77,7 @@ class Bert:
         self._positions = (positions + segment).to(dtype)
         self.positions = len(self._positions)
         self._embedding_norm = _norm(take, "embeddings.LayerNorm")
-        self._blocks = [_Block(take, f"encoder.layer.{n}.") for n in range(self.layers)]
+        self.blocks = [_Block(take, f"encoder.layer.{n}.", gelu) for n in range(self.layers)]
         has_pooler = prefix + "pooler.dense.weight" in weights
         self._pooler = (take("pooler.dense.weight"), take("pooler.dense.bias")) if has_pooler else None
 
@@ -92,7 +92,7 @@ class Bert:
         x = self._words[F.pad(batch.ids, (0, spare))] + self._positions[F.pad(where, (0, spare))]
         x = F.layer_norm(x, (self.hidden,), *self._embedding_norm, self._epsilon)
         kept = {0: x[:tokens]} if 0 in wanted else {}
-        for number, block in enumerate(self._blocks[: max(wanted)], start=1):
+        for number, block in enumerate(self.blocks[: max(wanted)], start=1):
             x = self._block(block, x, batch)
             if number in wanted:
                 kept[number] = x[:tokens]
@@ -110,8 +110,7 @@ class Bert:
 
         mixed = self._attention(block.query(x), block.key(x), block.value(x), batch)
         x = F.layer_norm(block.out.plus(mixed, x), (self.hidden,), *block.attention_norm, self._epsilon)
-        inner = block.up.gelu(x, self._gelu)
-        return F.layer_norm(block.down.plus(inner, x), (self.hidden,), *block.output_norm, self._epsilon)
+        return F.layer_norm(block.feed_forward(x), (self.hidden,), *block.output_norm, self._epsilon)
 
     def _attention(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, batch: Packed) -> torch.Tensor:
         """Self-attention (tokens, hidden) within each text, one call for all texts of one length.
@@ -182,12 +181,17 @@ class _Linear:
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
         import torch
 
-        self._weight, self._bias = weight, bias
+        self._weight, self.bias = weight, bias
         self._packed = None
         ops = torch.ops.mkldnn
         if weight.dtype == torch.bfloat16 and hasattr(ops, "_reorder_linear_weight"):
             self._packed = ops._reorder_linear_weight(weight, _ROWS)
             self._weight = weight[:0]
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """(out, in), as it was before it was packed."""
+        return self._weight if self._packed is None else self._packed.to_dense()
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return self._product(x, "none", "")
@@ -202,9 +206,9 @@ class _Linear:
         import torch.nn.functional as F
 
         if self._packed is None:
-            return F.linear(x, self._weight, self._bias).add_(residual)
+            return F.linear(x, self._weight, self.bias).add_(residual)
         fused = torch.ops.mkldnn._linear_pointwise.binary
-        out: torch.Tensor = fused(x, residual, self._packed, self._bias, "add")
+        out: torch.Tensor = fused(x, residual, self._packed, self.bias, "add")
         return out
 
     def _product(self, x: torch.Tensor, then: str, approximate: str) -> torch.Tensor:
@@ -212,17 +216,30 @@ class _Linear:
         import torch.nn.functional as F
 
         if self._packed is None:
-            product = F.linear(x, self._weight, self._bias)
+            product = F.linear(x, self._weight, self.bias)
             return F.gelu(product, approximate=approximate) if then == "gelu" else product
         fused = torch.ops.mkldnn._linear_pointwise
-        out: torch.Tensor = fused(x, self._packed, self._bias, then, [], approximate)
+        out: torch.Tensor = fused(x, self._packed, self.bias, then, [], approximate)
         return out
+
+
+class FeedForward:
+    """The two products around the activation, and the residual."""
+
+    def __init__(self, up: _Linear, down: _Linear, approximate: str) -> None:
+        self.up, self.down, self.approximate = up, down, approximate
+
+    def activated(self, x: torch.Tensor) -> torch.Tensor:
+        return self.up.gelu(x, self.approximate)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down.plus(self.activated(x), x)
 
 
 class _Block:
     """Weights of one layer."""
 
-    def __init__(self, take: Callable[[str], torch.Tensor], prefix: str) -> None:
+    def __init__(self, take: Callable[[str], torch.Tensor], prefix: str, gelu: str) -> None:
         def linear(name: str) -> _Linear:
             return _Linear(take(f"{prefix}{name}.weight"), take(f"{prefix}{name}.bias"))
 
@@ -230,8 +247,8 @@ class _Block:
         self.key = linear("attention.self.key")
         self.value = linear("attention.self.value")
         self.out = linear("attention.output.dense")
-        self.up = linear("intermediate.dense")
-        self.down = linear("output.dense")
+        self.feed_forward: Callable[[torch.Tensor], torch.Tensor]
+        self.feed_forward = FeedForward(linear("intermediate.dense"), linear("output.dense"), gelu)
         self.attention_norm = _norm(take, prefix + "attention.output.LayerNorm")
         self.output_norm = _norm(take, prefix + "output.LayerNorm")
 

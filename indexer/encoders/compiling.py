@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 from indexer.encoders.automodel import one_line, quiet
 from indexer.encoders.compiled import GRAPH, MANIFEST, POST, RECIPE, TOKENIZER, CompiledEncoder, user_cache
 from indexer.encoders.encoder import Encoder
+from indexer.encoders.int8 import exact
 from indexer.encoders.models import find_model, read_json, sha256
 from indexer.encoders.post import PostProcessed
+from indexer.encoders.probes import PROBES
 from indexer.encoders.torch_encoder import TorchEncoder
 from indexer.errors import ModelError
 
@@ -26,14 +28,6 @@ if TYPE_CHECKING:
 
 MIN_COSINE = 0.9995
 """Between both runtimes on the probes: no other text is then below 0.999."""
-# Of every length up to the limit, alone and together, as words of many languages and none.
-_PROBES = (
-    "a",
-    "How do vaccines work?",
-    "Größe und Maß: 12,5 % — naïve façade, 東京都, здравствуйте",
-    "The bank robber was seen fishing on the river bank. " * 4,
-    "def f(x): return x ** 2  # squares of numbers, not of towns\n" * 8,
-)
 
 
 def compile_encoder(encoder: Encoder, folder: Path) -> None:
@@ -42,6 +36,7 @@ def compile_encoder(encoder: Encoder, folder: Path) -> None:
     Raises:
         ModelError: the encoder is of a kind that cannot be compiled, or the graph's vectors are not torch's.
     """
+    encoder = exact(encoder)
     inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
     if not isinstance(inner, TorchEncoder):
         raise ModelError(f"model {encoder.recipe.model!r} is not a transformer with pooling: only torch can run it")
@@ -83,7 +78,7 @@ def compile_in_cache(encoder: Encoder) -> CompiledEncoder:
 def _agreement(encoder: Encoder, compiled: CompiledEncoder) -> float:
     """The smallest cosine between both's vectors of the probes, alone and in a batch."""
     found = []
-    for texts in ([_PROBES[0]], [_PROBES[-1]], list(_PROBES)):
+    for texts in ([PROBES[0]], [PROBES[-1]], list(PROBES)):
         wanted, got = (one.encode(texts, truncate=True) for one in (encoder, compiled))
         found.append(float((wanted * got).sum(axis=1).min()))
     return min(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from indexer.errors import ModelError
 
@@ -26,13 +26,14 @@ def choose_device(device: str) -> str:
 
 
 def choose_dtype(precision: Precision, device: str) -> torch.dtype:
-    """The dtype of weights: bfloat16 where the hardware has it, as emulation is slower than float32."""
+    """The dtype of weights: bfloat16 where the hardware has it, as emulation is slower than float32.
+
+    It is also that of what int8 leaves as it is.
+    """
     import torch
 
-    if precision == "int8":
-        raise ModelError("precision int8 is not offered by this version: choose bfloat16, or auto")
-    if precision not in ("auto", "float32", "bfloat16"):
-        raise ModelError(f"precision {precision!r} is none of auto, float32, bfloat16, int8")
+    if precision not in get_args(Precision):
+        raise ModelError(f"precision {precision!r} is none of {', '.join(get_args(Precision))}")
     if precision == "float32":
         return torch.float32
     if device.startswith("cuda"):

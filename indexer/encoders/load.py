@@ -13,6 +13,7 @@ from indexer.encoders.checkpoint import Checkpoint
 from indexer.encoders.encoder import Encoder, Role
 from indexer.encoders.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.head import Head, plain_transformer, read_head
+from indexer.encoders.int8 import Int8Encoder
 from indexer.encoders.post import PostProcessed, with_post
 from indexer.encoders.recipe import COMBINES, POOLINGS, Combine, Pooling, Recipe, RecipeSpec
 from indexer.encoders.sbert import open_sentence_transformer
@@ -48,7 +49,8 @@ def load_encoder(
         layers: hidden layers to pool, 0 the embedding layer, -1 the last; None: the last.
         combine: how several layers become one.
         runtime: what computes; `auto` is torch; `openvino` compiles once into the user's cache folder.
-        precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise.
+        precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise; `int8` rounds the
+            feed-forward layers to eight bits, and says in `.loss` how far that is from the model (int8.py).
         device: `cpu`, `cuda`, ...; `auto` is the GPU where there is one.
         max_tokens: read fewer, or more, tokens of a text than the model's settings say.
         dimensions: keep only the leading ones (Matryoshka).
@@ -72,6 +74,8 @@ def load_encoder(
         raise ModelError(f"{spec}: {spec.post} is fitted on passages first; load it without and use fit_post")
     if runtime not in get_args(Runtime):
         raise ModelError(f"runtime {runtime!r} is none of {', '.join(get_args(Runtime))}")
+    if runtime == "openvino" and precision == "int8":
+        raise ModelError("int8 runs on torch alone: leave out the runtime, or the precision")
     encoder = _load(asked, precision, choose_device(device), trust_remote_code)
     if runtime == "openvino":
         from indexer.encoders.compiling import compile_in_cache
@@ -120,12 +124,16 @@ def load_recipe(
 
 
 def load_unfitted(
-    model: str | PathLike[str] | RecipeSpec, *, device: str = "auto", trust_remote_code: bool = False
+    model: str | PathLike[str] | RecipeSpec,
+    *,
+    precision: Precision = "auto",
+    device: str = "auto",
+    trust_remote_code: bool = False,
 ) -> tuple[Encoder, Recipe]:
     """As `load_encoder`, for what may ask for post-processing: the encoder to fit it to, and the recipe to be."""
     spec = model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model))
     plain = dataclasses.replace(spec, post=None, dimensions=None if spec.post else spec.dimensions)
-    encoder = load_encoder(plain, device=device, trust_remote_code=trust_remote_code)
+    encoder = load_encoder(plain, precision=precision, device=device, trust_remote_code=trust_remote_code)
     if not spec.post:
         return encoder, encoder.recipe
     return encoder, dataclasses.replace(
@@ -166,19 +174,27 @@ def _load(spec: RecipeSpec, precision: Precision, device: str, trust_remote_code
     if place is None and raw:
         raise ModelError(f"model {spec.model!r} has no transformer layers: leave pooling and layers out")
     if place is None or not (raw or plain_transformer(place)):
-        return open_sentence_transformer(checkpoint, device)
+        return _whole(checkpoint, precision, device)
     dtype = choose_dtype(precision, device)
     transformer = _transformer(place, checkpoint.fingerprint, dtype, device, trust_remote_code)
     head = _raw_head(spec, transformer) if raw else read_head(checkpoint.folder, transformer.layers)
     if head is None:
-        return open_sentence_transformer(checkpoint, device)
+        return _whole(checkpoint, precision, device)
     limit = checkpoint.limit(place, transformer.positions)
     width = head.dimensions(transformer.hidden)
     # Modules that are the model's own are named by its fingerprint; anything pooled here is spelled out.
     own = not raw and (checkpoint.folder / "modules.json").exists()
     recipe = checkpoint.recipe(width, limit, *(() if own else (head.layers, head.combine, head.poolings[0])))
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
-    return TorchEncoder(recipe, tokenizer, transformer, head, device)
+    encoder = TorchEncoder(recipe, tokenizer, transformer, head, device)
+    return Int8Encoder(encoder) if precision == "int8" else encoder
+
+
+def _whole(checkpoint: Checkpoint, precision: Precision, device: str) -> Encoder:
+    """A model of unusual modules, through sentence-transformers."""
+    if precision == "int8":
+        raise ModelError(f"model {checkpoint.spec.model!r} has modules that cannot run in int8: leave precision out")
+    return open_sentence_transformer(checkpoint, device)
 
 
 @lru_cache(maxsize=4)  # recipes of one model share it; a few are kept, as models are large

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from indexer.encoders.encoder import Encoder
+from indexer.encoders.hardware import Precision
 from indexer.encoders.recipe import Recipe
 from indexer.errors import ModelError
 
@@ -17,21 +18,30 @@ _lock = threading.RLock()
 
 
 def encoder_for(
-    recipe: Recipe, post_parameters: bytes | None = None, device: str = "auto", trust_remote_code: bool = False
+    recipe: Recipe,
+    post_parameters: bytes | None = None,
+    precision: Precision = "auto",
+    device: str = "auto",
+    trust_remote_code: bool = False,
 ) -> Encoder:
     """The encoder of a stored recipe, for embedding many texts; loaded at the first call.
+
+    Shared where the precision is left to the hardware: another one is for whoever asked for it.
 
     Raises:
         ModelError: the model is not to be found, or has other weights than the recipe was made with.
     """
     with _lock:
-        if recipe.identity not in _loaded:
+        encoder = _loaded.get(recipe.identity) if precision == "auto" else None
+        if encoder is None:
             from indexer.encoders.load import load_recipe
 
-            _loaded[recipe.identity] = load_recipe(
-                recipe, post_parameters, device=device, trust_remote_code=trust_remote_code
+            encoder = load_recipe(
+                recipe, post_parameters, precision=precision, device=device, trust_remote_code=trust_remote_code
             )
-        return _loaded[recipe.identity]
+            if precision == "auto":
+                _loaded[recipe.identity] = encoder
+        return encoder
 
 
 def query_encoder(recipe: Recipe, compiled: Path, post_parameters: Callable[[], bytes | None]) -> Encoder:

@@ -38,11 +38,20 @@ def ndcg(encoder: Encoder, folder: Path) -> float:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("runtime", "precision"), [("torch", "float32"), ("torch", "bfloat16"), ("openvino", "auto")])
-def test_scifact_as_published(runtime: str, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within 0.5 % of float32 is within 0.003 of the published 0.645."""
+@pytest.mark.parametrize(
+    ("runtime", "precision", "room"),
+    [
+        ("torch", "float32", 0.003),  # 0.5 % of the published 0.645
+        ("torch", "bfloat16", 0.003),
+        ("openvino", "auto", 0.003),
+        ("torch", "int8", 0.01),  # of other vectors, 0.996 from the model's own
+    ],
+)
+def test_scifact_as_published(
+    runtime: str, precision: str, room: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if "LIKEWISE_EVAL_DATA" not in os.environ:
         pytest.skip("LIKEWISE_EVAL_DATA is not set")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     encoder = load_encoder("all-MiniLM-L6-v2", runtime=runtime, precision=precision)  # type: ignore[arg-type]
-    assert abs(ndcg(encoder, Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data/scifact") - PUBLISHED) < 0.003
+    assert abs(ndcg(encoder, Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data/scifact") - PUBLISHED) < room

@@ -1,0 +1,108 @@
+"""Eight-bit feed-forward layers: against the same sums in floats, their measured loss, and what cannot run so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from indexer import Index
+from indexer.encoders import load_encoder
+from indexer.encoders.bert import Bert
+from indexer.encoders.int8 import Int8Encoder, _observing, _quantised, exact
+from indexer.encoders.torch_encoder import TorchEncoder
+from indexer.errors import ModelError
+
+
+@pytest.fixture
+def encoder(tiny: Callable[[str], Path]) -> Int8Encoder:
+    plain = load_encoder(f"{tiny('bert')}:mean", precision="float32")
+    assert isinstance(plain, TorchEncoder)
+    return Int8Encoder(plain)
+
+
+def test_a_layer_is_the_sums_of_rounded_numbers(encoder: Int8Encoder, sentences: list[str]) -> None:
+    """Weights and inputs are rounded here as the method says, and multiplied in float64."""
+    seen = _observing(encoder.exact)
+    seen.encode(sentences)
+    assert isinstance(seen.transformer, Bert)
+    observed = seen.transformer.blocks[1].feed_forward
+    layer = _quantised(seen.transformer).blocks[1].feed_forward
+    plain = encoder.exact.transformer.blocks[1].feed_forward  # type: ignore[attr-defined]
+    x = torch.randn(16, 48, generator=torch.Generator().manual_seed(3))
+    x = x.clamp(-observed.largest, observed.largest)  # type: ignore[attr-defined]
+
+    def rows(weight: torch.Tensor) -> torch.Tensor:
+        step = weight.abs().amax(1, keepdim=True) / 127
+        return (weight / step).round() * step
+
+    up, down = plain.up.weight, plain.down.weight
+    smooth = (observed.largest / up.abs().amax(0)).sqrt()  # type: ignore[attr-defined]
+    step = (observed.largest / smooth).max() / 127  # type: ignore[attr-defined]
+    inner = (x / smooth / step).round().clamp(-128, 127).double() * step @ rows(up * smooth).double().T
+    inner = torch.nn.functional.gelu(inner + plain.up.bias)
+    grain = (observed.high - observed.low) / 255  # type: ignore[attr-defined]
+    inner = ((inner / grain).round() * grain).clamp(observed.low - grain, observed.high + grain)  # type: ignore[attr-defined]
+    expected = inner @ rows(down).double().T + plain.down.bias + x
+    found = layer(x)
+    # A number on the edge between two steps may fall to either side.
+    assert (found - expected).abs().max() < 3 * grain * down.abs().max()
+    assert (found - plain(x)).abs().mean() < 0.03 * plain(x).abs().mean()
+
+
+def test_a_vector_does_not_depend_on_its_neighbours(encoder: Int8Encoder, sentences: list[str]) -> None:
+    together = encoder.encode(sentences)
+    alone = np.concatenate([encoder.encode([sentence]) for sentence in sentences])
+    assert np.abs(together - alone).max() < 1e-5
+
+
+def test_the_loss_is_that_of_texts_it_was_not_calibrated_on(encoder: Int8Encoder, sentences: list[str]) -> None:
+    loss = encoder.calibrate(sentences)
+    others = sentences[1::2]
+    cosines = (encoder.encode(others) * encoder.exact.encode(others)).sum(axis=1)
+    assert (loss.texts, loss.mean, loss.worst) == (3, pytest.approx(cosines.mean()), pytest.approx(cosines.min()))
+    assert 0.9 < loss.worst < 0.99999
+    assert exact(encoder) is encoder.exact
+
+
+def test_the_default_model_stays_close_to_itself(sentences: list[str]) -> None:
+    found = load_encoder("all-MiniLM-L6-v2", precision="int8").encode(sentences)
+    whole = load_encoder("all-MiniLM-L6-v2", precision="float32").encode(sentences)
+    assert 0.99 < (found * whole).sum(axis=1).min() < 0.9999
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "said"),
+    [
+        ("mpnet", {}, "cannot run in int8: only BERT, RoBERTa"),
+        ("bert", {"runtime": "openvino"}, "int8 runs on torch alone"),
+        ("bert", {"precision": "int4"}, "precision 'int4' is none of auto, float32, bfloat16, int8"),
+    ],
+)
+def test_what_cannot_run_in_int8(tiny: Callable[[str], Path], kind: str, settings: Any, said: str) -> None:
+    with pytest.raises(ModelError, match=re.escape(said)):
+        load_encoder(f"{tiny(kind)}:mean", **{"precision": "int8", **settings})
+
+
+def test_an_index_is_calibrated_on_its_own_passages_and_says_what_it_lost(
+    tiny: Callable[[str], Path], sentences: list[str], tmp_path: Path, likewise: Callable[..., Any]
+) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for number, sentence in enumerate(sentences):
+        (folder / f"{number}.txt").write_text(sentence)
+    model = f"{tiny('bert')}:mean"
+    said = likewise("index", tmp_path / "x.index", folder, "--model", model, "--precision", "int8")
+    assert (said.code, said.err.count("int8: cosines to the model's own vectors of 3 passages are 0.9")) == (0, 1)
+    with Index.open(tmp_path / "x.index") as index:
+        _, stored = index.store.sample(10)
+        plain = load_encoder(model).encode([f"{number} {sentence}" for number, sentence in enumerate(sentences)])
+        assert 0.9 < (stored @ plain.T).max(axis=1).min() < 0.99999
+    (folder / "new.txt").write_text("Dogs watch the river.")
+    again = likewise("index", tmp_path / "x.index", folder, "--json")  # precision is no part of what vectors mean
+    assert (again.code, again.json["unchanged"], again.json["indexed"]) == (0, 6, 1)
