@@ -71,10 +71,12 @@ def stored(settings: Mapping[str, str]) -> Calibration | None:
     return Calibration.from_json(settings["calibration"]) if "calibration" in settings else None
 
 
-def renew(store: LocalStore, encoder: Encoder) -> None:
-    """Measure an index that has not been, or has grown or shrunk by a quarter since; and ask it pseudo-questions."""
-    known, passages = stored(store.settings()), store.info().passages
-    if known is not None and 0.8 <= passages / known.passages <= 1.25:
+def renew(store: LocalStore, encoder: Encoder, *, growth: float = 1.25) -> None:
+    """Measure an index that has not been, or has grown or shrunk by so much since; and ask it pseudo-questions."""
+    with store.reading() as view:
+        passages = view.state.passages
+    known = stored(store.settings())
+    if passages < LEAST or (known is not None and 1 / growth < passages / known.passages < growth):
         return
     with store.writing() as catalog:
         if (measured := calibrate(store, encoder)) is not None:

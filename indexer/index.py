@@ -181,6 +181,7 @@ class Index:
 
         Returns:
             What changed; each batch is durable and searchable when it was committed, all when this returns.
+            An index that has doubled is also measured (calibration.py), which takes about a second.
 
         Raises:
             BadInput: a document or vector that cannot be stored; documents before it may have been.
@@ -196,9 +197,13 @@ class Index:
         last = {document.uri: (document, row) for document, row in zip(given, own, strict=True)}
         for document, _ in last.values():
             validate(document, empty=vectors is not None)
+        from indexer.calibration import renew  # which a reader does not need
+
         changes = Changes()
         for batch in self.batches(last.values()):
             changes += self._commit(self.prepare(batch))
+        if vectors is None and (changes.added or changes.replaced):
+            renew(self.store, self.encoder, growth=2)
         return changes
 
     def _commit(self, prepared: Prepared) -> Changes:

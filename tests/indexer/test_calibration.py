@@ -51,8 +51,7 @@ def test_it_is_measured_again_when_the_index_is_another(encoder: Any, tmp_path: 
     with fill(tmp_path / "x.index", encoder, 49) as index:
         renew(index.store, encoder)
         assert stored(index.store.settings()) is None
-        index.add([Document("one", "more")])
-        renew(index.store, encoder)
+        index.add([Document("one", "more")])  # measures by itself, and again when there is twice as much
         first = stored(index.store.settings())
         assert first is not None and first.passages == 50
         index.add([Document(f"e{n}", f"more {n}") for n in range(10)])
@@ -61,6 +60,10 @@ def test_it_is_measured_again_when_the_index_is_another(encoder: Any, tmp_path: 
         index.add([Document(f"f{n}", f"more {n}") for n in range(10)])
         renew(index.store, encoder)
         assert getattr(stored(index.store.settings()), "passages", 0) == 70
+        index.add([Document(f"g{n}", f"more {n}") for n in range(69)])
+        assert getattr(stored(index.store.settings()), "passages", 0) == 70
+        index.add([Document("last", "more")])
+        assert getattr(stored(index.store.settings()), "passages", 0) == 140
 
 
 def test_hits_say_how_rare_they_are_and_whether_anything_answers(
