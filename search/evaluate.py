@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from indexer.errors import BadInput
+from search.topics import tabbed, topics
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
 """Query id to (document, score), best first."""
@@ -88,31 +89,52 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> Repo
 
 
 def read_queries(path: str | Path) -> dict[str, str]:
-    """Read questions as BEIR writes them: JSON lines with `_id` (or `id`) and `text`.
+    """Read questions: as BEIR writes them, JSON lines with `_id` (or `id`) and `text`, or as TREC does (topics.py).
 
     Returns:
         Query id to text, in the order of the file.
 
     Raises:
-        BadInput: the file cannot be read or is empty, or a line lacks a field or repeats an id.
+        BadInput: the file cannot be read or is empty, or a question lacks its id or text or repeats an id.
     """
     queries: dict[str, str] = {}
-    for place, line in _lines(path):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise BadInput(f"{place}: not JSON ({error.msg}): each line must be an object") from None
-        if not isinstance(record, dict):
-            raise BadInput(f"{place}: not an object: write it as {{'_id': ..., 'text': ...}}")
-        query, text = record.get("_id", record.get("id")), record.get("text")
-        if isinstance(query, bool) or not isinstance(query, str | int) or query == "":
-            raise BadInput(f"{place}: the question has no id: add the field _id")
-        if not isinstance(text, str) or not text.strip():
-            raise BadInput(f"{place}: question {query!r} has no text: add the field text")
-        if str(query) in queries:
+    for place, query, text in _questions(path):
+        if query == "":
+            raise BadInput(f"{place}: the question has no id: add one (_id, <num>, or the first column)")
+        if not text.strip():
+            raise BadInput(f"{place}: question {query!r} has no text: add it (text, <title>, or the second column)")
+        if query in queries:
             raise BadInput(f"{place}: question {query!r} stands in the file twice: keep one of them")
-        queries[str(query)] = text
+        queries[query] = text
     return queries
+
+
+def _questions(path: str | Path) -> Iterator[tuple[str, str, str]]:
+    """("FILE:LINE", id, text) of every question, in whichever form the file begins with."""
+    lines = list(_lines(path))
+    first = lines[0][1].lstrip()
+    if first.startswith("<"):
+        found = list(topics(Path(path).read_text(encoding="utf-8-sig")))
+        if not found:
+            raise BadInput(f"{path}: holds no <top> or <topic>: nothing is asked")
+        yield from ((f"{path}:{line}", query, text) for line, query, text in found)
+    elif "\t" in first and not first.startswith("{"):
+        yield from ((place, *tabbed(line)) for place, line in lines)
+    else:
+        yield from ((place, *_record(place, line)) for place, line in lines)
+
+
+def _record(place: str, line: str) -> tuple[str, str]:
+    """Id and text of a line of JSON."""
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{place}: not JSON ({error.msg}): each line must be an object") from None
+    if not isinstance(record, dict):
+        raise BadInput(f"{place}: not an object: write it as {{'_id': ..., 'text': ...}}")
+    query, text = record.get("_id", record.get("id")), record.get("text")
+    named = isinstance(query, str | int) and not isinstance(query, bool)
+    return str(query) if named else "", text if isinstance(text, str) else ""
 
 
 def read_qrels(path: str | Path, queries: Mapping[str, str] | None = None) -> Qrels:

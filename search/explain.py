@@ -21,16 +21,28 @@ _END = re.compile(r"""[.!?…]["'”’)\]]*\s+|[。！？．][」』”’）]*
 
 def with_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> list[Hit]:
     """The hits with `why["words"]`: text and offsets in the document of each word the question asks for."""
-    asked = set(analysis.terms(query))
+    asked = _Asked(analysis, query)
     explained = []
     for hit in hits:
         found = [
             {"text": match[0], "start": hit.start + match.start(), "end": hit.start + match.end()}
             for match in _WORD.finditer(hit.text)
-            if asked and not asked.isdisjoint(_terms(analysis, match[0]))
+            if asked[match[0]]
         ]
         explained.append(_more(hit, "words", found))
     return explained
+
+
+class _Asked(dict[str, bool]):
+    """Whether a question asks for a word; found out once a word, as texts repeat them."""
+
+    def __init__(self, analysis: Analysis, query: str) -> None:
+        super().__init__()
+        self._analysis, self._terms = analysis, set(analysis.terms(query))
+
+    def __missing__(self, word: str) -> bool:
+        self[word] = asked = not self._terms.isdisjoint(_terms(self._analysis, word))
+        return asked
 
 
 @lru_cache(maxsize=1 << 16)  # the same words come again, in every answer

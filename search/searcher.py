@@ -227,7 +227,7 @@ class Searcher:
     def _cut(self, hits: Hits, min_score: float | None, min_percentile: float | None) -> Hits:
         if min_percentile is not None and any(hit.percentile is None for hit in hits):
             raise BadInput(
-                f"{self.store.folder}: has no percentiles: they are measured when likewise index adds the first "
+                f"{self.store.folder}: has no percentiles: they are measured when a model embeds the first "
                 "50 passages; use min_score"
             )
         kept = tuple(

@@ -44,7 +44,7 @@ def evaluate(
     markdown: bool,
     as_json: bool,
 ) -> None:
-    """Ask INDEX every judged question of a BEIR-form --queries (.jsonl) and --qrels (.tsv, or TREC) and score it.
+    """Ask INDEX every judged question of --queries and --qrels, in BEIR form (.jsonl, .tsv) or TREC's, and score it.
 
     Judged documents are named by uri, files also by their path from here. Questions without a positive
     judgment are left out; judged documents that INDEX does not have count as not found, and are reported.
