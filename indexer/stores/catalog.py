@@ -11,24 +11,22 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
-from itertools import count
 from pathlib import Path
 
-import numpy as np
 from sqlite_utils import Database
 
 from indexer.errors import StorageError
-from indexer.records import Changes, Span
+from indexer.records import Changes
 from indexer.stores import fields
 from indexer.stores.failpoint import failpoint
+from indexer.stores.rows import erase_passages, write_documents, write_passages
 from indexer.stores.schema import migrations
 from indexer.stores.sealed import SegmentFile
 from indexer.stores.store import EmbeddedDocument, LedgerRow
-from indexer.stores.vectors import checksum, to_blobs
 from indexer.stores.words import WordFiles
 
-EXTRACTED = frozenset({"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "json", "jsonl", "csv", "tsv"})
-"""Formats whose text is not the file's own: a line number in it would mislead."""
+_PATIENCE = 60
+"""Seconds that a write waits for a lock of SQLite's own, which others hold for moments."""
 
 
 class Catalog:
@@ -36,7 +34,7 @@ class Catalog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_PATIENCE)
         self.db = Database(connection)
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 8000"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
@@ -51,7 +49,12 @@ class Catalog:
         self.db.conn.close()
 
     def _fold(self) -> None:
-        self.db.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        # Questions are over by then; whoever reads for longer is not waited for, and the log stays for the next time.
+        self.db.conn.execute("PRAGMA busy_timeout = 100").fetchall()
+        try:
+            self.db.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            self.db.conn.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE}").fetchall()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -113,10 +116,10 @@ class Catalog:
             whole = [item for item in documents if item.spans is not None]
             for item in whole:
                 if item.document.uri in known:
-                    _erase_passages(connection, known[item.document.uri])
+                    erase_passages(connection, known[item.document.uri])
             fields.erase(connection, known.values())
-            ids = _write_rows(connection, documents, known)
-            _write_passages(connection, whole, ids)
+            ids = write_documents(connection, documents, known)
+            write_passages(connection, whole, ids)
             changes = Changes(
                 added=tuple(uri for item in whole if (uri := item.document.uri) not in known),
                 replaced=tuple(uri for item in whole if (uri := item.document.uri) in known),
@@ -137,7 +140,7 @@ class Catalog:
             ]
             _forget_stamps(connection, [uri for uri, _ in removed])
             for uri, document_id in removed:
-                _erase_passages(connection, document_id)
+                erase_passages(connection, document_id)
                 fields.erase(connection, [document_id])
                 connection.execute("DELETE FROM document WHERE id = ?", (document_id,))
                 connection.execute("DELETE FROM ledger WHERE uri = ?", (uri,))
@@ -230,102 +233,6 @@ class Catalog:
 def _count(connection: sqlite3.Connection, more: int) -> None:
     """Keep the number of documents: counting a million rows at every commit would cost readers a tenth of a second."""
     connection.execute("UPDATE setting SET value = value + ? WHERE name = 'documents'", (more,))
-
-
-def _highest(connection: sqlite3.Connection, table: str) -> int:
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-    return int(row[0]) if row else 0
-
-
-_COLUMNS = ("uri", "title", "path", "format", "modified", "metadata", "content_hash", "row_hash", "tokens")
-_SET = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[:-1])
-
-
-def _write_rows(
-    connection: sqlite3.Connection, documents: Sequence[EmbeddedDocument], known: Mapping[str, int]
-) -> dict[str, int]:
-    """The rows of new and known documents; the id of each by its uri."""
-    ids = dict(known)
-    next_id = _highest(connection, "document") + 1
-    for item in documents:
-        if item.document.uri not in ids:
-            assert item.spans is not None, f"{item.document.uri}: updated but not in the catalog"
-            ids[item.document.uri], next_id = next_id, next_id + 1
-    connection.executemany(
-        f"INSERT INTO document (id, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
-        # Where the metadata alone changed, the tokens stay as they were counted.
-        f" ON CONFLICT (id) DO UPDATE SET {_SET}, tokens = max(excluded.tokens, tokens * (excluded.tokens < 0))",
-        (
-            (
-                *(ids[document.uri], document.uri, document.title, document.path, document.format, document.modified),
-                *(_json(document.metadata), item.content_hash, item.row_hash),
-                -1 if item.spans is None else sum(span.tokens for span in item.spans),
-            )
-            for item in documents
-            for document in (item.document,)
-        ),
-    )
-    connection.executemany(
-        "INSERT OR REPLACE INTO document_text VALUES (?, ?, ?)",
-        (
-            (ids[document.uri], document.text, _json([(s.start, s.heading, s.page) for s in document.sections]))
-            for document in (item.document for item in documents)
-        ),
-    )
-    fields.write(
-        connection,
-        [
-            (ids[document.uri], fields.scalars(document.uri, document.metadata))
-            for document in (item.document for item in documents)
-        ],
-    )
-    return ids
-
-
-_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
-
-
-def _write_passages(
-    connection: sqlite3.Connection, documents: Sequence[EmbeddedDocument], ids: Mapping[str, int]
-) -> None:
-    if not documents:
-        return
-    blobs = iter(to_blobs(np.concatenate([item.vectors for item in documents if item.vectors is not None])))
-    next_id = count(_highest(connection, "passage") + 1)
-    connection.executemany(
-        "INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (
-                *(next(next_id), ids[item.document.uri], span.start, span.end, line, span.heading, span.page),
-                *(checksum(item.document.text[span.start : span.end], blob), blob),
-            )
-            for item in documents
-            for span, line in _with_lines(item)
-            for blob in (next(blobs),)
-        ),
-    )
-
-
-def _with_lines(item: EmbeddedDocument) -> Iterator[tuple[Span, int | None]]:
-    """Each passage with the line it begins in, where the text is the file's own."""
-    document, line, reached = item.document, 1, 0
-    numbered = document.path is not None and document.format not in EXTRACTED
-    for span in item.spans or ():
-        if numbered:
-            line += document.text.count("\n", reached, span.start)
-            line -= document.text.count("\n", span.start, reached)  # an overlap goes back a little
-            reached = span.start
-        yield span, line if numbered else None
-
-
-def _erase_passages(connection: sqlite3.Connection, document_id: int) -> None:
-    for dead, derived in (("dead", "segment"), ("dead_word", "word_index")):
-        connection.execute(
-            f"INSERT OR IGNORE INTO {dead} SELECT id FROM passage WHERE document_id = ?"
-            f" AND id <= (SELECT coalesce(max(last_id), 0) FROM {derived})",
-            (document_id,),
-        )
-    connection.execute("DELETE FROM passage WHERE document_id = ?", (document_id,))
 
 
 def _write_ledger(connection: sqlite3.Connection, rows: Sequence[LedgerRow], run: int) -> None:

@@ -153,14 +153,27 @@ class Snapshots:
 
     def _current(self, connection: sqlite3.Connection) -> State:
         try:
-            (generation,) = connection.execute("SELECT value FROM setting WHERE name = 'generation'").fetchone()
-            state = self._state
-            if state is None or state.generation != int(generation):
-                # Not under the lock for others' sake: a reader with a known state must not wait for this one.
-                state = self._state = _load(self.folder, connection, state)
+            generation, state = _generation(connection), self._state
+            if state is not None and state.generation == generation:
+                return state
+            # Not under the lock for others' sake: a reader with a known state must not wait for this one.
+            try:
+                loaded = _load(self.folder, connection, state)
+            except IndexDamaged:
+                connection.execute("ROLLBACK")
+                connection.execute("BEGIN")
+                if _generation(connection) != generation:  # a writer had put another segment in its place
+                    return self._current(connection)
+                loaded = _load(self.folder, connection, state, stand_in=True)
         except (KeyError, TypeError, ValueError) as error:
             raise _damaged(self.folder, error) from error
-        return state
+        self._state = loaded
+        return loaded
+
+
+def _generation(connection: sqlite3.Connection) -> int:
+    (generation,) = connection.execute("SELECT value FROM setting WHERE name = 'generation'").fetchone()
+    return int(generation)
 
 
 def _damaged(folder: Path, error: Exception) -> IndexDamaged:
@@ -193,8 +206,12 @@ def _identity(folder: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _load(folder: Path, connection: sqlite3.Connection, before: State | None) -> State:
-    """The state of this transaction; open segments and the rows of the tail are taken over from `before`."""
+def _load(folder: Path, connection: sqlite3.Connection, before: State | None, *, stand_in: bool = False) -> State:
+    """The state of this transaction; open segments and the rows of the tail are taken over from `before`.
+
+    Raises:
+        IndexDamaged: a segment cannot be used, and the rows of the catalog are not to stand in for it.
+    """
     settings = dict(connection.execute("SELECT name, value FROM setting"))
     dimensions = int(settings["dimensions"])
     if before is not None and before.history != settings["history"]:
@@ -205,7 +222,8 @@ def _load(folder: Path, connection: sqlite3.Connection, before: State | None) ->
         "SELECT file, kind, count, size, sha256, stamp, parameters, first_id, last_id FROM segment ORDER BY first_id"
     ).fetchall():
         earlier = open_.get(recorded[0])
-        parts.append(_part(folder, connection, SegmentFile(*recorded), (first_id, last_id), earlier, dimensions))
+        file, ids = SegmentFile(*recorded), (first_id, last_id)
+        parts.append(_part(folder, connection, file, ids, earlier, dimensions, stand_in))
         sealed = last_id
     damaged = any(not part.file for part in parts)
     tail = _tail(connection, sealed, before.tail if before and before.sealed == sealed else None, dimensions)
@@ -237,6 +255,7 @@ def _part(
     ids: tuple[int, int],
     earlier: Part | None,
     dimensions: int,
+    stand_in: bool,
 ) -> Part:
     """An open segment with what is dead in it; in place of a damaged one, the rows of the catalog."""
     dead = np.array(
@@ -251,6 +270,8 @@ def _part(
         try:
             segment = FaissSegment(folder / "segments", recorded)
         except IndexDamaged as error:
+            if not stand_in:
+                raise
             warnings.warn(f"{error}; answering from the catalog until the next writer rebuilds it", stacklevel=2)
             return Part(_plain(connection, "id BETWEEN ? AND ?", ids, dimensions), _NO_IDS)
     return Part(segment, np.searchsorted(segment.positions.passages, dead), recorded.file)

@@ -13,6 +13,7 @@ import pytest
 
 from indexer import Document, Index
 from indexer.errors import IndexDamaged
+from indexer.stores import snapshot
 from search import Searcher
 
 ROWS = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
@@ -114,3 +115,22 @@ def test_a_copied_folder_is_sound(folder: Path, tmp_path: Path, likewise: Callab
         warnings.simplefilter("error")
         assert answers(tmp_path / "copy.index") == answers(folder)
     assert likewise("check", tmp_path / "copy.index").code == 0
+
+
+def test_a_segment_that_is_replaced_while_a_reader_begins_is_no_damage(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = snapshot._load
+
+    def after_a_writer(*given: Any, **named: Any) -> snapshot.State:
+        monkeypatch.setattr(snapshot, "_load", load)
+        with Index.open(folder) as index:
+            index.remove(["d49"])
+            index.compact()
+        return load(*given, **named)
+
+    monkeypatch.setattr(snapshot, "_load", after_a_writer)
+    with warnings.catch_warnings(), Searcher(folder) as searcher:
+        warnings.simplefilter("error")
+        hits = searcher.search_vector(ROWS[49], 50)
+    assert (hits.matched, "d49" in [hit.uri for hit in hits]) == (49, False)
