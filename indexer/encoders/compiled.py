@@ -29,6 +29,7 @@ GRAPH, TOKENIZER, RECIPE, POST = "encoder.xml", "tokenizer.json", "recipe.json",
 MANIFEST = "manifest.json"
 """`sha256` of every other file by name, and the `precision` that was found to be needed: "" for the CPU's own."""
 
+_FILES = GRAPH, str(Path(GRAPH).with_suffix(".bin"))
 _BATCH_TOKENS = 4096
 
 
@@ -54,8 +55,10 @@ class CompiledEncoder:
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             sums, precision = manifest["sha256"], manifest["precision"]
+            if not isinstance(sums, dict) or not {*_FILES, TOKENIZER, RECIPE} <= sums.keys():
+                raise ValueError(f"{MANIFEST} lacks a file")
             texts = {name: (folder / name).read_bytes() for name in (TOKENIZER, RECIPE, POST) if name in sums}
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(f"{folder} holds no compiled encoder ({error}): compile it again") from error
         for name, content in texts.items():
             if hashlib.sha256(content).hexdigest() != sums[name]:
@@ -110,13 +113,12 @@ def _ready(folder: Path, sums: dict[str, str], precision: str, cache: Path | Non
     """
     import openvino
 
-    names = (GRAPH, str(Path(GRAPH).with_suffix(".bin")))
     settings = {"PERFORMANCE_HINT": "LATENCY"}
     if precision:
         settings["INFERENCE_PRECISION_HINT"] = precision
-    copy = None if cache is None else _copied(folder, cache, names, sums)
+    copy = None if cache is None else _copied(folder, cache, _FILES, sums)
     if copy is None:
-        _verify(folder, names, sums)
+        _verify(folder, _FILES, sums)
     else:
         settings["CACHE_DIR"] = str(copy)
     try:

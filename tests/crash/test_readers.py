@@ -38,7 +38,7 @@ def test_readers_see_whole_commits_and_no_count_falls(tmp_path: Path, seconds: i
     folder = tmp_path / "x.index"
     many = 2 if seconds < 10 else 8
     with Index.create(folder, dimensions=8) as index:
-        command = [sys.executable, "-c", READER, str(folder), str(seconds)]
+        command = [sys.executable, "-W", "error", "-c", READER, str(folder), str(seconds)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         readers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(many)]
         until, number = time.time() + seconds, 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
 import sys
@@ -94,6 +95,40 @@ def test_a_changed_file_is_refused(compiled: Path, tmp_path: Path, name: str) ->
     (folder / name).unlink()
     with pytest.raises(ModelError, match="compile"):
         CompiledEncoder.open(folder, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])
+def test_a_damaged_encoder_is_refused_or_is_the_same(
+    tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str], count: int
+) -> None:
+    sound = tmp_path / "sound"
+    compile_encoder(load_encoder(f"{tiny('bert')}:mean"), sound)
+    expected = CompiledEncoder.open(sound, tmp_path / "warm").encode(sentences)
+    names, refused = sorted(file.name for file in sound.iterdir()), 0
+    for number in range(count):
+        chance = random.Random(number)
+        folder = tmp_path / "damaged"
+        shutil.copytree(sound, folder)
+        file = folder / names[number % len(names)]
+        data = bytearray(file.read_bytes())
+        at = chance.randrange(len(data))
+        match number // len(names) % 4:
+            case 0:
+                data[at] ^= 1 << chance.randrange(8)
+            case 1:
+                del data[at:]
+            case 2:
+                data[at : at + 512] = bytes(len(data[at : at + 512]))
+            case _:
+                data[at : at + 64] = data[:64]
+        file.write_bytes(data)
+        try:
+            found = CompiledEncoder.open(folder, tmp_path / "warm" if number % 2 else None).encode(sentences)
+            assert np.abs(found - expected).max() < 1e-6, file
+        except ModelError:
+            refused += 1
+        shutil.rmtree(folder)
+    assert refused > count // 2
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
