@@ -1,7 +1,7 @@
 """Ways to join words and meaning, on every judged collection (BEIR form) below a folder: nDCG@10.
 
 `python -m benchmarks.fusion [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data. Words are BM25 over whole documents
-with English stemming, dense the best passage; both are exact, so that the table is about fusion alone. Nothing is
+with the engine's own terms, dense the best passage; both are exact, so that the table is about fusion alone. Nothing is
 learnt from the judgments of the collection.
 """
 
@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import tantivy
 
 from benchmarks.machine import machine
 from benchmarks.quality import collections
@@ -26,6 +23,7 @@ from indexer.bm25 import Bm25
 from indexer.encoders import Encoder
 from indexer.probing import SAMPLE, Probed, probe
 from indexer.records import Vector
+from indexer.stores.analysis import Analysis
 from indexer.stores.local import LocalStore
 from search.evaluate import evaluate, read_qrels, read_queries
 from search.fusion import (
@@ -41,15 +39,6 @@ from search.fusion import (
 )
 
 WAYS = ("words", "dense", "RRF, k = 60", "min-max .7", "hybrid")
-
-_CHINESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\u0e00-\u0e7f\uac00-\ud7af]+")
-
-
-def terms(analyze: Callable[[str], list[str]], text: str) -> list[str]:
-    """Stemmed words, and pairs of characters where words are not separated."""
-    runs = _CHINESE.findall(text)
-    pairs = [run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1))]
-    return analyze(_CHINESE.sub(" ", text)) + pairs
 
 
 def scored(cosines: Vector, blended: Scores, words: Scores, standing: Scores, count: int, lean_: float) -> list[Scores]:
@@ -76,9 +65,7 @@ def _indexed(collection: Path, folder: Path, encoder: Encoder) -> LocalStore:
 def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
     """nDCG@10 by way of joining, and what the pseudo-questions said."""
     encoder = load_encoder("all-MiniLM-L6-v2")
-    stemming = tantivy.Filter.stemmer("english")
-    chain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase()).filter(stemming)
-    analyze = partial(terms, chain.build().analyze)
+    analysis = Analysis()
     queries = read_queries(collection / "queries.jsonl")
     qrels = read_qrels(collection / "qrels" / "test.tsv")
     asked = [query for query in qrels.judged if query in queries]
@@ -86,16 +73,16 @@ def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
         store = _indexed(collection, Path(folder) / "bench.index", encoder)
         stored = list(store.embedded())
         ids, sample = store.sample(SAMPLE)
-        probed = probe(store.passages(ids.tolist()), sample, encoder, analyze)
+        probed = probe(store.passages(ids.tolist()), sample, encoder, analysis.stems)
         store.close()
     background = Background.of(sample)
-    bm25 = Bm25([analyze(f"{item.document.title} {item.document.text}") for item in stored])
+    bm25 = Bm25([analysis.stems(f"{item.document.title} {item.document.text}") for item in stored])
     vectors = np.concatenate([item.vectors for item in stored if item.vectors is not None])
     owner = np.repeat(np.arange(len(stored)), [len(item.spans or ()) for item in stored])
     runs: dict[str, dict[str, list[tuple[str, float]]]] = {way: {} for way in WAYS}
     questions = encoder.encode([queries[query] for query in asked], role="query", truncate=True)
     for query, question in zip(asked, questions, strict=True):
-        asked_terms = analyze(queries[query])
+        asked_terms = analysis.terms(queries[query])
         words, passages = bm25.scores(asked_terms), vectors @ question
         best = np.full(len(stored), -1.0, np.float32)
         np.maximum.at(best, owner, passages)
@@ -103,7 +90,7 @@ def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
         held = np.isin(owner, union)
         _, blended = document_cosines(passages[held], owner[held])
         standing = background.standing(question, blended)
-        ways = scored(best[union], blended, words[union], standing, len(set(asked_terms)), lean(probed))
+        ways = scored(best[union], blended, words[union], standing, len(asked_terms), lean(probed))
         for way, scores in zip(WAYS, ways, strict=True):
             order = np.argsort(-scores, kind="stable")[:100]
             runs[way][query] = [(stored[union[at]].document.uri, float(scores[at])) for at in order]

@@ -29,6 +29,16 @@ LANGUAGES = {
 
 _WITHOUT_STOP_WORDS = frozenset({"ar", "el", "ro", "ta", "tr"})
 
+# Snowball's list, whose lists the engine has for the other languages; its own for English lacks all words of asking.
+_ENGLISH_STOP_WORDS = """
+i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it its
+itself they them their theirs themselves what which who whom this that these those am is are was were be been being
+have has had having do does did doing would should could ought can will just now a an the and but if or because as
+until while of at by for with about against between into through during before after above below to from up down in
+out on off over under again further then once here there when where why how all any both each few more most other some
+such no nor not only own same so than too very s t don
+""".split()  # noqa: SIM905
+
 _LONGEST = 64
 """Characters of a term; what is longer is no word, and the engine refuses what is longer still."""
 
@@ -122,7 +132,9 @@ class Analysis:
         if self.language == "none":
             return builder.build()
         name = LANGUAGES[self.language]
-        if stop and self.language not in _WITHOUT_STOP_WORDS:
+        if stop and self.language == "en":
+            builder = builder.filter(Filter.custom_stopword(_ENGLISH_STOP_WORDS))
+        elif stop and self.language not in _WITHOUT_STOP_WORDS:
             builder = builder.filter(Filter.stopword(name))
         return builder.filter(Filter.stemmer(name)).build()
 

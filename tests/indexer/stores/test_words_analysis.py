@@ -116,6 +116,8 @@ def test_stop_words_are_left_out_of_questions_and_stay_in_lengths() -> None:
     english = Analysis("en")
     assert english.terms("the cats and the dogs") == ["cat", "dog"]
     assert len(english.words("the cats and the dogs")) == 5
+    assert english.terms("how does a vaccine work, and why don't you know?") == ["vaccin", "work", "know"]
+    assert Analysis("de").terms("wie wirkt eine Impfung und warum") == ["wirkt", "impfung", "warum"]
 
 
 @pytest.mark.parametrize("text", ["", "   ", "____", "…", "\x00", "🙂"])
