@@ -282,7 +282,7 @@ class Index:
         Raises:
             UnknownUri: one of them is no document; nothing was removed.
         """
-        given = list(uris)
+        given = [uris] if isinstance(uris, str) else list(uris)
         for uri in given:
             if uri not in self:
                 raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; nothing was removed")

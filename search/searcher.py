@@ -118,6 +118,8 @@ class Searcher:
     ) -> list[Hits]:
         """As `search` for each question; the questions go through the encoder together."""
         _check(k, mode)
+        if isinstance(queries, str):
+            raise BadInput("one string was given in place of a list of questions: put it in brackets, or use search")
         condition = parse(where) if where is not None else None
         if not queries:
             return []
@@ -286,8 +288,8 @@ def _scorer(rerank: str | Scorer) -> Scorer:
 
 
 def _check(k: int, mode: str) -> None:
-    if k < 1:
-        raise BadInput(f"k is {k}: ask for at least 1 hit")
+    if not isinstance(k, int) or k < 1:
+        raise BadInput(f"k is {k!r}: ask for a whole number of hits, 1 or more")
     if mode not in get_args(Mode):
         raise BadInput(f"mode {mode!r} is none of {', '.join(get_args(Mode))}")
 

@@ -65,8 +65,8 @@ def load_encoder(
         pooling=pooling or spec.pooling,
         layers=spec.layers if layers is None else (layers,) if isinstance(layers, int) else tuple(layers),
         combine=combine if combine != "mean" else spec.combine,
-        max_tokens=max_tokens or spec.max_tokens,
-        dimensions=dimensions or spec.dimensions,
+        max_tokens=spec.max_tokens if max_tokens is None else max_tokens,
+        dimensions=spec.dimensions if dimensions is None else dimensions,
         query_prompt=spec.query_prompt,
         document_prompt=spec.document_prompt,
     )

@@ -46,6 +46,7 @@ class SentenceTransformerEncoder:
         return self.tokenizer.offsets(texts)
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
+        texts = texts if isinstance(texts, str) else list(texts)
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
         counts = [len(row) for row in self.tokenizer.ids(texts, role, truncate)]

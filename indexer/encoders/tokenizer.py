@@ -5,7 +5,7 @@ Prompts, special tokens, the limit and cutting are handled here; padding is nobo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tokenizers
@@ -61,12 +61,10 @@ class Tokenizer:
         """Token ids of each text as the model reads it: special tokens around prompt and text.
 
         Raises:
-            BadInput: a text that is empty or only whitespace.
+            BadInput: a text that is empty or only whitespace, or is none; a lone string in place of a list.
             TextTooLong: a text is over the limit and `truncate` is False.
         """
-        for index, text in enumerate(texts):
-            if not text or text.isspace():
-                raise BadInput(f"text {index} is empty: there is nothing to embed; leave it out")
+        texts = self._checked(texts, role)
         prompt = self._prompts[role]
         encoded = self._tokenizer.encode_batch_fast([prompt + text for text in texts], add_special_tokens=False)
         room = self.max_tokens - len(self._before) - len(self._after)
@@ -77,6 +75,23 @@ class Tokenizer:
                     raise TextTooLong(index, len(row) - room + self.max_tokens, self.max_tokens)
                 del row[room:]
         return [np.array([*self._before, *row, *self._after], dtype=np.int32) for row in rows]
+
+    def _checked(self, texts: Iterable[str], role: Role) -> list[str]:
+        if isinstance(texts, str):
+            raise BadInput("one string was given in place of a list of texts: put it in brackets")
+        if role not in self._prompts:
+            raise BadInput(f"role {role!r} is none of {', '.join(self._prompts)}")
+        known = list(texts)
+        for index, text in enumerate(known):
+            if not isinstance(text, str):
+                raise BadInput(f"text {index} is no string but {type(text).__name__}")
+            if not text or text.isspace():
+                raise BadInput(f"text {index} is empty: there is nothing to embed; leave it out")
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise BadInput(f"text {index} is no valid Unicode at character {error.start}") from error
+        return known
 
     def _special_tokens(self) -> tuple[list[int], list[int]]:
         """Ids that the model wants before and after every text."""

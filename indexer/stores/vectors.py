@@ -42,7 +42,7 @@ def unit_rows(vectors: NDArray[np.floating], dimensions: int, names: list[str]) 
         (lengths == 0, "only zeros"),
     ):
         if wrong.any():
-            raise BadInput(f"the vector of {names[int(wrong.argmax())]!r} has {what}: nothing was added")
+            raise BadInput(f"the vector of {names[int(wrong.argmax())]!r} has {what}: it stands for no direction")
     return np.asarray(rows / lengths[:, None], dtype=np.float32)
 
 

@@ -197,9 +197,11 @@ def test_what_cannot_be_asked(tmp_path: Path, encoder: Any) -> None:
         for question in ("", " \n\t", "\u00a0"):
             with pytest.raises(BadInput, match="the question is empty"):
                 searcher.search(question)
-        for k in (0, -1):
-            with pytest.raises(BadInput, match=f"k is {k}: ask for at least 1"):
-                searcher.search("bread", k)
+        for k in (0, -1, 2.5):
+            with pytest.raises(BadInput, match=f"k is {k}: ask for a whole number"):
+                searcher.search("bread", k)  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match="one string was given in place of a list of questions"):
+            searcher.search_many("bread")
         with pytest.raises(FilterError, match="nn"):
             searcher.search("bread", where="nn = 1")
         with pytest.raises(BadInput, match="mode"):

@@ -148,6 +148,22 @@ def test_an_empty_text_is_named(text: str) -> None:
         load_encoder(DEFAULT).encode(["fine", text])
 
 
+def test_what_is_no_list_of_texts_is_one_clear_line() -> None:
+    encoder = load_encoder("all-MiniLM-L6-v2")
+    assert encoder.encode(text for text in ("one", "two")).shape == (2, 384)  # type: ignore[arg-type]
+    for texts, role, said in (
+        ("one", "document", "one string was given in place of a list"),
+        (["a", 3], "document", "text 1 is no string but int"),
+        (["a", "b \ud800"], "document", "text 1 is no valid Unicode at character 2"),
+        (["a"], "answer", "role 'answer' is none of query, document"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            encoder.encode(texts, role=role)  # type: ignore[arg-type]
+    for wrong in ({"max_tokens": 0}, {"dimensions": 0}):
+        with pytest.raises(ModelError):
+            load_encoder("all-MiniLM-L6-v2", **wrong)  # type: ignore[arg-type]
+
+
 def test_no_texts_are_no_rows() -> None:
     assert load_encoder(DEFAULT).encode([]).shape == (0, 384)
 
