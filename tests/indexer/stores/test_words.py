@@ -184,7 +184,7 @@ def test_equal_documents_come_in_the_order_they_were_added_and_all_are_counted(t
         index.add([Document(f"d{i}", "the same text") for i in range(500)], vectors=rows)
         for change in (lambda: None, index.store.settle, index.compact):
             change()
-            found = index.store.words("same", 7)
+            found = index.store.words("text", 7)
             assert (found.passages.tolist(), found.matched) == (list(range(1, 8)), 500)
 
 
