@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ from indexer.records import Vector
 from indexer.stores.allowed import Mask
 from indexer.stores.sealed import Positions, SegmentFile, map_positions, paths, publish, verify
 
+# A child that was forked has none of the threads that FAISS would wait for: there it works in the calling one.
+os.register_at_fork(after_in_child=lambda: faiss.omp_set_num_threads(1))
+
 EXACT, APPROXIMATE = "exact", "approximate"
 
 LEAST_APPROXIMATE = 256
@@ -33,6 +37,8 @@ _BATCH = 16_384
 _SAMPLE = 256
 """Questions an approximate segment is tuned with: the recall of so many is known to about half a point."""
 _DEPTHS = (10, 100, 1000)
+_MOST = 8192
+"""Candidates at most: the ten nearest of a million passages are among the first 700, of ten million they need more."""
 
 Found = tuple[NDArray[np.float32], NDArray[np.int64], bool]
 """Scores and positions, best first, and whether they are provably the best."""
@@ -159,7 +165,7 @@ def _tune(ivf: faiss.IndexIVF, sample: Vector, nearest: NDArray[np.int64], recal
     for depth in (d for d in _DEPTHS if d <= nearest.shape[1] or d == _DEPTHS[0]):
         few = slice(max(32, 10 * _SAMPLE // depth))  # deep rankings hold many neighbours each
         truth = nearest[few, :depth]
-        most = min(ivf.ntotal, max(1024, min(8192, 40 * depth)))
+        most = min(ivf.ntotal, _MOST)
         best: tuple[float, Reach] | None = None
         for probe in probes:
             _, proposed = ivf.search(sample[few], most, params=faiss.SearchParametersIVF(nprobe=probe))  # type: ignore[call-arg]

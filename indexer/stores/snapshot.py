@@ -90,10 +90,11 @@ class Snapshots:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock = threading.Lock()
+        self._process, self._lock = os.getpid(), threading.Lock()
         self._state: State | None = None
         self._identity = _identity(folder)
         self._idle: list[sqlite3.Connection] = []
+        self._inherited: list[sqlite3.Connection] = []
         self._copy: tempfile.TemporaryDirectory[str] | None = None
 
     def close(self) -> None:
@@ -113,6 +114,8 @@ class Snapshots:
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: the folder cannot be read as an index.
         """
+        if self._process != os.getpid():
+            self._after_fork()
         identity = _identity(self.folder)
         if identity != self._identity:
             self.close()
@@ -135,6 +138,11 @@ class Snapshots:
                 self._idle.append(connection)
             else:
                 connection.close()
+
+    def _after_fork(self) -> None:
+        """The child keeps the state, and leaves its parent's connections alone: SQLite's are not to be shared."""
+        self._process, self._lock = os.getpid(), threading.Lock()
+        self._inherited, self._idle = self._idle, []
 
     def _connect(self) -> sqlite3.Connection:
         catalog = self.folder / "catalog.db"

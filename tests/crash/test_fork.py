@@ -1,0 +1,49 @@
+"""A server that opens a searcher and forks its workers: they answer as it does, and see what is committed later."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+
+ROWS = np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32)
+
+WORKERS = """
+import faulthandler, os, sys
+import numpy as np
+from indexer import Document, Index
+from search import Searcher
+rows = np.load(sys.argv[2])
+def answers():
+    return [(hit.uri, hit.score) for row in rows[:5] for hit in searcher.search_vector(row, 20)]
+searcher = Searcher(sys.argv[1])
+expected = answers(), [hit.uri for hit in searcher.search("text", 5, mode="words")]
+for number in range(3):
+    with Index.open(sys.argv[1]) as index:
+        index.add([Document("new", f"version {number}", metadata={"n": number})], vectors=rows[:1])
+    if (child := os.fork()) == 0:
+        faulthandler.dump_traceback_later(20, exit=True)
+        found = [hit for hit in searcher.search_vector(rows[0], 2) if hit.uri == "new"]
+        assert [hit.text for hit in found] == [f"version {number}"], found
+        with Index.open(sys.argv[1]) as index:
+            index.remove(["new"])
+        assert (answers(), [hit.uri for hit in searcher.search("text", 5, mode="words")]) == expected
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert answers() == expected[0]
+"""
+
+
+@pytest.mark.parametrize("kind", ["exact", "approximate"])
+def test_forked_workers_answer_as_their_parent(tmp_path: Path, kind: str) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=32) as index:
+        index.add([Document(str(i), f"the text of {i}") for i in range(len(ROWS))], vectors=ROWS)
+        index.compact(kind)
+    np.save(tmp_path / "rows.npy", ROWS)
+    command = [sys.executable, "-c", WORKERS, str(tmp_path / "x.index"), str(tmp_path / "rows.npy")]
+    subprocess.run(command, check=True, timeout=120)
