@@ -17,6 +17,12 @@ from indexer.errors import RecipeMismatch, TextTooLong
 from indexer.passages import PassageSettings, cut, embedded
 from indexer.records import Document, Span, Vector
 
+TOGETHER = 512 * 1024
+"""Characters embedded and committed together: a few seconds of work, and bounded memory."""
+
+FITTED_TO = 16 * 1024 * 1024
+"""Characters of the first batch where something is to be fitted: about FIT_SAMPLE passages."""
+
 FIT_SAMPLE = 20_000
 """Passages that post-processing is fitted to, at most."""
 
@@ -87,4 +93,11 @@ def mismatch(folder: Path, own: Recipe | None, other: Recipe) -> RecipeMismatch:
     return RecipeMismatch(
         f"{folder}: was made with {name(own) if own else 'vectors of your own'} and not with {name(other)}: "
         "their vectors do not mix; use that model, or --rebuild the index with the new one"
+    )
+
+
+def replaced(folder: Path) -> RecipeMismatch:
+    """That the folder holds another index than the one that was opened."""
+    return RecipeMismatch(
+        f"{folder}: an index of another recipe has come into this folder since it was opened: open it again"
     )

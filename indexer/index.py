@@ -16,29 +16,21 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.embedding import Embedding, loaded, mismatch
+from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded, mismatch, replaced
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
 from indexer.errors import BadInput, UnknownUri
 from indexer.exchange import Embedded
 from indexer.passages import PassageSettings, usual_overlap
-from indexer.prepared import Prepared, broken_at, hashes, validate
+from indexer.prepared import Given, Prepared, batches, broken_at, validate
 from indexer.records import Changes, Document, Span
 from indexer.stores import reading
+from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.local import LocalStore
 from indexer.stores.store import EmbeddedDocument, Info, Report
 from indexer.stores.vectors import unit_rows
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-
-Given = tuple[Document, Embedded | None]
-"""A document, perhaps with vectors of its own."""
-
-_TOGETHER = 512 * 1024
-"""Characters embedded and committed together: a few seconds of work, and bounded memory."""
-
-_FITTED_TO = 16 * 1024 * 1024
-"""Characters of the first batch where something is to be fitted: about as many passages as it takes (embedding.py)."""
 
 
 class Index:
@@ -49,6 +41,7 @@ class Index:
         self.store = store
         settings = store.settings()
         recipe, passages = settings["recipe"], settings["passages"]
+        self._opened = {name: settings[name] for name in ("dimensions", "recipe", "passages")}
         self.dimensions = int(settings["dimensions"])
         self.recipe: Recipe | None = Recipe.from_json(recipe) if recipe else None
         self.passage_settings: PassageSettings | None = PassageSettings(**json.loads(passages)) if passages else None
@@ -185,8 +178,11 @@ class Index:
 
         Raises:
             BadInput: a document or vector that cannot be stored; documents before it may have been.
+            RecipeMismatch: an index of another recipe has come into the folder since this one was opened.
         """
         given = list(documents)
+        for document in given:
+            validate(document, empty=vectors is not None)
         own: list[Embedded | None] = [None] * len(given)
         if vectors is not None:
             rows = unit_rows(vectors, self.dimensions, [document.uri for document in given])
@@ -195,12 +191,10 @@ class Index:
                 for document, row in zip(given, rows, strict=True)
             ]
         last = {document.uri: (document, row) for document, row in zip(given, own, strict=True)}
-        for document, _ in last.values():
-            validate(document, empty=vectors is not None)
         from indexer.calibration import renew  # which a reader does not need
 
         changes = Changes()
-        for batch in self.batches(last.values()):
+        for batch in batches(last.values(), lambda: self.together):
             changes += self._commit(self.prepare(batch))
         if vectors is None and (changes.added or changes.replaced):
             renew(self.store, self.encoder, growth=2)
@@ -209,11 +203,19 @@ class Index:
     def _commit(self, prepared: Prepared) -> Changes:
         if prepared.empty:
             raise BadInput(f"{prepared.empty[0]}: has no text that the model can read")
-        changes = self.store.put(prepared.work) if prepared.work else Changes()
-        return replace(changes, unchanged=prepared.unchanged)
+        if not prepared.work:
+            return Changes(unchanged=prepared.unchanged)
+        with self.store.writing():
+            self._require_as_opened()
+            return replace(self.store.put(prepared.work), unchanged=prepared.unchanged)
+
+    def _require_as_opened(self) -> None:
+        if not self._opened.items() <= self.store.settings().items():
+            raise replaced(self.store.folder)
 
     def prepare(self, documents: Sequence[Given]) -> Prepared:
         """Compare valid documents of distinct uris with the index and embed what is new, or take its own vectors."""
+        self._require_as_opened()
         with self.store.snapshots.view() as view:
             known = reading.uris(view, [document.uri for document, _ in documents])
         if self.recipe is not None and not self.recipe.fitted:
@@ -222,7 +224,8 @@ class Index:
         work: list[EmbeddedDocument] = []
         unchanged: list[str] = []
         for document, own in documents:
-            content, row = hashes(document, own, meaning)
+            brought = own.vectors.astype("<f2").tobytes() if own is not None and not own.recipe else b""
+            content, row = content_hash(document, meaning, brought), row_hash(document)
             before = known.get(document.uri)
             if before == (content, row):
                 unchanged.append(document.uri)
@@ -249,20 +252,7 @@ class Index:
     @property
     def together(self) -> int:
         """Characters to embed and commit together; of the first batch so many more as there is to be fitted to."""
-        return _TOGETHER if self.recipe is None or self.recipe.fitted else _FITTED_TO
-
-    def batches(self, documents: Iterable[Given]) -> Iterator[list[Given]]:
-        """Documents in batches for `prepare`."""
-        batch: list[Given] = []
-        characters = 0
-        for item in documents:
-            batch.append(item)
-            characters += len(item[0].text) + 256
-            if characters >= self.together:
-                yield batch
-                batch, characters = [], 0
-        if batch:
-            yield batch
+        return TOGETHER if self.recipe is None or self.recipe.fitted else FITTED_TO
 
     def _fit(self, recipe: Recipe, documents: Sequence[Document]) -> None:
         """Fit the recipe's post-processing to passages of these documents and freeze it, before any is committed."""
@@ -273,7 +263,8 @@ class Index:
         assert self._embedding is not None and recipe.post is not None
         vectors = self._embedding.sample(self.encoder, documents)
         fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
-        self.store.freeze(fitted.recipe.to_json(), fitted.post_parameters() or b"")
+        self._opened["recipe"] = fitted.recipe.to_json()
+        self.store.freeze(self._opened["recipe"], fitted.post_parameters() or b"")
         self.recipe, self._encoder = fitted.recipe, fitted
 
     def remove(self, uris: Iterable[str]) -> int:
@@ -344,7 +335,15 @@ class Index:
 
     def check(self, repair: bool = False) -> Report:
         """Verify every checksum; `repair` rebuilds what can be rebuilt."""
-        return self.store.check(repair)
+        from indexer.encoders.compiled import damage
+
+        report = self.store.check(repair)
+        if not (found := damage(self.store.folder / "encoder")):
+            return report
+        if not repair:
+            return replace(report, problems=(*report.problems, found))
+        self.compile()
+        return replace(report, notes=("compiled the encoder again", *report.notes))
 
     def info(self) -> Info:
         return self.store.info()

@@ -1,10 +1,8 @@
-"""Documents on their way into an index: refused where they cannot be stored, hashed, and embedded or not."""
+"""Documents on their way into an index: refused where they cannot be stored, put in batches, and embedded or not."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,9 +12,8 @@ from indexer.records import Document
 from indexer.stores import fields
 from indexer.stores.store import EmbeddedDocument
 
-_RECORDS = frozenset({"json", "jsonl", "csv", "tsv"})
-
-_encode = json.JSONEncoder(sort_keys=True).encode
+Given = tuple[Document, Embedded | None]
+"""A document, perhaps with vectors of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +39,24 @@ class Prepared:
         }
 
 
+def batches(documents: Iterable[Given], together: Callable[[], int]) -> Iterator[list[Given]]:
+    """Documents in batches of as many characters as `together` says at the time."""
+    batch: list[Given] = []
+    characters = 0
+    for item in documents:
+        batch.append(item)
+        characters += len(item[0].text) + 256
+        if characters >= together():
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
 def validate(document: Document, *, empty: bool = False) -> None:
     """Raise BadInput for a document that cannot be stored without loss; `empty` lets one have no text."""
+    if not isinstance(document, Document):
+        raise BadInput(f"{document!r:.80} is no Document: give likewise a list of Document(uri, text, ...)")
     if not isinstance(document.uri, str) or not document.uri:
         raise BadInput(f"a document needs a uri that is a non-empty string, not {document.uri!r}")
     optional = {"path": document.path, "format": document.format, "modified": document.modified}
@@ -54,7 +67,7 @@ def validate(document: Document, *, empty: bool = False) -> None:
         if "\0" in value:
             raise BadInput(f"{document.uri}: its {name} holds a NUL character at {value.index(chr(0))}")
         if (broken := broken_at(value)) is not None:
-            raise BadInput(f"{document.uri}: its {name} is no valid Unicode at character {broken}")
+            raise BadInput(f"{document.uri!r}: its {name} is no valid Unicode at character {broken}")
     if not empty and not document.text.strip():
         raise BadInput(f"{document.uri}: has no text")
     if not isinstance(document.metadata, Mapping):
@@ -69,20 +82,3 @@ def broken_at(text: str) -> int | None:
     except UnicodeEncodeError as error:
         return error.start
     return None
-
-
-def hashes(document: Document, own: Embedded | None, meaning: tuple[str, str]) -> tuple[bytes, bytes]:
-    """Content decides embedding, row decides rewriting the document's row (16 bytes each).
-
-    Args:
-        meaning: what its vectors depend on besides: the recipe's identity, the passage settings.
-    """
-    sections = [(section.start, section.heading, section.page) for section in document.sections]
-    content = hashlib.blake2b(_encode([document.title, document.text, sections, *meaning]).encode(), digest_size=16)
-    if own is not None and not own.recipe:
-        content.update(own.vectors.astype("<f2").tobytes())
-    # A record's time is its file's, and says nothing of whether this record has changed.
-    record = document.format in _RECORDS and document.uri != document.path
-    modified = None if record else document.modified
-    row = _encode([document.metadata, document.path, document.format, modified])
-    return content.digest(), hashlib.blake2b(row.encode(), digest_size=16).digest()

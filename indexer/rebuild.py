@@ -15,6 +15,7 @@ from pathlib import Path
 
 from indexer.errors import BadInput
 from indexer.index import Index
+from indexer.prepared import batches
 from indexer.stores.store import LedgerRow
 
 
@@ -50,7 +51,7 @@ def _refill(old: Index, new: Index) -> None:
     rows: dict[str, list[LedgerRow]] = {}
     for row in old.store.ledger():
         rows.setdefault(row.uri, []).append(row)
-    for batch in new.batches((document, None) for document in old):
+    for batch in batches(((document, None) for document in old), lambda: new.together):
         _commit(new, batch, rows)
 
 

@@ -135,7 +135,7 @@ class Searcher:
         """The k best documents for a vector of the index's dimensions, of any length but zero."""
         _check(k, "dense")
         dimensions = int(self.store.settings()["dimensions"])
-        (row,) = unit_rows(np.asarray(vector, np.float32).reshape(1, -1), dimensions, ["search_vector"])
+        (row,) = unit_rows(np.asarray(vector)[None], dimensions, ["search_vector"])
         return self._ranked("", row, k, parse(where) if where is not None else None, "dense", "document", False)
 
     def similar(self, uri: str, k: int = 10, where: str | None = None) -> Hits:

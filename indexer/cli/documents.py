@@ -27,8 +27,8 @@ def show(path: str, uri: str, as_json: bool) -> None:
     if as_json:
         say_json(asdict(document))
         return
-    known = {"title": document.title, "format": document.format, "modified": document.modified}
-    for name, value in {**known, **document.metadata}.items():
+    known = [("title", document.title), ("format", document.format), ("modified", document.modified)]
+    for name, value in (*known, *document.metadata.items()):
         if value not in (None, ""):
             say(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
     say(f"\n{document.text}")

@@ -38,6 +38,7 @@ class _Wanted:
     device: str
     language: str | None
     trust_remote_code: bool
+    dimensions: int | None = None
 
     @property
     def names_model(self) -> bool:
@@ -52,6 +53,8 @@ class _Wanted:
 @click.option("--combine", metavar="C", help="How several layers become one: mean, sum, concat.")
 @click.option("--max-tokens", type=int, help="Tokens of a passage.  [default: the model's limit]")
 @click.option("--overlap", type=int, help="Tokens that neighbouring passages share.  [default: 32, or a quarter]")
+@click.option("--dimensions", type=int, metavar="N",
+              help="Of a new index of vectors that the records bring, in place of a model's.")  # fmt: skip
 @click.option("--glob", multiple=True, metavar="G", help="Of folders, only files that match; may be repeated.")
 @click.option("--prune", is_flag=True, help="Remove documents that a SOURCE read whole no longer has.")
 @click.option("--yes", is_flag=True, help="Let --prune remove more than half the index.")
@@ -86,6 +89,7 @@ def index_command(
     combine: str | None,
     max_tokens: int | None,
     overlap: int | None,
+    dimensions: int | None,
     glob: tuple[str, ...],
     prune: bool,
     yes: bool,
@@ -112,6 +116,7 @@ def index_command(
     likewise index papers.index ~/papers notes/*.md
     likewise index papers.index records.jsonl --text-field abstract
     likewise index papers.index ~/papers --prune
+    likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
     from indexer.errors import BadInput
     from indexer.ingest import Run
@@ -131,8 +136,11 @@ def index_command(
     if len(bare) == len(opened) and not prune:
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
     wanted = _Wanted(
-        *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code)
+        *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code),
+        dimensions,
     )
+    if dimensions is not None and (wanted.names_model or max_tokens is not None or overlap is not None):
+        raise BadInput("--dimensions is for vectors that come with the records: no model makes them, or cuts passages")
     folder = Path(path)
     pruned, refused = 0, None
     with (
@@ -215,6 +223,8 @@ def _index(folder: Path, wanted: _Wanted, rebuild: bool, no_wait: bool) -> Itera
 def _created(folder: Path, wanted: _Wanted, like: Index | None = None) -> Index:
     from indexer.index import Index
 
+    if wanted.dimensions is not None:
+        return Index.create(folder, dimensions=wanted.dimensions, language=wanted.language or "en")
     settings = like.passage_settings if like is not None else None
     tokens, overlap = wanted.max_tokens, wanted.overlap
     if overlap is None and settings and tokens is None:
@@ -253,11 +263,19 @@ def _after_embedding(index: Index, progress: Progress) -> str:
     """Measure what scores mean now, and make questions quick; what int8 has cost, in words."""
     from indexer.calibration import renew
     from indexer.encoders.int8 import loss
+    from indexer.errors import ModelError
 
-    renew(index.store, index.encoder)
+    if index.recipe is None:
+        return ""
+    try:
+        encoder = index.encoder
+    except ModelError as error:  # every passage came with its vectors
+        warn(f"{error}: the vectors are in, but what scores mean was not measured")
+        return ""
+    renew(index.store, encoder)
     progress.note("compiling the encoder, so that questions are quick")
     _compile(index)
-    lost = loss(index.encoder)
+    lost = loss(encoder)
     if lost is None:
         return ""
     cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
@@ -290,6 +308,7 @@ def _require_same(index: Index, wanted: _Wanted) -> None:
         spec = _spec(wanted, recipe.model if recipe else None)
         index.require(load_unfitted(spec, device=wanted.device, trust_remote_code=wanted.trust_remote_code)[1])
     for name, asked, has in (
+        ("--dimensions", wanted.dimensions, index.dimensions),
         ("--max-tokens", wanted.max_tokens, settings and settings.max_tokens),
         ("--overlap", wanted.overlap, settings and settings.overlap),
         ("--language", wanted.language and code(wanted.language), index.store.settings().get("language", "en")),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import asdict
 
 import click
 
 from indexer.cli.command import IndexCommand, json_option, no_wait_option
-from indexer.cli.terminal import number, say, say_json, shown, warn
+from indexer.cli.terminal import number, printable, say, say_json, shown, warn
 
 _STATES = ["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
 
@@ -38,7 +39,8 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
                 if as_json:
                     say_json(asdict(row))
                 else:
-                    say(f"{row.state:<9} {shown(row.uri)}{'  ' + row.reason if row.reason else ''}")
+                    said = f"{row.state:<9} {shown(row.uri)}{'  ' + row.reason if row.reason else ''}"
+                    say(printable(said))
             return
         known, recipe = index.info(), index.recipe
         ledger_counts = index.store.ledger_counts()
@@ -66,8 +68,9 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
 @click.command(cls=IndexCommand)
 @click.option("--repair", is_flag=True, help="Rebuild what can be rebuilt from the catalog.")
 @click.option("--recall", is_flag=True, help="Measure how many of the ten nearest passages a search finds.")
+@no_wait_option
 @json_option
-def check(path: str, repair: bool, recall: bool, as_json: bool) -> int:
+def check(path: str, repair: bool, recall: bool, no_wait: bool, as_json: bool) -> int:
     """Verify every checksum of INDEX; exit 1 when something is wrong.
 
     \b
@@ -79,7 +82,7 @@ def check(path: str, repair: bool, recall: bool, as_json: bool) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is damaged is in the report
         index = Index.open(path)
-    with index:
+    with index, index.store.writing(wait=not no_wait, waiting=warn) if repair else nullcontext():
         report = index.check(repair)
         measured = index.store.recall() if recall else None
     if as_json:
@@ -87,7 +90,7 @@ def check(path: str, repair: bool, recall: bool, as_json: bool) -> int:
         say_json({**said, "recall": asdict(measured)} if measured else said)
     else:
         for problem in report.problems:
-            say(f"problem: {problem}")
+            say(printable(f"problem: {problem}"))
         for note in report.notes:
             say(f"note: {note}")
         if measured:

@@ -52,14 +52,11 @@ class CompiledEncoder:
         Raises:
             ModelError: files are missing or not those that were written.
         """
+        sums, precision = _manifest(folder)
         try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            sums, precision = manifest["sha256"], manifest["precision"]
-            if not isinstance(sums, dict) or not {*_FILES, TOKENIZER, RECIPE} <= sums.keys():
-                raise ValueError(f"{MANIFEST} lacks a file")
             texts = {name: (folder / name).read_bytes() for name in (TOKENIZER, RECIPE, POST) if name in sums}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ModelError(f"{folder} holds no compiled encoder ({error}): compile it again") from error
+        except OSError as error:
+            raise _none(folder, error) from error
         for name, content in texts.items():
             if hashlib.sha256(content).hexdigest() != sums[name]:
                 raise _changed(folder / name)
@@ -103,6 +100,22 @@ class CompiledEncoder:
         if not hasattr(self._thread, "request"):
             self._thread.request = self._model.create_infer_request()
         return self._thread.request
+
+
+def _manifest(folder: Path) -> tuple[dict[str, str], str]:
+    """The checksums of the other files, and the precision."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        sums, precision = manifest["sha256"], manifest["precision"]
+        if not isinstance(sums, dict) or not {*_FILES, TOKENIZER, RECIPE} <= sums.keys():
+            raise ValueError(f"{MANIFEST} lacks a file")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _none(folder, error) from error
+    return sums, precision
+
+
+def _none(folder: Path, error: Exception) -> ModelError:
+    return ModelError(f"{folder} holds no compiled encoder ({error}): compile it again")
 
 
 def _ready(folder: Path, sums: dict[str, str], precision: str, cache: Path | None) -> Any:
@@ -160,6 +173,18 @@ def _verify(folder: Path, names: Sequence[str], sums: dict[str, str]) -> None:
         with (folder / name).open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != sums[name]:
                 raise _changed(folder / name)
+
+
+def damage(folder: Path) -> str | None:
+    """What is wrong with a compiled encoder; None where nothing is, or there is none."""
+    if not folder.exists():
+        return None
+    try:
+        sums, _ = _manifest(folder)
+        _verify(folder, list(sums), sums)
+    except ModelError as error:
+        return str(error)
+    return None
 
 
 def user_cache() -> Path:

@@ -189,6 +189,18 @@ class Catalog:
                 files = "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ?)"
                 connection.execute(files, (uri,))
 
+    def refilter(self, uris: Iterable[str]) -> None:
+        """Write what filters see of these documents anew from their metadata."""
+        with self.transaction() as connection:
+            for uri in uris:
+                found = connection.execute("SELECT id, metadata FROM document WHERE uri = ?", (uri,)).fetchone()
+                fields.erase(connection, [found[0]])
+                fields.write(connection, [(found[0], fields.scalars(uri, json.loads(found[1])))])
+
+    def recount(self) -> None:
+        with self.transaction() as connection:
+            connection.execute("UPDATE setting SET value = (SELECT count(*) FROM document) WHERE name = 'documents'")
+
     def finish_run(self) -> None:
         with self.transaction() as connection:
             connection.execute(

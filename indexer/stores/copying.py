@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
 import shutil
 import sqlite3
@@ -26,8 +27,12 @@ def appearing(folder: Path) -> Iterator[Path]:
         BadInput: something is there already.
         StorageError: the disk refuses.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder}: is there already and is not an empty folder: choose another name")
+    if folder.exists():
+        if not folder.is_dir() or any(folder.iterdir()):
+            raise BadInput(f"{folder}: is there already and is not an empty folder: choose another name")
+        if folder.samefile(Path.cwd()):  # the shell would go on standing in the folder that it replaces
+            raise BadInput(f"{folder}: is the folder you are in: give the index a folder of its own, such as my.index")
+        folder = folder.resolve()  # what a link leads to
     sibling = folder.absolute().with_name(f".{folder.absolute().name}.{secrets.token_hex(4)}")
     try:
         sibling.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +55,10 @@ def copy_store(snapshots: Snapshots, target: Path) -> None:
     (target / "LOCK").touch()
     for attempt in range(_TRIES):
         with snapshots.view() as view, closing(sqlite3.connect(target / "catalog.db")) as copy:
-            view.connection.backup(copy)
+            try:
+                view.connection.backup(copy)
+            except sqlite3.OperationalError as error:  # of the copy: damage is another error of SQLite's
+                raise OSError(errno.EIO, str(error)) from error
             names = [name for (name,) in copy.execute("SELECT file FROM segment")]
             words = recorded(view)
         files = [path for name in names for path in paths(snapshots.folder / "segments", name)]

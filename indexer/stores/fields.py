@@ -50,6 +50,7 @@ Row: TypeAlias = tuple[str, Type, Scalar]
 Known: TypeAlias = Mapping[str, Collection[Type]] | None
 """The types of each field that some document has; None where the index holds no document."""
 
+_DEEPEST = 200  # Python's json gives up somewhat below 1,000
 _SHORT_LIST = 50  # values bound one by one; a longer list travels as one JSON parameter
 _WIDE = 16  # parts joined side by side; SQLite refuses expressions 1,000 levels deep
 _MEMBER = "document.id IN ("
@@ -79,19 +80,22 @@ def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
     """The rows of a document's metadata: (name as filters write it, type, value), each once.
 
     Raises:
-        BadInput: NaN, infinity, an integer beyond 64 bits, broken Unicode, no JSON value; with uri and field.
+        BadInput: NaN, infinity, an integer beyond 64 bits, broken Unicode, no JSON value, or one nested deeper than
+            JSON libraries read; with uri and field.
     """
     rows: dict[Row, None] = {}
-    waiting: list[tuple[str | None, Any]] = [(None, metadata)]
-    while waiting:  # no recursion: metadata may be nested deeper than Python's stack
-        path, value = waiting.pop()
+    waiting: list[tuple[str | None, Any, int]] = [(None, metadata, 0)]
+    while waiting:
+        path, value, depth = waiting.pop()
+        if depth > _DEEPEST:
+            raise BadInput(f"{uri}: metadata field {str(path)[:40]!r} is nested more than {_DEEPEST} deep: flatten it")
         if isinstance(value, Mapping):
             for key, member in value.items():
                 if not isinstance(key, str):
                     raise BadInput(f"{uri}: metadata key {key!r} is not text: write it as text")
-                waiting.append((key if path is None else f"{path}.{key}", member))
+                waiting.append((key if path is None else f"{path}.{key}", member, depth + 1))
         elif isinstance(value, list | tuple):
-            waiting.extend((path, element) for element in value)
+            waiting.extend((path, element, depth + 1) for element in value)
         elif value is not None and path is not None:
             _check(uri, path, value)
             rows[metadata_field(path), type_of(value), value] = None
@@ -100,8 +104,8 @@ def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
 
 def _check(uri: str, path: str, value: Any) -> None:
     if not isinstance(value, str | int | float):
-        kind = type(value).__name__
-        raise BadInput(f"{uri}: metadata field {path!r} holds a {kind}, no JSON value: write it as text")
+        kind, way = type(value).__name__, "take its .item()" if hasattr(value, "item") else "write it as text"
+        raise BadInput(f"{uri}: metadata field {path!r} holds a {kind}, no JSON value: {way}")
     if isinstance(value, float) and not math.isfinite(value):
         raise BadInput(f"{uri}: metadata field {path!r} is {value}, no number to compare with: use null")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:

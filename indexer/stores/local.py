@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import BadInput, IndexDamaged, NotAnIndex, StorageError
+from indexer.errors import BadInput, NotAnIndex, StorageError
 from indexer.records import Changes, Document, Vector
-from indexer.stores import completing, reading, sealing, wordranking, words
+from indexer.stores import checking, completing, reading, sealing, wordranking, words
 from indexer.stores.analysis import code
 from indexer.stores.copying import appearing, copy_store
 from indexer.stores.failpoint import failpoint
@@ -25,7 +25,6 @@ from indexer.stores.lock import WriterLock
 from indexer.stores.ranking import rank
 from indexer.stores.recall import Recall, measure
 from indexer.stores.sampling import sample
-from indexer.stores.sealed import stamp, verify
 from indexer.stores.snapshot import Snapshots, View
 from indexer.stores.store import EmbeddedDocument, Info, LedgerRow, Passage, Ranking, Report, Unit
 from indexer.stores.wordreading import WordReader
@@ -280,54 +279,8 @@ class LocalStore:
             )
 
     def check(self, repair: bool = False) -> Report:
-        """Verify SQLite, every row's checksum, every segment against its record and its rows, and the word index;
-        mend what is derived.
-        """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a damaged segment is reported below, once
-            with self.reading() as view:
-                problems, notes, bad = list(reading.damage(view)), reading.notes(view, self.folder), 0
-                for part, row in zip(view.state.parts, reading.segments(view), strict=False):
-                    try:
-                        verify(self.folder / "segments", row.recorded, thorough=True)
-                        problems += reading.strangers(view, part)
-                    except IndexDamaged as error:
-                        problems.append(str(error))
-                        bad += 1
-                wrong, lag = words.state(view, self.folder)
-        problems += wrong
-        notes += lag
-        if not repair:
-            return Report(tuple(problems), tuple(notes))
-        with self.reading() as view:
-            broken = reading.broken(view)
-        if broken:
-            notes.append(f"{len(broken)} damaged document(s) will be embedded anew when their source is indexed again")
-            with self.writing() as catalog:
-                catalog.distrust(broken)
-        if bad or wrong:
-            with self.writing() as catalog:
-                if bad:
-                    sealing.rewrite(catalog, self.snapshots, "auto", force=True)
-                words.catch_up(catalog, self.snapshots, thorough=True)
-            after = self.check()
-            mended = [f"rebuilt {bad} damaged segment(s)"] * bool(bad) + ["rebuilt the word index"] * bool(wrong)
-            return Report(after.problems, (*mended, *after.notes))
-        return self._restamped(problems, notes)
-
-    def _restamped(self, problems: list[str], notes: list[str]) -> Report:
-        """Nothing to rebuild: files that were moved or copied need not be hashed at every opening again."""
-        with self.writing() as catalog, self.reading() as view:
-            files = [row.recorded for row in reading.segments(view)]
-            moved = {f.file: now for f in files if (now := stamp(self.folder / "segments", f.file)) != f.stamp}
-            row = words.recorded(view)
-            words_moved = row is not None and words.stamp(self.folder, row) != row.stamp
-        with self.writing() as catalog:
-            if moved:
-                catalog.restamp(moved)
-            if row is not None and words_moved:
-                catalog.restamp_words(words.stamp(self.folder, row))
-        return Report(tuple(problems), tuple(notes))
+        """Verify everything (checking.py); `repair` rebuilds what is derived."""
+        return checking.check(self, repair)
 
     def backup(self, destination: Path) -> None:
         """Copy the store, as of one commit, while it is read and written; it appears whole or not at all.

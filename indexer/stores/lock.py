@@ -65,7 +65,7 @@ class WriterLock:
                 if not wait:
                     raise IndexLocked(f"{message}: try again when it is done, or leave out --no-wait") from None
                 if waiting is not None:
-                    waiting(message)
+                    waiting(f"{message}: waiting until it is done (--no-wait does not wait)")
                 fcntl.flock(file, fcntl.LOCK_EX)
             os.ftruncate(file, 0)
             os.pwrite(file, str(os.getpid()).encode(), 0)

@@ -1,11 +1,10 @@
-"""Every statement that reads the catalog inside a view: hits, documents, filters, what `info` and `check` say."""
+"""Every statement that reads the catalog inside a view: hits, documents, filters, what `info` says."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,8 +14,7 @@ from indexer.records import Document, Section, Span, Vector
 from indexer.stores.allowed import Allowed, mask
 from indexer.stores.fields import compile_where
 from indexer.stores.sealed import SegmentFile
-from indexer.stores.segments import FaissSegment
-from indexer.stores.snapshot import Flags, Ids, Part, View
+from indexer.stores.snapshot import Flags, Ids, View
 from indexer.stores.store import LedgerRow, Passage
 from indexer.stores.vectors import checksum, from_blobs
 from indexer.where import And, Not, Or, Scalar, Where, render
@@ -179,17 +177,17 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
             *values, metadata, recorded, vector = row
             try:
                 if checksum(values[4], vector) != recorded:
-                    raise _damaged(values[2])
+                    raise damaged(values[2])
                 found[values[0]] = Passage(*values, json.loads(metadata))  # type: ignore[call-arg]  # 13 columns
             except (AttributeError, TypeError, ValueError) as error:
-                raise _damaged(values[2]) from error
+                raise damaged(values[2]) from error
     if len(found) < len(set(ids)):
         raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
     return [found[id_] for id_ in ids]
 
 
-def _damaged(uri: str) -> IndexDamaged:
-    return IndexDamaged(f"{uri}: its stored text or vector is damaged; check --repair, then index it again")
+def damaged(uri: str) -> IndexDamaged:
+    return IndexDamaged(f"{uri}: its stored row, text or vector is damaged; check --repair, then index it again")
 
 
 def get(view: View, uri: str) -> Document | None:
@@ -217,6 +215,17 @@ def documents(view: View, where: Where | None, after: int, many: int) -> list[tu
     condition = compile_where(where, view.state.fields if view.state.documents else None)
     inside = f"d.id > ? AND d.id IN (SELECT id FROM document WHERE {condition.text})"
     return list(_numbered(view, inside, (after, *condition.parameters), many))
+
+
+def rows_of_documents(view: View) -> Iterator[tuple[str, bytes, Document | None]]:
+    """Every document's uri and row hash, and its row without the text; None where its metadata is no JSON."""
+    for uri, path, format_, modified, metadata, recorded in view.connection.execute(
+        "SELECT uri, path, format, modified, metadata, row_hash FROM document ORDER BY id"
+    ):
+        try:
+            yield uri, recorded, Document(uri, "", "", json.loads(metadata), path, format_, modified)
+        except (TypeError, ValueError):
+            yield uri, recorded, None
 
 
 def _documents(view: View, condition: str, parameters: tuple[Any, ...], many: int) -> Iterator[Document]:
@@ -275,7 +284,7 @@ def sources_of_documents(view: View) -> Iterator[tuple[str, str, str]]:
     )
 
 
-# info and check
+# info
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,49 +309,3 @@ def segments(view: View) -> list[SegmentRow]:
 def tokens(view: View) -> int:
     (total,) = view.connection.execute("SELECT coalesce(sum(tokens), 0) FROM document").fetchone()
     return int(total)
-
-
-def damage(view: View) -> Iterator[str]:
-    """What is wrong with the catalog itself: SQLite's own check, broken references, rows that fail their checksum."""
-    for (line,) in view.connection.execute("PRAGMA integrity_check"):
-        if line != "ok":
-            yield f"catalog.db: {line}"
-    for table, rowid, parent, _ in view.connection.execute("PRAGMA foreign_key_check"):
-        yield f"catalog.db: row {rowid} of {table} refers to no {parent}"
-    yield from (str(_damaged(uri)) for uri in broken(view))
-
-
-def broken(view: View) -> dict[str, None]:
-    """Uris of the documents of which a passage fails its checksum."""
-    cursor = view.connection.execute(
-        "SELECT p.document_id, p.start, p.end, p.checksum, p.vector, t.text, d.uri FROM passage p"
-        " JOIN document_text t ON t.document_id = p.document_id JOIN document d ON d.id = p.document_id"
-        " ORDER BY p.document_id"
-    )
-    return {row[6]: None for row in cursor if checksum(row[5][row[1] : row[2]], row[4]) != row[3]}
-
-
-_SAMPLE = 256
-
-
-def strangers(view: View, part: Part) -> list[str]:
-    """What a segment holds that the catalog does not: a sample of its rows is compared with their BLOBs."""
-    if not isinstance(part.segment, FaissSegment):
-        return []
-    passages = part.positions.passages
-    at = np.setdiff1d(np.linspace(0, len(passages) - 1, _SAMPLE).astype(np.int64), part.dead)
-    exist, stored = rows(view, passages[at])
-    if exist.all() and np.array_equal(part.segment.rows(at), stored):
-        return []
-    return [f"segment {part.file}: does not hold the vectors of its passages; likewise compact writes it anew"]
-
-
-def notes(view: View, folder: Path) -> list[str]:
-    """What is worth knowing and not wrong: orphaned files, an unfinished run."""
-    named = {row.recorded.file for row in segments(view)}
-    orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
-    found = [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
-    values = settings(view)
-    if values["run"] != values["finished_run"]:
-        found.append("the last indexing run did not finish; run it again to continue")
-    return found

@@ -32,9 +32,10 @@ def unit_rows(vectors: NDArray[np.floating], dimensions: int, names: list[str]) 
     if rows.dtype.kind not in "fiu" or rows.ndim != 2 or rows.shape != (len(names), dimensions):
         raise BadInput(
             f"vectors have shape {rows.shape} and type {rows.dtype}: this index needs ({len(names)}, "
-            f"{dimensions}) of float32 or float16, one row a document"
+            f"{dimensions}) of float32 or float16, one row a vector"
         )
-    rows = np.ascontiguousarray(rows, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+        rows = np.ascontiguousarray(rows, dtype=np.float32)
     # float64 for the length: squares of large float32 values overflow.
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     for wrong, what in (

@@ -127,7 +127,7 @@ def test_interrupted_by_the_keyboard(tmp_path: Path, many: Path) -> None:
 
 def test_killed_and_continued(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
     slow = (
-        "indexer.index._TOGETHER = 20_000\n"
+        "indexer.index.TOGETHER = 20_000\n"
         "encoder.ask = lambda texts: len(encoder.seen) > 300 and os.kill(os.getpid(), signal.SIGKILL)"
     )
     process = start(slow, "index", tmp_path / "x.index", many)
@@ -142,7 +142,7 @@ def test_killed_and_continued(tmp_path: Path, many: Path, likewise: Callable[...
 
 def test_a_full_disk_keeps_what_was_committed(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
     full = (
-        "indexer.index._TOGETHER = 20_000\n"
+        "indexer.index.TOGETHER = 20_000\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))"
     )

@@ -98,3 +98,28 @@ def test_a_folder_that_may_not_be_written_is_searched(tmp_path: Path) -> None:
         timeout=60,
     )
     assert (said.stdout, said.returncode) == ("a\n", 0), said.stderr
+
+
+COPIER = """
+import resource, signal, sys
+from indexer import Index
+from indexer.errors import StorageError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+with Index.open(sys.argv[1]) as index:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+    try:
+        index.backup(sys.argv[2])
+    except StorageError as error:
+        print(error)
+"""
+
+
+def test_a_backup_that_does_not_fit_is_said_of_the_copy_and_leaves_nothing(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=64) as index:
+        index.add([Document(str(i), "text " * 50) for i in range(500)], vectors=np.ones((500, 64)))
+    command = [sys.executable, "-c", COPIER, str(tmp_path / "x.index"), str(tmp_path / "copy.index")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=True).stdout
+    assert said.startswith(f"{tmp_path / 'copy.index'}: cannot be made (")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.index"]
+    assert Index.open(tmp_path / "x.index").check().ok

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +141,13 @@ def test_vectors_of_ones_own(tmp_path: Path) -> None:
         (Document("a", "x", metadata={"x": float("nan")}), "x"),
         (Document("a", "x", metadata={"x": "\ud800"}), "x"),
         (Document("a", "x", metadata={"x": 2**70}), "x"),
+        (Document("a", "x", metadata={"x": np.int64(3)}), r"holds a int64.*\.item\(\)"),
+        (
+            Document("a", "x", metadata=reduce(lambda inner, _: {"a": inner}, range(250), {})),
+            "200 deep",
+        ),
+        (Document("a", None), "its text is no string but NoneType"),  # type: ignore[arg-type]
+        ({"uri": "a", "text": "x"}, "is no Document"),
         (Document("a", "x", path=Path("/p")), "path is no string but PosixPath"),  # type: ignore[arg-type]
         (Document("a", "x", format="\ud800"), "format is no valid Unicode"),
         (Document("a", "x", metadata={1: "x"}), "1"),  # type: ignore[dict-item]
@@ -194,6 +203,27 @@ def test_another_model_is_refused_and_both_are_named(index: Index, make_encoder:
     Index.open(index.store.folder, make_encoder(name="moved/words")).close()
 
 
+def test_an_index_that_another_took_the_place_of_is_not_written_with_vectors_of_the_first(
+    tmp_path: Path, encoder: Any, make_encoder: Callable[..., Any]
+) -> None:
+    folder = tmp_path / "x.index"
+    for old, new in (
+        ({"model": encoder}, {"model": make_encoder(weights="other")}),
+        ({"model": encoder}, {"model": encoder, "max_tokens": 16}),
+        ({"dimensions": 2}, {"dimensions": 3}),
+        ({"model": encoder}, {"dimensions": encoder.dimensions}),
+    ):
+        opened = Index.create(folder, **old)
+        rows = None if "model" in old else np.eye(2)[:1]
+        opened.add([Document("a", "one")], vectors=rows)
+        shutil.rmtree(folder)
+        with Index.create(folder, **new) as other:
+            with pytest.raises(RecipeMismatch, match="since it was opened: open it again"):
+                opened.add([Document("b", "two")], vectors=rows)
+            assert len(other) == 0
+        shutil.rmtree(folder)
+
+
 def test_a_model_whose_weights_have_changed_on_disk_is_refused(tmp_path: Path, encoder: Any) -> None:
     from indexer.encoders import load_encoder
 
@@ -212,7 +242,7 @@ def test_a_model_whose_weights_have_changed_on_disk_is_refused(tmp_path: Path, e
         assert len(index) == 1
 
 
-def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any) -> None:
+def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("ten years of work")
     (tmp_path / "file").write_text("text")
@@ -233,6 +263,14 @@ def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any) -> N
         Index.create(tmp_path / "empty", encoder)
     with pytest.raises(BadInput, match="either a model or dimensions"):
         Index.create(tmp_path / "both", encoder, dimensions=3)
+    (tmp_path / "target").mkdir()
+    (tmp_path / "link").symlink_to("target")
+    Index.create(tmp_path / "link", encoder).close()
+    assert ((tmp_path / "link").is_symlink(), len(Index.open(tmp_path / "target"))) == (True, 0)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(BadInput, match="is the folder you are in"):
+        Index.create(".", encoder)
     with pytest.raises(BadInput, match="either a model or dimensions"):
         Index.create(tmp_path / "none", dimensions=0)
 

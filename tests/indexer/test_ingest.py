@@ -169,7 +169,7 @@ def test_records_are_told_apart_by_content_and_metadata(
 def test_a_duplicate_across_batches_and_files_is_said_and_the_last_wins(
     likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("indexer.index._TOGETHER", 300)
+    monkeypatch.setattr("indexer.index.TOGETHER", 300)
     first = write(tmp_path / "1.jsonl", lines(*({"id": f"i{i % 3}", "text": f"first {i}"} for i in range(7))))
     second = write(tmp_path / "2.jsonl", lines({"id": "i1", "text": "second"}))
     said = likewise("index", folder, first, second, "--json")
@@ -232,7 +232,7 @@ def test_what_was_committed_stays_and_the_next_run_goes_on(
     lines: Callable[..., str],
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr("indexer.index._TOGETHER", 3000)
+    monkeypatch.setattr("indexer.index.TOGETHER", 3000)
     for number in range(40):
         write(tmp_path / "many" / f"{number:02}.txt", f"text {number}")
     write(tmp_path / "many" / "z.jsonl", lines(*({"id": f"r{i}", "text": f"record {i}"} for i in range(40))))
@@ -269,7 +269,7 @@ def test_an_interrupted_run_prunes_nothing_and_leaves_no_stamp_of_a_file_it_did_
     lines: Callable[..., str],
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr("indexer.index._TOGETHER", 1000)
+    monkeypatch.setattr("indexer.index.TOGETHER", 1000)
     file = write(tmp_path / "r.jsonl", lines(*({"id": f"r{i}", "text": f"record {i}"} for i in range(30))))
 
     def fail(texts: Sequence[str]) -> None:
@@ -439,7 +439,7 @@ def test_prune_keeps_what_lies_in_a_folder_that_cannot_be_listed(
 def test_stream_names_each_commit_when_it_can_be_searched(
     likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("indexer.index._TOGETHER", 3000)
+    monkeypatch.setattr("indexer.index.TOGETHER", 3000)
     there: list[int] = []
     real = index_cli.say_json
 
@@ -485,6 +485,23 @@ def test_an_index_of_own_vectors_takes_no_files(likewise: Callable[..., Any], tm
     assert "no model to embed with" in likewise("info", tmp_path / "x.index", "--ledger", "failed").out
 
 
+def test_records_with_vectors_make_an_index_of_own_vectors_and_an_export_makes_its_twin(
+    likewise: Callable[..., Any], tmp_path: Path, lines: Callable[..., str]
+) -> None:
+    mine, twin = tmp_path / "mine.index", tmp_path / "twin.index"
+    records = lines(*({"id": f"i{i}", "text": f"text {i}", "vector": [1, i]} for i in range(3)))
+    said = likewise("index", mine, "-", "--dimensions", "2", "--json", stdin=records)
+    assert (said.code, counts(said), said.err) == (0, {"indexed": 3}, "")
+    assert likewise("index", mine, "-", "--json", stdin=lines({"id": "j", "text": "x", "vector": [0, 1]})).code == 0
+    assert "made with --dimensions 2 and not 3" in likewise("index", mine, "-", "--dimensions", 3, stdin=records).err
+    assert "no model makes them" in likewise("index", twin, "-", "--dimensions", 3, "--model", "m", stdin=records).err
+    exported = likewise("export", mine, "--vectors").out
+    assert counts(likewise("index", twin, "-", "--dimensions", "2", "--json", stdin=exported)) == {"indexed": 4}
+    with Index.open(mine) as one, Index.open(twin) as other:
+        assert list(one) == list(other)
+        np.testing.assert_array_equal(one.store.vectors_of("i2"), other.store.vectors_of("i2"))
+
+
 def test_what_standard_input_brought_is_not_gone_when_it_brings_more(
     likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -522,7 +539,7 @@ def test_a_damaged_document_is_embedded_anew_after_a_repair(
         catalog.execute("UPDATE passage SET vector = zeroblob(length(vector)) WHERE id = 2")
     catalog.close()
     said = likewise("check", folder, "--json")
-    assert (said.code, "b.txt: its stored text or vector is damaged" in str(said.json["problems"])) == (1, True)
+    assert (said.code, "b.txt: its stored row, text or vector is damaged" in str(said.json["problems"])) == (1, True)
     assert likewise("index", folder, notes, "--json").json["indexed"] == 0
     said = likewise("check", folder, "--repair", "--json")
     assert (said.code, "1 damaged document(s)" in said.json["notes"][0]) == (1, True)

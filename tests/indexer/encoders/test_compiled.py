@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from indexer import Document, Index
 from indexer.encoders import Encoder, compiling, fit_post, load_encoder
 from indexer.encoders.compiled import CompiledEncoder
 from indexer.encoders.compiling import compile_encoder
@@ -95,6 +96,21 @@ def test_a_changed_file_is_refused(compiled: Path, tmp_path: Path, name: str) ->
     (folder / name).unlink()
     with pytest.raises(ModelError, match="compile"):
         CompiledEncoder.open(folder, tmp_path / "cache")
+
+
+def test_check_reports_a_damaged_encoder_and_repair_compiles_it_again(
+    tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    with Index.create(tmp_path / "x.index", f"{tiny('bert')}:mean") as index:
+        index.add([Document("a", "a bank")])
+        index.compile()
+        assert index.check().ok
+        graph = index.store.folder / "encoder" / "encoder.bin"
+        content = graph.read_bytes()
+        graph.write_bytes(content[:-1])
+        assert [problem.count("encoder.bin") for problem in index.check().problems] == [1]
+        assert index.check(repair=True).notes[0] == "compiled the encoder again"
+        assert (index.check().ok, graph.stat().st_size) == (True, len(content))
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.slow)])

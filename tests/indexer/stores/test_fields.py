@@ -144,11 +144,16 @@ def test_what_cannot_be_compared_exactly_is_refused(metadata: dict[Any, Any], me
     assert str(caught.value) == message
 
 
-def test_nesting_deeper_than_the_stack() -> None:
+@pytest.mark.parametrize(("depth", "stands"), [(199, True), (200, False), (50_000, False)])
+def test_nesting_is_read_as_deep_as_json_can_be_written(depth: int, stands: bool) -> None:
     deep: Any = 1
-    for _ in range(50_000):
+    for _ in range(depth):
         deep = [deep]
-    assert scalars("u", {"a": deep}) == [("a", "number", 1)]
+    if stands:
+        assert scalars("u", {"a": deep}) == [("a", "number", 1)]
+    else:
+        with pytest.raises(BadInput, match="u: metadata field 'a' is nested more than 200 deep"):
+            scalars("u", {"a": deep})
     while isinstance(deep, list):
         deep = deep.pop()
 

@@ -94,6 +94,38 @@ def test_a_changed_row_of_the_catalog_is_named_and_never_returned(
     assert likewise("check", folder).code == 0
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("UPDATE document SET metadata = '{}' WHERE id = 7", ["d6: its stored row"]),
+        ("UPDATE document SET metadata = 'no JSON' WHERE id = 7", ["d6: its stored row"]),
+        ("UPDATE document SET path = '/elsewhere' WHERE id = 7", ["d6: its stored row"]),
+        ("UPDATE document SET modified = 'once' WHERE id = 7", ["d6: its stored row"]),
+        ("UPDATE field_value SET value = 7.5 WHERE document_id = 7", ["d6: filters do not see its metadata"]),
+        ("DELETE FROM field_value WHERE document_id IN (1, 7, 50)", ["d0: ", "d6: ", "d49: "]),
+        ("UPDATE setting SET value = 49 WHERE name = 'documents'", ["holds 50 documents and says 49"]),
+    ],
+)
+def test_check_sees_metadata_that_changed_behind_its_back_and_mends_what_is_derived(
+    folder: Path, likewise: Callable[..., Any], change: str, said: list[str]
+) -> None:
+    with Index.open(folder) as index:
+        index.add([Document(f"d{i}", f"the text of {i}", metadata={"n": i, "odd": i % 2 > 0}) for i in range(50)], ROWS)
+        assert index.check().ok
+    with sqlite3.connect(folder / "catalog.db") as catalog:
+        catalog.execute(change)
+    catalog.close()
+    problems = likewise("check", folder, "--json").json["problems"]
+    assert [any(part in problem for problem in problems) for part in said] == [True] * len(said), problems
+    derived = "UPDATE document SET" not in change
+    assert likewise("check", folder, "--repair").code == (0 if derived else 1)
+    with Index.open(folder) as index:  # adding the document again mends the rest
+        index.add([Document("d6", "the text of 6", metadata={"n": 6, "odd": False})], ROWS[6:7])
+        assert index.check().ok
+    with Searcher(folder) as searcher:
+        assert [hit.uri for hit in searcher.search_vector(ROWS[6], 50, where="n = 6 and odd = false")] == ["d6"]
+
+
 def test_orphans_are_notes_and_the_next_writer_removes_them(folder: Path, likewise: Callable[..., Any]) -> None:
     (folder / "segments" / "0123456789abcdef.faiss").write_bytes(b"left by a writer that was killed")
     said = likewise("check", folder, "--json")

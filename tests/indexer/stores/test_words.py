@@ -20,6 +20,7 @@ from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.passages import Span
 from indexer.stores.analysis import Analysis
+from indexer.stores.hashes import row_hash
 from indexer.stores.local import LocalStore
 from indexer.stores.store import EmbeddedDocument
 from indexer.where import parse
@@ -70,7 +71,8 @@ def embedded(uri: str, text: str, **metadata: int) -> EmbeddedDocument:
     spans = tuple(Span(at, min(at + 100, len(text))) for at in range(0, len(text), 80))
     rows = np.random.default_rng(len(text)).normal(size=(len(spans), DIMENSIONS)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return EmbeddedDocument(Document(uri, text, f"title {uri}", metadata), uri.encode(), b"", spans, rows)
+    document = Document(uri, text, f"title {uri}", metadata)
+    return EmbeddedDocument(document, uri.encode(), row_hash(document), spans, rows)
 
 
 class Kept:

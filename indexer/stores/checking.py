@@ -1,0 +1,167 @@
+"""What `likewise check` verifies, and what it can rebuild: everything that is derived from documents and vectors."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from indexer.errors import IndexDamaged
+from indexer.stores import fields, reading, sealing, words
+from indexer.stores.hashes import row_hash
+from indexer.stores.sealed import stamp, verify
+from indexer.stores.segments import FaissSegment
+from indexer.stores.snapshot import Part, View
+from indexer.stores.store import Report
+from indexer.stores.vectors import checksum
+
+if TYPE_CHECKING:
+    from indexer.stores.local import LocalStore
+
+_SAMPLE = 256
+"""Rows of a segment that are compared with the catalog; its file has a checksum besides."""
+
+
+def check(store: LocalStore, repair: bool) -> Report:
+    """Verify SQLite, every row, every segment against its record and its rows, and the word index."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a damaged segment is reported below, once
+        with store.reading() as view:
+            problems, notes = list(_catalog(view)), _notes(view, store.folder)
+            miscounted = list(_documents_counted(view))
+            broken, unfiltered = dict.fromkeys([*_passages(view), *_documents(view)]), list(_fields(view))
+            segments = list(_segments(view, store.folder, sound=not broken))
+            wrong, lag = words.state(view, store.folder)
+    problems += [str(reading.damaged(uri)) for uri in broken]
+    problems += [f"{uri}: filters do not see its metadata as it is stored" for uri in unfiltered]
+    problems += [*miscounted, *segments, *wrong]
+    notes += lag
+    if not repair:
+        return Report(tuple(problems), tuple(notes))
+    mended = {
+        f"{len(broken)} damaged document(s) will be embedded anew when their source is indexed again": broken,
+        "counted the documents": miscounted,
+        f"wrote the filters' rows of {len(unfiltered)} document(s) anew": unfiltered,
+        f"rebuilt {len(segments)} damaged segment(s)": segments,
+        "rebuilt the word index": wrong,
+    }
+    with store.writing() as catalog:
+        catalog.distrust(broken)
+        catalog.refilter(unfiltered)
+        if miscounted:
+            catalog.recount()
+        if segments:
+            sealing.rewrite(catalog, store.snapshots, "auto", force=True)
+        if segments or wrong:
+            words.catch_up(catalog, store.snapshots, thorough=True)
+    if not (segments or wrong):
+        _restamp(store)
+    if not any(mended.values()):
+        return Report(tuple(problems), tuple(notes))
+    after = check(store, repair=False)
+    return Report(after.problems, (*(said for said, what in mended.items() if what), *after.notes))
+
+
+def _catalog(view: View) -> Iterator[str]:
+    """SQLite's own check, and broken references."""
+    for (line,) in view.connection.execute("PRAGMA integrity_check"):
+        if line != "ok":
+            yield f"catalog.db: {line}"
+    for table, rowid, parent, _ in view.connection.execute("PRAGMA foreign_key_check"):
+        yield f"catalog.db: row {rowid} of {table} refers to no {parent}"
+
+
+def _documents_counted(view: View) -> Iterator[str]:
+    (count,) = view.connection.execute("SELECT count(*) FROM document").fetchone()
+    if count != view.state.documents:
+        yield f"catalog.db: holds {count} documents and says {view.state.documents}"
+
+
+def _passages(view: View) -> Iterator[str]:
+    """Uris of the documents of which a passage fails its checksum."""
+    cursor = view.connection.execute(
+        "SELECT p.document_id, p.start, p.end, p.checksum, p.vector, t.text, d.uri FROM passage p"
+        " JOIN document_text t ON t.document_id = p.document_id JOIN document d ON d.id = p.document_id"
+        " ORDER BY p.document_id"
+    )
+    return (row[6] for row in cursor if checksum(row[5][row[1] : row[2]], row[4]) != row[3])
+
+
+def _documents(view: View) -> Iterator[str]:
+    """Uris of the documents whose path, format, time or metadata are not what was written."""
+    for uri, recorded, document in reading.rows_of_documents(view):
+        if document is None or row_hash(document) != recorded:
+            yield uri
+
+
+def _fields(view: View) -> Iterator[str]:
+    """Uris of the documents that filters see otherwise than their metadata says."""
+    cursor = view.connection.execute(
+        "SELECT v.document_id, f.name, f.type, v.value FROM field_value v JOIN field f ON f.id = v.field_id"
+        " ORDER BY v.document_id"
+    )
+    groups = groupby(cursor, itemgetter(0))
+    id_, rows = next(groups, (None, ()))
+    for document_id, uri, metadata in view.connection.execute("SELECT id, uri, metadata FROM document ORDER BY id"):
+        while id_ is not None and id_ < document_id:  # of no document, and so in nobody's way
+            id_, rows = next(groups, (None, ()))
+        seen = set()
+        if id_ == document_id:
+            seen = {row[1:] for row in rows}
+            id_, rows = next(groups, (None, ()))
+        with suppress(ValueError):  # metadata that is no JSON fails its row's hash
+            if set(fields.scalars(uri, json.loads(metadata))) != seen:
+                yield uri
+
+
+def _segments(view: View, folder: Path, sound: bool) -> Iterator[str]:
+    """Segments that are damaged, or where the catalog is `sound` hold something else than its rows."""
+    for part, row in zip(view.state.parts, reading.segments(view), strict=False):
+        try:
+            verify(folder / "segments", row.recorded, thorough=True)
+        except IndexDamaged as error:
+            yield str(error)
+        else:
+            yield from _strangers(view, part) if sound else ()
+
+
+def _strangers(view: View, part: Part) -> list[str]:
+    """What a segment holds that the catalog does not: a sample of its rows is compared with their BLOBs."""
+    if not isinstance(part.segment, FaissSegment):
+        return []
+    passages = part.positions.passages
+    at = np.setdiff1d(np.linspace(0, len(passages) - 1, _SAMPLE).astype(np.int64), part.dead)
+    exist, stored = reading.rows(view, passages[at])
+    if exist.all() and np.array_equal(part.segment.rows(at), stored):
+        return []
+    return [f"segment {part.file}: does not hold the vectors of its passages; likewise compact writes it anew"]
+
+
+def _notes(view: View, folder: Path) -> list[str]:
+    """What is worth knowing and not wrong: orphaned files, an unfinished run."""
+    named = {row.recorded.file for row in reading.segments(view)}
+    orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
+    found = [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
+    values = reading.settings(view)
+    if values["run"] != values["finished_run"]:
+        found.append("the last indexing run did not finish; run it again to continue")
+    return found
+
+
+def _restamp(store: LocalStore) -> None:
+    """Nothing to rebuild: files that were moved or copied need not be hashed at every opening again."""
+    with store.writing() as catalog, store.reading() as view:
+        files = [row.recorded for row in reading.segments(view)]
+        moved = {f.file: now for f in files if (now := stamp(store.folder / "segments", f.file)) != f.stamp}
+        row = words.recorded(view)
+        if moved:
+            catalog.restamp(moved)
+        if row is not None and words.stamp(store.folder, row) != row.stamp:
+            catalog.restamp_words(words.stamp(store.folder, row))
