@@ -24,6 +24,10 @@ class FilterError(BadInput):
     """A filter that does not parse, names an unknown field or compares with another type."""
 
 
+class NoWords(BadInput):
+    """A question that has no word to search by, or none but stop words, in words mode."""
+
+
 class UnknownUri(BadInput):
     """No document of the index has this uri."""
 

@@ -27,13 +27,17 @@ def read_documents(path: Path, text_field: str | None = None) -> list[Document]:
         found = [Document(str(number), line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
     else:
         options = ReadOptions(text_field=text_field)
-        found = []
+        found, skipped = [], ""
         for source in open_sources([str(path)], options):
             for entry in read(source, options, lambda file: None):
                 if entry.state == "failed":
                     raise BadInput(f"{path}: {entry.reason}")
                 if entry.document is not None:
                     found.append(entry.document)
+                elif entry.state == "skipped":
+                    skipped = f" ({entry.reason})"
+        if not found:
+            raise BadInput(f"{path}: holds no record with text{skipped}: give each a field text, or name its field")
     if not found:
-        raise BadInput(f"{path}: holds no text: write one sentence a line, or records with a field text")
+        raise BadInput(f"{path}: holds no text: write one sentence a line")
     return found

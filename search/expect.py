@@ -77,8 +77,18 @@ def read_expectations(path: str | Path) -> list[Question]:
     """
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
+    class Loader(yaml.SafeLoader):  # type: ignore[misc, unused-ignore]
+        """As safe, and refuses a key that stands twice, of which YAML would keep the last."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+            for at, key in enumerate(keys):
+                if key in keys[:at]:
+                    raise yaml.YAMLError(f"{key!r} stands twice in {str(node.start_mark).strip()}: make one list of it")
+            return super().construct_mapping(node, deep)
+
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise BadInput(f"{path}: cannot be read ({' '.join(str(error).split())}): write YAML in UTF-8") from error
     if not isinstance(content, list) or not content:

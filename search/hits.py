@@ -25,7 +25,7 @@ class Hit:
             None where there is no cosine, or the index has not been calibrated.
         why: how the score came about: `cosine`, `bm25`, `weights`, and `contributions`, which sum to the score;
             `words`, those of the question in the passage, with offsets in the document; where asked for, `sentence`,
-            the nearest to the question.
+            the nearest to the question. Of reranked hits the first ranking's are under `first`, with rank and score.
     """
 
     uri: str

@@ -12,6 +12,9 @@ from search.hits import Hits
 Scorer = Callable[[str, Sequence[str]], Sequence[float]]
 """Scores of texts for a question, one each, higher is better: any callable will do."""
 
+_OF_SCORE = ("cosine", "bm25", "weights", "contributions")
+"""What explains the first score, and not the scorer's."""
+
 DEPTH = 50
 """Hits that are looked at again, unless more are asked for."""
 
@@ -30,9 +33,10 @@ def rerank(hits: Hits, scorer: Scorer, k: int) -> Hits:
         raise BadInput(f"the reranker returned {len(scores)} scores for {len(texts)} texts: it must give one each")
     if bad := [score for score in scores if not math.isfinite(score)]:
         raise BadInput(f"the reranker returned {bad[0]} as a score: only finite numbers rank")
-    reranked = [
-        replace(hit, score=score, why={**(hit.why or {}), "first": {"score": hit.score, "rank": rank}})
-        for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), 1)
-    ]
+    reranked = []
+    for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), 1):
+        why = dict(hit.why or {})
+        first = {"rank": rank, "score": hit.score} | {name: why.pop(name) for name in _OF_SCORE if name in why}
+        reranked.append(replace(hit, score=score, why={**why, "first": first}))
     reranked.sort(key=lambda hit: -hit.score)  # stable: equals stay in the first order
     return replace(hits, hits=tuple(reranked[:k]), exact=False)

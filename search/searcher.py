@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 
 from indexer.calibration import Calibration, stored
 from indexer.encoders import Encoder, Recipe, query_encoder
-from indexer.errors import BadInput, UnknownUri
+from indexer.errors import BadInput, NoWords, UnknownUri
 from indexer.prepared import broken_at
 from indexer.probing import SAMPLE, Probed
 from indexer.records import Vector
@@ -37,20 +39,25 @@ Mode = Literal["dense", "words", "hybrid"]
 class Searcher:
     """Searches an index. Share one among threads; it sees new commits, and a replaced folder, by itself."""
 
-    def __init__(self, path: str | PathLike[str], encoder: Encoder | None = None) -> None:
+    def __init__(
+        self, path: str | PathLike[str], encoder: Encoder | None = None, *, trust_remote_code: bool = False
+    ) -> None:
         """Open an index for searching. The model is loaded with the first question.
 
         Args:
             encoder: needed only for an index that was made with an encoder of your own.
+            trust_remote_code: run the Python that comes with the index's model.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             RecipeMismatch: `encoder` is not the one the index was made with.
         """
         self.store = LocalStore(Path(path))
-        self._given = encoder
+        self._given, self._trust = encoder, trust_remote_code
         self._known_background: tuple[str, int, Background] | None = None
-        self._check_given()
+        self._fits = ""  # the index's recipe that the given encoder was found to have
+        if encoder is not None:
+            self._encoder()
 
     def close(self) -> None:
         self.store.close()
@@ -99,44 +106,55 @@ class Searcher:
             UserWarning: the question is longer than the model reads, and was cut; or has only stop words in hybrid
                 mode, and was ranked by meaning alone.
         """
-        _check(k, mode)
+        k = _check(k, mode, rerank_depth, min_score)
         condition = parse(where) if where is not None else None
-        vectors = self._vectors([query], mode)
-        vector = vectors[0] if vectors is not None else None
         depth = k if rerank is None else max(k, rerank_depth)
-        hits = self._ranked(query, vector, depth, condition, mode, "passage" if passages else "document", exact)
+        with self.store.reading():  # question and answer see one index, whatever takes its place meanwhile
+            vectors = self._vectors([query], mode)
+            vector = vectors[0] if vectors is not None else None
+            hits = self._ranked(query, vector, depth, condition, mode, "passage" if passages else "document", exact)
+            encoder = self._encoder() if explain and self.store.settings()["recipe"] else None
+            question = self._encode([query])[0] if encoder is not None and vector is None else vector
         if rerank is not None:
             hits = reranked(hits, _scorer(rerank), k)
         hits = self._cut(hits, min_score, min_percentile)
-        if explain:
-            question = vector if vector is not None else self._encode([query])[0]
-            hits = replace(hits, hits=tuple(with_sentences(hits.hits, self._encoder(), question)))
+        if encoder is not None and question is not None:
+            hits = replace(hits, hits=tuple(with_sentences(hits.hits, encoder, question)))
         return hits
 
     def search_many(
         self, queries: Sequence[str], k: int = 100, mode: Mode = "dense", where: str | None = None
     ) -> list[Hits]:
-        """As `search` for each question; the questions go through the encoder together."""
-        _check(k, mode)
+        """As `search` for each question; the questions go through the encoder together.
+
+        In words mode a question without a word to search by has no hits, and a warning says so.
+        """
+        k = _check(k, mode)
         if isinstance(queries, str):
             raise BadInput("one string was given in place of a list of questions: put it in brackets, or use search")
         condition = parse(where) if where is not None else None
         if not queries:
             return []
-        vectors = self._vectors(queries, mode)
-        return [
-            self._ranked(query, None if vectors is None else vectors[at], k, condition, mode, "document", False)
-            for at, query in enumerate(queries)
-        ]
+        found = []
+        with self.store.reading():
+            vectors = self._vectors(queries, mode)
+            for at, query in enumerate(queries):
+                vector = None if vectors is None else vectors[at]
+                try:
+                    found.append(self._ranked(query, vector, k, condition, mode, "document", False))
+                except NoWords as error:
+                    warnings.warn(str(error), stacklevel=2)
+                    found.append(Hits((), 0, True, query, mode))
+        return found
 
     def search_vector(
         self, vector: NDArray[np.floating] | Sequence[float], k: int = 10, where: str | None = None
     ) -> Hits:
         """The k best documents for a vector of the index's dimensions, of any length but zero."""
-        _check(k, "dense")
-        dimensions = int(self.store.settings()["dimensions"])
-        (row,) = unit_rows(np.asarray(vector)[None], dimensions, ["search_vector"])
-        return self._ranked("", row, k, parse(where) if where is not None else None, "dense", "document", False)
+        k = _check(k, "dense")
+        with self.store.reading() as view:
+            (row,) = unit_rows(np.asarray(vector)[None], view.state.dimensions, ["search_vector"])
+            return self._ranked("", row, k, parse(where) if where is not None else None, "dense", "document", False)
 
     def similar(self, uri: str, k: int = 10, where: str | None = None) -> Hits:
         """The k documents nearest to one of the index, by the mean of its passages' vectors; itself left out.
@@ -144,14 +162,15 @@ class Searcher:
         Raises:
             UnknownUri: no document has this uri.
         """
-        _check(k, "dense")
-        rows = self.store.vectors_of(uri) if broken_at(uri) is None else None
-        if rows is None:
-            raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; likewise list shows what there is")
-        (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
-        others: Where = Not(Compare("uri", "=", uri))
-        condition = others if where is None else And((parse(where), others))
-        return self._ranked("", mean, k, condition, "dense", "document", False)
+        k = _check(k, "dense")
+        with self.store.reading():
+            rows = self.store.vectors_of(uri) if isinstance(uri, str) and broken_at(uri) is None else None
+            if rows is None:
+                raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; likewise list shows what there is")
+            (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
+            others: Where = Not(Compare("uri", "=", uri))
+            condition = others if where is None else And((parse(where), others))
+            return self._ranked("", mean, k, condition, "dense", "document", False)
 
     @property
     def calibration(self) -> Calibration | None:
@@ -161,8 +180,8 @@ class Searcher:
     def candidates(self, queries: Sequence[str]) -> tuple[list[Candidates], list[list[str]]]:
         """What hybrid mode chooses from for each question, with scores by meaning and by words; and the uris."""
         found, uris = [], []
-        for query, vector in zip(queries, self._encode(queries), strict=True):
-            with self.store.reading():
+        with self.store.reading():
+            for query, vector in zip(queries, self._encode(queries), strict=True):
                 one = modes.candidates(self.store, self._background(), query, vector, 10, None, "document")
                 found.append(one)
                 uris.append([passage.uri for passage in self.store.passages(one.passages.tolist())])
@@ -172,8 +191,12 @@ class Searcher:
     def lean(self) -> float:
         """How far hybrid leans to words here: what judged questions said, or else pseudo-questions."""
         settings = self.store.settings()
-        if "lean" in settings:
-            return float(settings["lean"])
+        return float(settings["lean"]) if "lean" in settings else self.unlearnt_lean
+
+    @property
+    def unlearnt_lean(self) -> float:
+        """What it is, or would be, by pseudo-questions alone."""
+        settings = self.store.settings()
         return lean(Probed.from_json(settings["probed"])) if "probed" in settings else 0.0
 
     def _ranked(
@@ -227,6 +250,10 @@ class Searcher:
             return known[2]
 
     def _cut(self, hits: Hits, min_score: float | None, min_percentile: float | None) -> Hits:
+        if min_percentile is not None and hits.mode == "words":
+            raise BadInput(
+                "hits by words alone have no percentiles, which are of cosines: use min_score, or another mode"
+            )
         if min_percentile is not None and any(hit.percentile is None for hit in hits):
             raise BadInput(
                 f"{self.store.folder}: has no percentiles: they are measured when a model embeds the first "
@@ -254,7 +281,7 @@ class Searcher:
             _check_text(query)
         for query, tokens in zip(queries, encoder.offsets(list(queries)), strict=True):
             if not len(tokens):
-                raise BadInput("the question is empty: ask with at least one word")
+                raise BadInput(f"the question {query!r} is empty: ask with at least one word")
             if (over := len(tokens) + encoder.overhead("query") - encoder.max_tokens) > 0:
                 warnings.warn(
                     f"the question has {len(tokens)} tokens, {over} more than the model reads: "
@@ -265,18 +292,18 @@ class Searcher:
 
     def _encoder(self) -> Encoder:
         """The encoder of the index as it is now: a replaced folder may have another recipe."""
-        if self._given is not None:
-            return self._given
         recipe = self.store.settings()["recipe"]
+        if self._given is not None:
+            if recipe != self._fits:
+                from indexer.index import Index
+
+                Index.open(self.store.folder, self._given).close()
+                self._fits = recipe
+            return self._given
         if not recipe:
             raise BadInput(f"{self.store.folder}: holds your own vectors and has no model: use search_vector")
-        return query_encoder(Recipe.from_json(recipe), self.store.folder / "encoder", self.store.post_parameters)
-
-    def _check_given(self) -> None:
-        if self._given is not None:
-            from indexer.index import Index
-
-            Index.open(self.store.folder, self._given).close()
+        folder, post = self.store.folder / "encoder", self.store.post_parameters
+        return query_encoder(Recipe.from_json(recipe), folder, post, self._trust)
 
 
 def _scorer(rerank: str | Scorer) -> Scorer:
@@ -287,14 +314,21 @@ def _scorer(rerank: str | Scorer) -> Scorer:
     return cross_encoder(rerank)
 
 
-def _check(k: int, mode: str) -> None:
-    if not isinstance(k, int) or k < 1:
-        raise BadInput(f"k is {k!r}: ask for a whole number of hits, 1 or more")
+def _check(k: int, mode: str, rerank_depth: int = DEPTH, min_score: float | None = None) -> int:
+    """k, once everything is as it should be."""
+    for name, value in (("k", k), ("rerank_depth", rerank_depth)):
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise BadInput(f"{name} is {value!r}: ask for a whole number of hits, 1 or more")
     if mode not in get_args(Mode):
         raise BadInput(f"mode {mode!r} is none of {', '.join(get_args(Mode))}")
+    if min_score is not None and math.isnan(min_score):
+        raise BadInput("min_score is no number: no score is above it or below")
+    return int(k)
 
 
 def _check_text(query: str) -> None:
+    if not isinstance(query, str):
+        raise BadInput(f"the question is no string but {type(query).__name__}")
     if (broken := broken_at(query)) is not None:
         raise BadInput(f"the question is no valid Unicode at character {broken}")
     if not query.strip():

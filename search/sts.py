@@ -105,7 +105,10 @@ def _table(path: Path, text: str) -> _Rows:
     tabs = "\t" in text.partition("\n")[0]
     lines = io.StringIO(text)
     reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(lines)
-    rows = [(reader.line_num, row) for row in reader if row]
+    try:
+        rows = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise BadInput(f"{path}:{reader.line_num}: cannot be read ({error}): is a quote left open?") from error
     if not rows:
         raise BadInput(f"{path}: is empty: nothing can be compared with it")
     header = rows[0][1]

@@ -37,6 +37,9 @@ mode_option = click.option(
     show_default=True,
     help="Rank by meaning, by words (BM25), or by both.",
 )
+trust_option = click.option(
+    "--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is."
+)
 no_wait_option = click.option("--no-wait", is_flag=True, help="Fail at once while another process is writing.")
 
 

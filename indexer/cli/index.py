@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, no_wait_option
+from indexer.cli.command import IndexCommand, json_option, no_wait_option, trust_option
 from indexer.cli.progress import Progress
 from indexer.cli.terminal import number, say, say_json, warn
 
@@ -76,7 +76,7 @@ class _Wanted:
 @click.option("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
               show_default=True, help="Of the model's weights; int8 is calibrated on the collection.")  # fmt: skip
 @click.option("--device", default="auto", show_default=True, metavar="D", help="What computes: cpu, cuda, mps, ...")
-@click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is.")
+@trust_option
 @click.option("--stream", is_flag=True, help="Print the committed uris as JSON, one line a commit.")
 @no_wait_option
 @json_option

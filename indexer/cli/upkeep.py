@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, no_wait_option
+from indexer.cli.command import IndexCommand, json_option, no_wait_option, trust_option
 from indexer.cli.terminal import number, printable, say, say_json, shown, warn
 
 _STATES = ["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
@@ -135,9 +135,10 @@ def compact(path: str, kind: str, recall: float | None, no_wait: bool, as_json: 
 
 
 @click.command("compile", cls=IndexCommand)
+@trust_option
 @no_wait_option
 @json_option
-def compile_command(path: str, no_wait: bool, as_json: bool) -> None:
+def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: bool) -> None:
     """Compile the encoder of INDEX, so that a question needs no torch. likewise index does it by itself, once.
 
     \b
@@ -145,7 +146,8 @@ def compile_command(path: str, no_wait: bool, as_json: bool) -> None:
     """
     from indexer.index import Index
 
-    with Index.open(path) as index, index.store.writing(wait=not no_wait, waiting=warn):
+    trust = trust_remote_code
+    with Index.open(path, trust_remote_code=trust) as index, index.store.writing(wait=not no_wait, waiting=warn):
         index.compile()
         folder = index.store.folder / "encoder"
     size = sum(file.stat().st_size for file in folder.iterdir())

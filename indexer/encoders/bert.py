@@ -55,6 +55,9 @@ class Bert:
             weights = load_file(folder / "model.safetensors")
         except (SafetensorError, OSError) as error:
             raise ModelError(f"model {folder} cannot be loaded ({error}): fetch it again") from error
+        # Checkpoints converted from TensorFlow, bert-base-uncased among them, have its names of a norm's parameters.
+        for name in [name for name in weights if name.endswith(("LayerNorm.gamma", "LayerNorm.beta"))]:
+            weights[name.replace(".gamma", ".weight").replace(".beta", ".bias")] = weights.pop(name)
         prefix = next((name.removesuffix(_WORDS) for name in weights if name.endswith(_WORDS)), "")
 
         def take(name: str, kind: torch.dtype = dtype) -> torch.Tensor:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from indexer.encoders.automodel import one_line, quiet
-from indexer.encoders.compiled import GRAPH, MANIFEST, POST, RECIPE, TOKENIZER, CompiledEncoder, user_cache
+from indexer.encoders.compiled import GRAPH, MANIFEST, POST, RECIPE, TOKENIZER, CompiledEncoder, damage, user_cache
 from indexer.encoders.encoder import Encoder
 from indexer.encoders.int8 import exact
 from indexer.encoders.models import find_model, read_json, sha256
@@ -70,7 +70,7 @@ def compile_encoder(encoder: Encoder, folder: Path) -> None:
 def compile_in_cache(encoder: Encoder) -> CompiledEncoder:
     """`encoder` compiled, from the user's cache folder if that was done before. Raises as `compile_encoder`."""
     folder = user_cache().parent / "compiled" / encoder.recipe.identity
-    if not folder.is_dir():
+    if not folder.is_dir() or damage(folder):
         compile_encoder(encoder, folder)
     return CompiledEncoder.open(folder)
 

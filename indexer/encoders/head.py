@@ -132,6 +132,7 @@ def _poolings(config: dict[str, Any]) -> tuple[Pooling, ...]:
 
 
 def _dense(folder: Path) -> Dense | None:
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     config = read_json(folder / "config.json", {})
@@ -145,7 +146,11 @@ def _dense(folder: Path) -> Dense | None:
         return None
     if [file.name for file in files] != ["model.safetensors"]:
         return None
-    weights = load_file(files[0])
+    try:
+        weights = load_file(files[0])
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"dense module {folder} cannot be loaded ({error}): fetch the model again") from error
     if "linear.weight" not in weights:
         raise ModelError(f"dense module {folder} lacks its weights: fetch the model again")
-    return Dense(weights["linear.weight"].float(), weights.get("linear.bias"), activation)
+    bias = weights.get("linear.bias")
+    return Dense(weights["linear.weight"].float(), None if bias is None else bias.float(), activation)

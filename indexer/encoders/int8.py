@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -148,13 +149,15 @@ class _Observed:
         self.plain = plain
         self.largest: torch.Tensor | None = None
         self.low, self.high = 0.0, 0.0
+        self._lock = threading.Lock()  # batches run in several threads
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         inner = self.plain.activated(x)
         largest = x.abs().amax(0).float()
-        self.largest = largest if self.largest is None else self.largest.maximum(largest)
-        low, high = inner.aminmax()
-        self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
+        low, high = map(float, inner.aminmax())
+        with self._lock:
+            self.largest = largest if self.largest is None else self.largest.maximum(largest)
+            self.low, self.high = min(self.low, low), max(self.high, high)
         return self.plain.down.plus(inner, x)
 
 

@@ -60,6 +60,8 @@ def load_encoder(
         ModelError: a model that cannot be found, trusted or loaded, or a recipe it cannot follow.
     """
     spec = RecipeSpec.parse(str(model)) if isinstance(model, str | Path) else model
+    if precision not in get_args(Precision):
+        raise ModelError(f"precision {precision!r} is none of {', '.join(get_args(Precision))}")
     asked = RecipeSpec(
         spec.model,
         pooling=pooling or spec.pooling,
@@ -192,8 +194,11 @@ def _load(spec: RecipeSpec, precision: Precision, device: str, trust_remote_code
 
 def _whole(checkpoint: Checkpoint, precision: Precision, device: str) -> Encoder:
     """A model of unusual modules, through sentence-transformers."""
-    if precision == "int8":
-        raise ModelError(f"model {checkpoint.spec.model!r} has modules that cannot run in int8: leave precision out")
+    if precision not in ("auto", "float32"):
+        raise ModelError(
+            f"model {checkpoint.spec.model!r} has modules that run in float32 alone, not in {precision}: "
+            "leave precision out"
+        )
     return open_sentence_transformer(checkpoint, device)
 
 

@@ -110,10 +110,14 @@ def _embedded() -> Path:
     return folder
 
 
-def _with_weights(folder: Path, name: str) -> Path:
+def _has_weights(folder: Path) -> bool:
     modules = read_json(folder / "modules.json", [])
     places = [folder / module["path"] for module in modules] or [folder]
-    if not any(weight_files(place) for place in places):
+    return any(weight_files(place) for place in places)
+
+
+def _with_weights(folder: Path, name: str) -> Path:
+    if not _has_weights(folder):
         raise ModelError(
             f"model {name!r} has no weights: no .safetensors or pytorch_model.bin in {folder}; fetch it again"
         )
@@ -151,7 +155,7 @@ def _from_hub(name: str) -> Path:
                 reason = "the hub cannot be reached" if not offline else reason
                 last = error
                 continue
-            if weight_files(Path(found)) or not offline:
+            if _has_weights(Path(found)) or not offline:
                 return Path(found)
     raise ModelError(
         f"model {name!r} is not on this machine and {reason}: give the path of a folder that holds it, "

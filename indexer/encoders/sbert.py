@@ -79,7 +79,12 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
     except Exception as error:
         raise ModelError(f"model {spec.model!r} cannot be loaded: {one_line(error)}") from error
     own = model.max_seq_length
-    limit = spec.max_tokens or (int(own) if own and math.isfinite(own) and own < 2**20 else _WHERE_UNLIMITED)
+    bounded = own and math.isfinite(own) and own < 2**20
+    limit = spec.max_tokens if spec.max_tokens is not None else int(own) if bounded else _WHERE_UNLIMITED
+    if limit < 1 or (bounded and limit > own):
+        raise ModelError(
+            f"model {spec.model!r} reads {f'at most {own}' if bounded else '1 or more'} tokens, not {limit}"
+        )
     tokenizer: Any = model.tokenizer
     text = tokenizer.to_str() if hasattr(tokenizer, "to_str") else tokenizer.backend_tokenizer.to_str()
     static = type(model[0]).__name__ == "StaticEmbedding"  # which reads no special tokens

@@ -13,6 +13,7 @@ from indexer.encoders.recipe import Recipe
 from indexer.errors import ModelError
 
 _loaded: dict[str, Encoder] = {}
+"""By the recipe's identity, and what was asked for besides."""
 _compiled: dict[str, Encoder] = {}
 _lock = threading.RLock()
 
@@ -31,8 +32,9 @@ def encoder_for(
     Raises:
         ModelError: the model is not to be found, or has other weights than the recipe was made with.
     """
+    key = _key(recipe, device, trust_remote_code)
     with _lock:
-        encoder = _loaded.get(recipe.identity) if precision == "auto" else None
+        encoder = _loaded.get(key) if precision == "auto" else None
         if encoder is None:
             from indexer.encoders.load import load_recipe
 
@@ -40,18 +42,26 @@ def encoder_for(
                 recipe, post_parameters, precision=precision, device=device, trust_remote_code=trust_remote_code
             )
             if precision == "auto":
-                _loaded[recipe.identity] = encoder
+                _loaded[key] = encoder
         return encoder
 
 
-def query_encoder(recipe: Recipe, compiled: Path, post_parameters: Callable[[], bytes | None]) -> Encoder:
+def _key(recipe: Recipe, device: str, trust_remote_code: bool) -> str:
+    asked = () if (device, trust_remote_code) == ("auto", False) else (device, str(trust_remote_code))
+    return " ".join((recipe.identity, *asked))
+
+
+def query_encoder(
+    recipe: Recipe, compiled: Path, post_parameters: Callable[[], bytes | None], trust_remote_code: bool = False
+) -> Encoder:
     """The encoder of a stored recipe, for questions: one that this process has, or the compiled one, or torch's.
 
     Warns:
         UserWarning: `compiled` is there and cannot be used; torch answers instead.
     """
     with _lock:
-        known = _loaded.get(recipe.identity) or _compiled.get(recipe.identity)
+        any_loaded = (encoder for key, encoder in _loaded.items() if key.split()[0] == recipe.identity)
+        known = next(any_loaded, None) or _compiled.get(recipe.identity)
         if known is None and compiled.is_dir():
             from indexer.encoders.compiled import CompiledEncoder
 
@@ -63,4 +73,4 @@ def query_encoder(recipe: Recipe, compiled: Path, post_parameters: Callable[[], 
             except ModelError as error:
                 known = None
                 warnings.warn(f"{error}; torch is used meanwhile", stacklevel=2)
-        return known or encoder_for(recipe, post_parameters())
+        return known or encoder_for(recipe, post_parameters(), trust_remote_code=trust_remote_code)

@@ -162,10 +162,10 @@ class Npy:
 
     def write(self, rows: Sequence[Embedded]) -> None:
         for row in rows:
-            if self._rows and (row.name != self._name or row.tokens is not None):
+            if self._width and (row.name != self._name or row.tokens is not None):
                 what = "the tokens of one text" if row.tokens is not None else "the vectors of one recipe"
                 raise BadInput(f"an .npy file holds one array, {what}: write .safetensors or .jsonl")
-            if not self._rows:
+            if not self._width:
                 self._name, self._width = row.name, row.vectors.shape[-1]
                 self._header()
             block = np.ascontiguousarray(row.vectors.reshape(-1, self._width), "<f4")

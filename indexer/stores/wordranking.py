@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import BadInput
+from indexer.errors import NoWords
 from indexer.stores import reading
 from indexer.stores.snapshot import Ids, View
 from indexer.stores.store import Ranking, Unit
@@ -31,7 +31,7 @@ def rank(view: View, words: Words, text: str, k: int, where: Where | None, unit:
     """The k best documents or passages that hold a word of the text; equal ones in the order they were added.
 
     Raises:
-        BadInput: the text has no word, or none but the language's stop words.
+        NoWords: the text has no word, or none but the language's stop words.
     """
     terms = _terms(words, text)
     only = _filter(view, words, where)
@@ -52,7 +52,7 @@ def _terms(words: Words, text: str) -> list[str]:
     terms = words.analysis.terms(text)
     if not terms:
         said = "has only words that are too common to search by" if words.analysis.words(text) else "has no word"
-        raise BadInput(f"the question {text.strip()[:40]!r} {said}: ask by meaning (mode dense), or add a word")
+        raise NoWords(f"the question {text.strip()[:40]!r} {said}: ask by meaning (mode dense), or add a word")
     return terms
 
 

@@ -62,6 +62,10 @@ def compare(
     from search.compare import compare as compared
     from search.sts import read_sts
 
+    if picture is not None:
+        from indexer.plots import picture as drawable
+
+        drawable(picture)
     retrieval = _retrieval(corpus, queries, qrels)
     sts = _distinct([read_sts(file) for file in sts_files], sts_files)
     if not sts and retrieval is None:

@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, mode_option, qrels_option, queries_option, resolve_uris
+from indexer.cli.command import (
+    IndexCommand,
+    json_option,
+    mode_option,
+    qrels_option,
+    queries_option,
+    resolve_uris,
+    trust_option,
+)
 from indexer.cli.terminal import printable, say, say_json, warn
+from indexer.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from indexer.index import Index
-    from search.evaluate import Qrels, Report
+    from search.evaluate import Qrels, Report, Run
 
 
 @click.command(cls=IndexCommand)
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
 )
 @click.option("--per-query", is_flag=True, help="Print every question's values too.")
 @click.option("--markdown", is_flag=True, help="Print a Markdown table.")
+@trust_option
 @json_option
 def evaluate(
     path: str,
@@ -42,6 +54,7 @@ def evaluate(
     against: Path | None,
     per_query: bool,
     markdown: bool,
+    trust_remote_code: bool,
     as_json: bool,
 ) -> None:
     """Ask INDEX every judged question of --queries and --qrels, in BEIR form (.jsonl, .tsv) or TREC's, and score it.
@@ -56,18 +69,19 @@ def evaluate(
     from search import evaluate as evaluation
     from search.searcher import Searcher
 
+    if markdown and per_query:
+        raise click.UsageError("--per-query is for text and --json: a --markdown table has one line a run")
     texts = evaluation.read_queries(queries)
     read = evaluation.read_qrels(qrels, texts)
+    before = evaluation.read_run(against) if against is not None else None
     with Index.open(path) as index:
         judged, missing = as_stored(index, read)
+        other = _judged(index, before, judged) if before is not None else None
     asked = list(judged.judged)
-    with Searcher(path) as searcher:
+    with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
         found = searcher.search_many([texts[query] for query in asked], k, mode)  # type: ignore[arg-type]
     run = {query: [(hit.uri, hit.score) for hit in hits] for query, hits in zip(asked, found, strict=True)}
     report = evaluation.evaluate(run, judged)
-    if run_file is not None:
-        evaluation.write_run(run, run_file)
-    other = evaluation.evaluate(evaluation.read_run(against), judged) if against is not None else None
     compared = _compared(report, other) if other is not None else {}
     if missing:
         warn(
@@ -78,13 +92,45 @@ def evaluate(
         values = {"queries": len(asked), "k": k, "mode": mode, "missing": missing, "averages": dict(report.averages)}
         if compared:
             values["against"] = {name: {"average": value, "p": p} for name, (value, p) in compared.items()}
-        say_json(values | ({"per_query": report.per_query} if per_query else {}))
-        return
-    if markdown:
-        say(f"| questions | {' | '.join(report.averages)} |\n|{' --- |' * (len(report.averages) + 1)}")
-        say(f"| {len(asked)} | {' | '.join(f'{value:.4f}' for value in report.averages.values())} |")
-        return
-    say(f"{len(asked)} questions, {mode}")
+        rows = {query: dict(row) for query, row in report.per_query.items()}
+        say_json(values | ({"per_query": rows} if per_query else {}))
+    elif markdown:
+        _markdown(report, compared, len(asked))
+    else:
+        _text(report, compared, f"{len(asked)} questions, {mode}", per_query)
+    if run_file is not None:  # last: what was measured is not lost where the run cannot be written
+        evaluation.write_run(run, run_file)
+
+
+def _judged(index: Index, run: Run, qrels: Qrels) -> Report:
+    """Another run by the same judgments.
+
+    Raises:
+        BadInput: it answers none of the questions.
+    """
+    from search.evaluate import evaluate
+
+    uris = list({uri: None for ranking in run.values() for uri, _ in ranking})
+    stored = dict(zip(uris, resolve_uris(index, uris), strict=True))
+    named = {query: [(stored[uri], score) for uri, score in ranking] for query, ranking in run.items()}
+    report = evaluate(named, qrels)
+    if len(report.empty) == len(report.per_query):
+        raise BadInput("the run of --against answers none of the judged questions: is it of other queries?")
+    if report.empty:
+        warn(f"the run of --against has no answer to {len(report.empty)} of the judged questions, which count as 0")
+    return report
+
+
+def _markdown(report: Report, compared: Mapping[str, tuple[float, float]], asked: int) -> None:
+    say(f"| questions | {' | '.join(report.averages)} |\n|{' --- |' * (len(report.averages) + 1)}")
+    say(f"| {asked} | {' | '.join(f'{value:.4f}' for value in report.averages.values())} |")
+    if compared:
+        say(f"| against | {' | '.join(f'{compared[name][0]:.4f}' for name in report.averages)} |")
+        say(f"| p | {' | '.join(f'{compared[name][1]:.3f}' for name in report.averages)} |")
+
+
+def _text(report: Report, compared: Mapping[str, tuple[float, float]], title: str, per_query: bool) -> None:
+    say(title)
     for name, value in report.averages.items():
         beside = ""
         if compared:
@@ -92,8 +138,8 @@ def evaluate(
             beside = f"  {value - before:+.4f} against {before:.4f}, p = {p:.3f}"
         say(f"{name:<8} {value:.4f}{beside}")
     if per_query:
-        for query, values_ in report.per_query.items():
-            click.echo("\t".join([printable(query), *(f"{name}={value:.4f}" for name, value in values_.items())]))
+        for query, row in report.per_query.items():
+            click.echo("\t".join([printable(query), *(f"{name}={value:.4f}" for name, value in row.items())]))
 
 
 def _compared(report: Report, other: Report) -> dict[str, tuple[float, float]]:

@@ -44,6 +44,8 @@ def pairs(
     likewise pairs questions.txt -n 100 --min-score 0.8
     likewise pairs papers.index --json
     """
+    if source.is_dir() and (model or text_field or device != "auto"):
+        raise click.UsageError("--model, --text-field and --device are for a FILE: an INDEX has its vectors")
     report = _of_index(source, count, min_score) if source.is_dir() else None
     if report is None:
         report = _of_file(source, count, min_score, model, text_field, device)

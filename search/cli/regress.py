@@ -7,21 +7,30 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, mode_option, queries_option, resolve_uris
-from indexer.cli.terminal import printable, say, say_json, shown
+from indexer.cli.command import (
+    IndexCommand,
+    json_option,
+    mode_option,
+    queries_option,
+    resolve_uris,
+    resolve_where,
+    trust_option,
+)
+from indexer.cli.terminal import printable, say, say_json, shown, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from search.expect import Broken
+    from search.expect import Broken, Question
 
 _SHOWN = 5
 
 
 @click.command(cls=IndexCommand)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@trust_option
 @json_option
-def expect(path: str, file: Path, as_json: bool) -> int:
+def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int:
     """Ask INDEX the questions of FILE and exit 1 when one does not find what FILE says it must.
 
     FILE is YAML, a list of questions; documents are named by uri, files also by their path from here.
@@ -37,22 +46,26 @@ def expect(path: str, file: Path, as_json: bool) -> int:
     \b
     likewise expect papers.index expectations.yaml
     """
+    from indexer.errors import BadInput
     from indexer.index import Index
     from search.expect import broken, read_expectations
     from search.searcher import Searcher
 
     questions = read_expectations(file)
-    with Index.open(path) as index, Searcher(path) as searcher:
-        failures = list(
-            broken(
-                questions,
-                lambda one: [
-                    hit.uri
-                    for hit in searcher.search(one.text, one.depth, one.where, one.mode)  # type: ignore[arg-type]
-                ],
-                lambda uris: resolve_uris(index, uris),
-            )
-        )
+    with Index.open(path) as index, Searcher(path, trust_remote_code=trust_remote_code) as searcher:
+
+        def ask(one: Question) -> list[str]:
+            try:
+                hits = searcher.search(one.text, one.depth, resolve_where(one.where), one.mode)  # type: ignore[arg-type]
+            except BadInput as error:
+                raise BadInput(f"{one.place}: {error}") from error
+            return [hit.uri for hit in hits]
+
+        for one in questions:
+            for uri in (uri for expectation in one.expectations for uri in expectation.uris):
+                if resolve_uris(index, [uri])[0] not in index:
+                    warn(f"{one.place}: {uri} is no document of the index")
+        failures = list(broken(questions, ask, lambda uris: resolve_uris(index, uris)))
     count = sum(len(question.expectations) for question in questions)
     if as_json:
         say_json({"ok": not failures, "expectations": count, "broken": [_as_json(failure) for failure in failures]})
@@ -87,8 +100,9 @@ def _show(failure: Broken) -> None:
 @queries_option
 @click.option("-k", default=10, show_default=True, help="How many hits are compared.")
 @mode_option
+@trust_option
 @json_option
-def diff(path: str, other: str, queries: Path, k: int, mode: str, as_json: bool) -> None:
+def diff(path: str, other: str, queries: Path, k: int, mode: str, trust_remote_code: bool, as_json: bool) -> None:
     """Ask INDEX and INDEX_B the same questions and say which answers changed, those that changed most first.
 
     Alike is rank-biased overlap: 1 the same ranking, 0 nothing in common. --queries is JSON lines with _id and text.
@@ -101,7 +115,8 @@ def diff(path: str, other: str, queries: Path, k: int, mode: str, as_json: bool)
     from search.searcher import Searcher
 
     asked = read_queries(queries)
-    with Searcher(path) as first, Searcher(other) as second:
+    trust = trust_remote_code
+    with Searcher(path, trust_remote_code=trust) as first, Searcher(other, trust_remote_code=trust) as second:
         both = [
             [[hit.uri for hit in hits] for hits in one.search_many(list(asked.values()), k, mode)]  # type: ignore[arg-type]
             for one in (first, second)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, mode_option, resolve_where
+from indexer.cli.command import IndexCommand, json_option, mode_option, resolve_where, trust_option
 from indexer.cli.terminal import printable, say, say_json, shown, warn
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _where = click.option("--where", metavar="FILTER", help="""Such as 'year >= 2020
 @click.option("--rerank-depth", default=50, show_default=True, help="How many hits --rerank looks at.")
 @click.option("--exact", is_flag=True, help="Compare with every vector, even where an approximate index is faster.")
 @click.option("--explain", is_flag=True, help="Say how each score came about, with the nearest sentence.")
+@trust_option
 @json_option
 def search(
     path: str,
@@ -44,6 +45,7 @@ def search(
     rerank_depth: int,
     exact: bool,
     explain: bool,
+    trust_remote_code: bool,
     as_json: bool,
 ) -> None:
     """Rank the documents of INDEX by how near they are to QUERY in meaning.
@@ -55,32 +57,40 @@ def search(
     likewise search papers.index "rate limits" --where 'year >= 2020' --json
     likewise search papers.index - < questions.txt
     """
+    from indexer.errors import NoWords
+    from search.hits import Hits
     from search.searcher import Searcher
 
     # OpenVINO does without its converter where it is missing: 60 ms of imports, telemetry among them.
     sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
     condition = resolve_where(where)
-    with Searcher(path) as searcher:
+    with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
         lines = (line.decode("utf-8", "surrogateescape").strip() for line in sys.stdin.buffer)
         questions = lines if query == "-" else iter([query])
         for question in questions:
             if query == "-" and not question:
                 continue
-            hits = searcher.search(
-                question,
-                k,
-                condition,
-                mode,  # type: ignore[arg-type]
-                passages,
-                min_score,
-                exact,
-                min_percentile,
-                rerank,
-                rerank_depth,
-                explain,
-            )
+            try:
+                hits = searcher.search(
+                    question,
+                    k,
+                    condition,
+                    mode,  # type: ignore[arg-type]
+                    passages,
+                    min_score,
+                    exact,
+                    min_percentile,
+                    rerank,
+                    rerank_depth,
+                    explain,
+                )
+            except NoWords as error:
+                if query != "-":
+                    raise
+                warn(str(error))  # the questions after it are asked all the same
+                hits = Hits((), 0, True, question, mode)
             if query == "-" and not as_json:
-                say(f"{question}")
+                say(question)
             _print(hits, as_json, explain)
 
 
@@ -107,12 +117,22 @@ def _print(hits: Hits, as_json: bool, explain: bool = False) -> None:
     if as_json:
         say_json(hits.as_json())
     elif not hits:
-        say("no hits" if hits.matched else "nothing to rank: the index is empty, or no document passes the filter")
+        say(_nothing(hits))
     else:
         if hits.answered is False:
             warn("nothing here seems to answer this: the best hit is no nearer than those of unrelated questions")
         for rank, hit in enumerate(hits, 1):
             click.echo("\n".join([*_lines(rank, hit, hits.query), *(_reasons(hit) if explain else ()), ""]))
+
+
+def _nothing(hits: Hits) -> str:
+    if hits.matched:
+        return "no hits"
+    if hits.mode == "words":
+        return "no hits: no document that may be found holds a word of the question"
+    if not hits.query:
+        return "nothing to rank: there is no other document, or none passes the filter"
+    return "nothing to rank: the index is empty, or no document passes the filter"
 
 
 def _lines(rank: int, hit: Hit, query: str) -> Iterable[str]:
@@ -132,15 +152,17 @@ def _lines(rank: int, hit: Hit, query: str) -> Iterable[str]:
 
 def _reasons(hit: Hit) -> Iterable[str]:
     """How the score came about, a line each."""
-    why = hit.why or {}
-    weights = why.get("weights", {})
+    why, before = dict(hit.why or {}), ""
+    if first := why.get("first"):
+        why |= first
+        before = f"reranked from place {first['rank']}, where it scored {first['score']:.3f} = "
     values = {"cosine": why.get("cosine"), "words": why.get("bm25")}
-    named = {"cosine": "cosine", "words": "BM25"}
+    named, weights = {"cosine": "cosine", "words": "BM25"}, why.get("weights", {})
     parts = [
         f"{part:.3f} from {named[name]} {values[name]:.3f} at weight {weights[name]:.2f}"
         for name, part in why.get("contributions", {}).items()
     ]
-    yield f"    why       {' + '.join(parts)}"
+    yield f"    why       {before}{' + '.join(parts)}"
     if hit.percentile is not None:
         yield f"    rarity    nearer than {hit.percentile:.2f} % of random passages are to an unrelated question"
     if found := list(dict.fromkeys(word["text"].casefold() for word in why.get("words", ()))):
@@ -151,7 +173,7 @@ def _reasons(hit: Hit) -> Iterable[str]:
 
 def place(hit: Hit) -> str:
     """Where the passage is: path:line, path and page, or the uri; with its heading."""
-    where = shown(hit.path) if hit.path and hit.uri == hit.path else hit.uri
+    where = shown(hit.uri)
     if hit.path and hit.uri != hit.path and not hit.uri.startswith(hit.path):
         where += f" in {shown(hit.path)}"
     if hit.line is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, no_wait_option, qrels_option, queries_option
+from indexer.cli.command import IndexCommand, json_option, no_wait_option, qrels_option, queries_option, trust_option
 from indexer.cli.terminal import say, say_json, warn
 
 
@@ -14,9 +14,12 @@ from indexer.cli.terminal import say, say_json, warn
 @queries_option
 @qrels_option
 @click.option("--reset", is_flag=True, help="Forget what was learnt before: start from what pseudo-questions said.")
+@trust_option
 @no_wait_option
 @json_option
-def tune(path: str, queries: Path, qrels: Path, reset: bool, no_wait: bool, as_json: bool) -> None:
+def tune(
+    path: str, queries: Path, qrels: Path, reset: bool, trust_remote_code: bool, no_wait: bool, as_json: bool
+) -> None:
     """Learn from judged questions how far hybrid search of INDEX should lean to words.
 
     What is learnt is kept only if it helps questions that it was not learnt from (five folds).
@@ -33,18 +36,18 @@ def tune(path: str, queries: Path, qrels: Path, reset: bool, no_wait: bool, as_j
     texts = read_queries(queries)
     with (
         Index.open(path) as index,
-        Searcher(path) as searcher,
+        Searcher(path, trust_remote_code=trust_remote_code) as searcher,
         index.store.writing(wait=not no_wait, waiting=warn) as catalog,
     ):
         judged, missing = as_stored(index, read_qrels(qrels, texts))
         if missing:
             warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}")
-        if reset:
-            catalog.unset("lean")
         found = list(zip(judged.judged, *searcher.candidates([texts[one] for one in judged.judged]), strict=True))
-        tuned = learn(found, judged, searcher.lean)
+        tuned = learn(found, judged, searcher.unlearnt_lean if reset else searcher.lean)
         if tuned.gains:
             catalog.set("lean", str(tuned.lean))
+        elif reset:
+            catalog.unset("lean")
     if as_json:
         say_json(
             {
@@ -59,4 +62,5 @@ def tune(path: str, queries: Path, qrels: Path, reset: bool, no_wait: bool, as_j
         return
     say(f"{tuned.questions} questions: nDCG@10 {tuned.score_before:.4f} as it was (lean {tuned.before:+.2f})")
     say(f"{tuned.score_held_out:.4f} on held-out questions with what the others teach (lean {tuned.lean:+.2f})")
-    say("kept" if tuned.gains else "no gain: nothing was changed")
+    unchanged = "what was learnt before is forgotten" if reset else "nothing was changed"
+    say("kept" if tuned.gains else f"no gain: {unchanged}")

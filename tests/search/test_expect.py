@@ -54,6 +54,19 @@ def test_what_is_broken_is_shown_with_the_ranks_it_got(
     assert said.out.endswith("3 of 3 expectations broken\n")
 
 
+def test_what_cannot_be_tested_is_said(likewise: Callable[..., Any], index: Path, tmp_path: Path) -> None:
+    file = tmp_path / "e.yaml"
+    file.write_text("- question: bread\n  top 3: moon\n  top 3: bread\n")
+    said = likewise("expect", index, file)
+    assert (said.code, "'top 3' stands twice" in said.err, "line 1" in said.err) == (2, True, True)
+    file.write_text("- question: bread\n  not in top 3: typo\n")
+    said = likewise("expect", index, file)
+    assert (said.code, "question 1: typo is no document of the index" in said.err) == (0, True)
+    file.write_text("- question: bread\n  top 3: bread\n- question: moon\n  top 1: moon\n  where: yaer = 1\n")
+    said = likewise("expect", index, file)
+    assert (said.code, 'question 2: filter: no field "yaer"' in said.err) == (2, True)
+
+
 def test_what_the_index_does_not_have_is_not_found(likewise: Callable[..., Any], index: Path, tmp_path: Path) -> None:
     (tmp_path / "e.yaml").write_text("- question: bread\n  top 5: nothing\n  above: [bread, nothing]\n")
     said = likewise("expect", index, tmp_path / "e.yaml", "--json")

@@ -102,6 +102,7 @@ def test_no_hits_is_no_failure(likewise: Callable[..., Any], folder: Path) -> No
         (["search", "INDEX", "caf\udce9"], "no valid Unicode"),
         (["search", "INDEX", "moon", "--where", "odd = '\udce9'"], ""),
         (["search", "INDEX"], "QUERY"),
+        (["pairs", "INDEX", "--model", "x"], "are for a FILE"),
         (["similar", "INDEX", "nobody"], "'nobody'"),
         (["show", "INDEX", "nobody"], "'nobody'"),
         (["show", "INDEX", "\udce9"], ""),

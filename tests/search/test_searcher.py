@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
+from indexer.encoders import shared
 from indexer.errors import BadInput, FilterError, NotAnIndex, RecipeMismatch, UnknownUri
 from indexer.stores import sealing
 from search import Searcher
@@ -324,3 +325,64 @@ def test_eight_threads_search_while_one_adds(tmp_path: Path, encoder: Any, monke
         thread.join()
     assert failures == []
     assert searcher.search("bread").matched == 200
+
+
+def test_an_index_that_takes_anothers_place_is_asked_with_its_own_encoder_or_not_at_all(
+    tmp_path: Path, encoder: Any, make_encoder: Callable[..., Any]
+) -> None:
+    folder = tmp_path / "x.index"
+    other = make_encoder(name="other", weights="2")
+    for kind, count in ((encoder, 30), (other, 20)):
+        with Index.create(tmp_path / f"{count}.index", kind) as index:
+            index.add(documents(0, count))
+    (tmp_path / "30.index").rename(folder)
+    with Searcher(folder, encoder) as given, Searcher(folder) as searcher:
+        assert given.search("bread", 5).matched == 30
+
+        def swapped(texts: Any) -> None:  # while the question is embedded
+            if folder.exists() and (tmp_path / "20.index").exists():
+                folder.rename(tmp_path / "old.index")
+                (tmp_path / "20.index").rename(folder)
+
+        encoder.ask = swapped
+        assert searcher.search("bread", 5).matched == 30
+        encoder.ask = lambda texts: None
+        assert searcher.search("bread", 5).matched == 20
+        with pytest.raises(RecipeMismatch):
+            given.search("bread", 5)
+
+
+def test_a_models_own_code_runs_where_a_searcher_is_told_to_trust_it(
+    tmp_path: Path, encoder: Any, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add(documents(0, 3))
+    trusted = []
+
+    def load(recipe: Any, post: Any, *, trust_remote_code: bool, **settings: Any) -> Any:
+        trusted.append(trust_remote_code)
+        return encoder
+
+    monkeypatch.setattr("indexer.encoders.load.load_recipe", load)
+    for trust in (True, False, True):
+        monkeypatch.setattr(shared, "_loaded", {})
+        with Searcher(tmp_path / "x.index", trust_remote_code=trust) as searcher:
+            assert len(searcher.search("bread", 3)) == len(searcher.search("moon", 3)) == 3
+    monkeypatch.setattr(shared, "_loaded", {})
+    assert likewise("search", tmp_path / "x.index", "bread", "--trust-remote-code").code == 0
+    assert trusted == [True, False, True, True]
+
+
+def test_arguments_that_mean_nothing_are_refused_by_name(tmp_path: Path, encoder: Any) -> None:
+    with Index.create(tmp_path / "x.index", encoder) as index, Searcher(tmp_path / "x.index") as searcher:
+        index.add(documents(0, 30))
+        assert len(searcher.search("bread", np.int64(3))) == 3  # type: ignore[arg-type]
+        for arguments, why in (
+            ({"k": True}, "k is True"),
+            ({"rerank_depth": 0}, "rerank_depth is 0"),
+            ({"min_score": float("nan")}, "min_score"),
+            ({"query": None}, "no string but NoneType"),
+            ({"mode": "words", "min_percentile": 5.0}, "no percentiles"),
+        ):
+            with pytest.raises(BadInput, match=why):
+                searcher.search(**{"query": "bread", **arguments})

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from indexer import Index
 from indexer.errors import BadInput
 from search import Searcher
 from search.evaluate import Qrels
@@ -64,3 +65,15 @@ def test_the_shell_keeps_what_it_learnt(
         assert searcher.lean == said.json["lean"]
     assert said.json["ndcg_held_out"] <= 1 and said.json["questions"] == 20
     assert likewise(*arguments, "--reset").code == 0
+    assert likewise(*arguments, "--reset").code == 0
+    with Index.open(folder) as index, index.store.writing() as catalog:
+        catalog.set("lean", "3.5")
+    few = [*arguments[:-1], tmp_path / "few.tsv"]
+    (tmp_path / "few.tsv").write_text(f"query-id\tcorpus-id\tscore\n{names[0]}\t{names[0]}\t1\n")
+    assert likewise(*few, "--reset").code == 2
+    with Searcher(folder) as searcher:
+        assert searcher.lean == 3.5  # what failed has forgotten nothing
+        before = searcher.unlearnt_lean
+    said = likewise(*arguments, "--reset", "--json")
+    with Searcher(folder) as searcher:
+        assert (said.json["before"], searcher.lean) == (before, said.json["lean"])

@@ -150,6 +150,8 @@ def test_tokens_and_words_in_every_format(
     found = json.loads(likewise("embed", TEXTS[0], *asked, "--words").out)
     assert found["tokens"] == [word["text"] for word in words]
     assert json.loads(likewise("embed", "\u200b", *asked, "--words").out)["vectors"] == []
+    nothing_first = likewise("embed", "\u200b", TEXTS[0], *asked, "--words", "-o", tmp_path / "words.npy")
+    assert (nothing_first.code, "holds one array" in nothing_first.err) == (2, True)
     means = np.stack([one[word["positions"]].mean(0) for word in words])
     assert np.abs(np.array(found["vectors"]) - means).max() < 1e-5
 

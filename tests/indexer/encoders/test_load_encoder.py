@@ -78,6 +78,47 @@ def test_modules_on_disk_are_followed(
     assert np.abs(encoder.encode(sentences) - theirs.encode(sentences)).max() < 1e-5
 
 
+def test_weights_that_lie_in_half_precision_are_read_as_they_are_meant(
+    tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str]
+) -> None:
+    parts = [Transformer(str(tiny("bert"))), Pooling(48, pooling_mode="mean"), Dense(48, 20)]
+    SentenceTransformer(modules=parts, device="cpu").half().save(str(tmp_path))
+    theirs = SentenceTransformer(str(tmp_path), device="cpu").float().encode(sentences, normalize_embeddings=True)
+    assert np.abs(load_encoder(tmp_path, precision="float32").encode(sentences) - theirs).max() < 1e-3
+
+
+def test_norms_by_tensorflows_names_are_read(tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str]) -> None:
+    """As in the checkpoint of bert-base-uncased."""
+    shutil.copytree(tiny("bert"), tmp_path, dirs_exist_ok=True)
+    weights = load_file(tmp_path / "model.safetensors")
+    for name in [name for name in weights if "LayerNorm" in name]:
+        weights[name] += torch.rand(48)  # as they are made, they are all ones and zeros
+    save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    plain = load_encoder(tmp_path, precision="float32").encode(sentences)
+    old = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): weight
+        for name, weight in weights.items()
+    }
+    assert old.keys() != weights.keys()
+    save_file(old, tmp_path / "model.safetensors", {"format": "pt"})
+    assert np.array_equal(load_encoder(tmp_path, precision="float32").encode(sentences), plain)
+
+
+def test_a_model_taken_whole_reads_no_more_than_it_can(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    parts = [Transformer(str(tiny("bert")), max_seq_length=40), Pooling(48)]
+    SentenceTransformer(modules=parts, device="cpu").save(str(tmp_path))
+    for settings in tmp_path.rglob("sentence_bert_config.json"):
+        settings.write_text('{"max_seq_length": 40, "do_lower_case": true}')
+    encoder = load_encoder(tmp_path, max_tokens=30)
+    assert (type(encoder).__name__, encoder.max_tokens) == ("SentenceTransformerEncoder", 30)
+    for wrong in (0, 41):
+        with pytest.raises(ModelError, match=f"reads at most 40 tokens, not {wrong}"):
+            load_encoder(tmp_path, max_tokens=wrong)
+    for precision in ("int8", "bfloat16"):
+        with pytest.raises(ModelError, match="float32 alone"):
+            load_encoder(tmp_path, precision=precision)
+
+
 def test_other_modules_go_through_sentence_transformers(evaluation_data: Path) -> None:
     folder = evaluation_data / "models/potion-base-4m-fp32"
     texts = ["a vaccine trains the immune system", "stars explode", "the bank of a river " * 200]
