@@ -25,6 +25,7 @@ from benchmarks.quality import collections
 from indexer import Document, load_encoder
 from indexer.passages import PassageSettings, cut
 from indexer.records import Span
+from indexer.stores.hashes import row_hash
 from indexer.stores.local import LocalStore
 from indexer.stores.store import EmbeddedDocument, Unit
 from indexer.where import parse
@@ -41,7 +42,9 @@ def filled(folder: Path, language: str, documents: Iterable[Cut]) -> tuple[Local
     store = LocalStore.create(folder, {"dimensions": "2", "recipe": "", "passages": "", "language": language})
     row = np.ones((1, 2), np.float32) / np.sqrt(2)
     work = [
-        EmbeddedDocument(document, document.uri.encode(), b"", tuple(spans), np.repeat(row, len(spans), axis=0))
+        EmbeddedDocument(
+            document, document.uri.encode(), row_hash(document), tuple(spans), np.repeat(row, len(spans), axis=0)
+        )
         for document, spans in documents
     ]
     with store.writing() as catalog:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -60,7 +60,9 @@ def from_record(record: Mapping[str, Any]) -> tuple[Document, Embedded | None]:
     try:
         if record["likewise"] != FORM:
             raise ValueError(f"has form {record['likewise']!r} and this likewise reads form {FORM}: upgrade likewise")
-        sections = tuple(Section(*section) for section in record.get("sections", ()))
+        sections = tuple(_typed(Section(*section)) for section in record.get("sections", ()))
+        if not isinstance(record["id"], str):
+            raise TypeError("its id is no text")
         named = {name: record.get(name) for name in ("path", "format", "modified")}
         title, metadata = record.get("title", ""), record.get("metadata", {})
         document = Document(record["id"], record["text"], title, metadata, **named, sections=sections)
@@ -68,9 +70,21 @@ def from_record(record: Mapping[str, Any]) -> tuple[Document, Embedded | None]:
             return document, None
         passages = [dict(passage) for passage in record["passages"]]
         vectors = np.array([passage.pop("vector") for passage in passages], np.float32)
-        spans = tuple(Span(**passage) for passage in passages)
+        spans = tuple(_typed(Span(**passage)) for passage in passages)
         if vectors.ndim != 2 or any(not 0 <= s.start <= s.end <= len(document.text) for s in spans):
             raise ValueError("its passages do not fit its text, or have no vectors of one length")
         return document, Embedded(spans, vectors, record.get("recipe", ""))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"is no record of likewise export: {error}") from error
+
+
+_Place = TypeVar("_Place", Section, Span)
+
+
+def _typed(place: _Place) -> _Place:
+    """The section or passage; TypeError where a member is of another type than it is stored as."""
+    for name, value in asdict(place).items():
+        wanted = {"heading": (str,), "prefix": (str,), "page": (int, type(None))}.get(name, (int,))
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}")
+    return place

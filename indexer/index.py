@@ -20,15 +20,13 @@ from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded, mismatch, 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
 from indexer.errors import BadInput, UnknownUri
-from indexer.exchange import Embedded
 from indexer.passages import PassageSettings, usual_overlap
-from indexer.prepared import Given, Prepared, batches, broken_at, validate
-from indexer.records import Changes, Document, Span
+from indexer.prepared import Given, Prepared, batches, broken_at, given, readable
+from indexer.records import Changes, Document
 from indexer.stores import reading
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.local import LocalStore
 from indexer.stores.store import EmbeddedDocument, Info, Report
-from indexer.stores.vectors import unit_rows
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
@@ -180,34 +178,33 @@ class Index:
             BadInput: a document or vector that cannot be stored; documents before it may have been.
             RecipeMismatch: an index of another recipe has come into the folder since this one was opened.
         """
-        given = list(documents)
-        for document in given:
-            validate(document, empty=vectors is not None)
-        own: list[Embedded | None] = [None] * len(given)
-        if vectors is not None:
-            rows = unit_rows(vectors, self.dimensions, [document.uri for document in given])
-            own = [
-                Embedded((Span(0, len(document.text)),), row[None, :])
-                for document, row in zip(given, rows, strict=True)
-            ]
-        last = {document.uri: (document, row) for document, row in zip(given, own, strict=True)}
         from indexer.calibration import renew  # which a reader does not need
 
         changes = Changes()
-        for batch in batches(last.values(), lambda: self.together):
-            changes += self._commit(self.prepare(batch))
+        for batch in batches(given(documents, vectors, self.dimensions), lambda: self.together):
+            changes += self._commit(batch)
         if vectors is None and (changes.added or changes.replaced):
             renew(self.store, self.encoder, growth=2)
         return changes
 
-    def _commit(self, prepared: Prepared) -> Changes:
-        if prepared.empty:
-            raise BadInput(f"{prepared.empty[0]}: has no text that the model can read")
+    def _commit(self, batch: Sequence[Given]) -> Changes:
+        prepared = self.prepare(batch)  # without the lock: others may write meanwhile
         if not prepared.work:
-            return Changes(unchanged=prepared.unchanged)
+            return Changes(unchanged=readable(prepared).unchanged)
         with self.store.writing():
             self._require_as_opened()
-            return replace(self.store.put(prepared.work), unchanged=prepared.unchanged)
+            if self._known(batch) != prepared.known:
+                prepared = self.prepare(batch)
+            return replace(self.store.put(readable(prepared).work), unchanged=prepared.unchanged)
+
+    @property
+    def meaning(self) -> tuple[str, str]:
+        """What vectors depend on besides the document."""
+        return self.recipe.identity if self.recipe else "", repr(self.passage_settings)
+
+    def _known(self, batch: Sequence[Given]) -> dict[str, tuple[bytes, bytes]]:
+        with self.store.snapshots.view() as view:
+            return reading.uris(view, [document.uri for document, _ in batch])
 
     def _require_as_opened(self) -> None:
         if not self._opened.items() <= self.store.settings().items():
@@ -216,16 +213,14 @@ class Index:
     def prepare(self, documents: Sequence[Given]) -> Prepared:
         """Compare valid documents of distinct uris with the index and embed what is new, or take its own vectors."""
         self._require_as_opened()
-        with self.store.snapshots.view() as view:
-            known = reading.uris(view, [document.uri for document, _ in documents])
+        known = self._known(documents)
         if self.recipe is not None and not self.recipe.fitted:
             self._fit(self.recipe, [document for document, own in documents if own is None])
-        meaning = (self.recipe.identity if self.recipe else "", repr(self.passage_settings))
         work: list[EmbeddedDocument] = []
         unchanged: list[str] = []
         for document, own in documents:
             brought = own.vectors.astype("<f2").tobytes() if own is not None and not own.recipe else b""
-            content, row = content_hash(document, meaning, brought), row_hash(document)
+            content, row = content_hash(document, self.meaning, brought), row_hash(document)
             before = known.get(document.uri)
             if before == (content, row):
                 unchanged.append(document.uri)
@@ -247,6 +242,7 @@ class Index:
             work=tuple(item for item in embedded_work if item.spans != ()),
             unchanged=tuple(unchanged),
             empty=tuple(item.document.uri for item in embedded_work if item.spans == ()),
+            known=known,
         )
 
     @property
@@ -263,8 +259,10 @@ class Index:
         assert self._embedding is not None and recipe.post is not None
         vectors = self._embedding.sample(self.encoder, documents)
         fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
+        with self.store.writing():
+            self._require_as_opened()  # two may have begun to fit
+            self.store.freeze(fitted.recipe.to_json(), fitted.post_parameters() or b"")
         self._opened["recipe"] = fitted.recipe.to_json()
-        self.store.freeze(self._opened["recipe"], fitted.post_parameters() or b"")
         self.recipe, self._encoder = fitted.recipe, fitted
 
     def remove(self, uris: Iterable[str]) -> int:
@@ -335,15 +333,9 @@ class Index:
 
     def check(self, repair: bool = False) -> Report:
         """Verify every checksum; `repair` rebuilds what can be rebuilt."""
-        from indexer.encoders.compiled import damage
+        from indexer.checking import check
 
-        report = self.store.check(repair)
-        if not (found := damage(self.store.folder / "encoder")):
-            return report
-        if not repair:
-            return replace(report, problems=(*report.problems, found))
-        self.compile()
-        return replace(report, notes=("compiled the encoder again", *report.notes))
+        return check(self, repair)
 
     def info(self) -> Info:
         return self.store.info()

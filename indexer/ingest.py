@@ -18,6 +18,8 @@ from indexer.stores import reading
 from indexer.stores.store import LedgerRow
 from indexer.stores.vectors import stored_rows, unit_rows
 
+DUPLICATE = "duplicate id: a later record of the same run has it"
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -106,6 +108,7 @@ class Run:
             ]
             # What standard input once brought it need not bring again.
             catalog.mark_gone([*gone, *(self._read - {STDIN})], self._run)
+            catalog.reread_duplicates(DUPLICATE)
             catalog.mark_unchanged(self._passed)
             catalog.finish_run()
         return replace(self.summary, stale=tuple(self._stale(sources)))
@@ -130,15 +133,16 @@ class Run:
         """Documents that lie under these sources and were not found there: gone, or skipped by now."""
         found: dict[str, bool] = {}
         with self._index.store.snapshots.view() as view:
-            for file, uri, state in reading.sources_of_documents(view):
-                lost = state in ("gone", "skipped") and any(source.covers(file) for source in sources)
+            for file, uri, state, reason in reading.sources_of_documents(view):
+                lost = state == "gone" or (state == "skipped" and reason != DUPLICATE)
+                lost = lost and any(source.covers(file) for source in sources)
                 found[uri] = found.get(uri, True) and lost
         return [uri for uri, lost in found.items() if lost]
 
     def _take(self, entry: Entry) -> None:
         self._met.add(entry.file)
-        if entry.state == "unchanged":
-            self._counts["unchanged"] += 1
+        if not entry.opened:
+            self._counts[entry.state] += 1
             self._passed.add(entry.file)
             return
         if entry.state in ("skipped", "failed"):
@@ -155,8 +159,7 @@ class Run:
             return
         if self._doubled(entry.uri) and (earlier := self._batch.documents.pop(entry.uri, None)) is not None:
             self._counts["skipped"] += 1
-            reason = "duplicate id: a later record of this run has it"
-            self._batch.rows.append(LedgerRow(earlier[2], entry.uri, "skipped", reason))
+            self._batch.rows.append(LedgerRow(earlier[2], entry.uri, "skipped", DUPLICATE))
         self._nameless += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
         whole = entry.stamp is not None and entry.uri == entry.file
         self._bytes += entry.stamp.size if whole and entry.stamp else len(entry.document.text)
@@ -182,7 +185,7 @@ class Run:
         assert entry.document is not None
         if (given := entry.embedded) is not None:
             recipe = self._index.recipe
-            if given.recipe and given.recipe != (recipe.identity if recipe else ""):
+            if given.recipe != (recipe.identity if recipe else ""):
                 raise RecipeMismatch(
                     f"{entry.uri}: its vectors were made by another recipe than the index's: export without --vectors"
                 )

@@ -113,7 +113,8 @@ def _spans(
     starts, ends = tokens[:, 0], tokens[:, 1]
     for section, first, last in _sections(document, starts):
         prefix, cost = prefixes(section.heading or document.title)
-        for begin, end in _pieces(document.text, starts, first, last, room - cost, overlap):
+        left = room - cost  # beside a long heading there may be less than twice the overlap
+        for begin, end in _pieces(document.text, starts, first, last, left, min(overlap, left // 2)):
             yield Span(
                 start=int(starts[begin]),
                 end=int(ends[end - 1]),

@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from indexer.errors import BadInput
 from indexer.exchange import Embedded
-from indexer.records import Document
+from indexer.records import Document, Span
 from indexer.stores import fields
 from indexer.stores.store import EmbeddedDocument
+from indexer.stores.vectors import unit_rows
 
 Given = tuple[Document, Embedded | None]
 """A document, perhaps with vectors of its own."""
@@ -24,11 +28,13 @@ class Prepared:
         work: new and changed documents; without spans where the metadata alone changed.
         unchanged: uris that are the same as stored.
         empty: uris whose text holds no token the model reads.
+        known: what it was compared with, the hashes of those that were in the index, by uri.
     """
 
     work: tuple[EmbeddedDocument, ...]
     unchanged: tuple[str, ...]
     empty: tuple[str, ...]
+    known: Mapping[str, tuple[bytes, bytes]]
 
     def states(self) -> dict[str, Literal["indexed", "updated", "unchanged", "skipped"]]:
         """What the ledger says of each uri once this is committed."""
@@ -37,6 +43,33 @@ class Prepared:
             **dict.fromkeys(self.unchanged, "unchanged"),
             **dict.fromkeys(self.empty, "skipped"),
         }
+
+
+def given(documents: Iterable[Document], vectors: NDArray[np.floating] | None, dimensions: int) -> list[Given]:
+    """Documents with the vectors they bring, each as one passage; of one uri the last.
+
+    Raises:
+        BadInput: a document that cannot be stored, or vectors of another shape.
+    """
+    documents = [documents] if isinstance(documents, Document) else list(documents)
+    for document in documents:
+        validate(document, empty=vectors is not None)
+    if vectors is None:
+        return [(document, None) for document in {document.uri: document for document in documents}.values()]
+    rows = unit_rows(vectors, dimensions, [document.uri for document in documents])
+    return list(
+        {
+            document.uri: (document, Embedded((Span(0, len(document.text)),), row[None, :]))
+            for document, row in zip(documents, rows, strict=True)
+        }.values()
+    )
+
+
+def readable(prepared: Prepared) -> Prepared:
+    """Raise BadInput where a document has nothing that the model reads."""
+    if prepared.empty:
+        raise BadInput(f"{prepared.empty[0]}: has no text that the model can read")
+    return prepared
 
 
 def batches(documents: Iterable[Given], together: Callable[[], int]) -> Iterator[list[Given]]:

@@ -5,6 +5,8 @@ The documents come from the catalog, so that what their sources no longer have i
 
 from __future__ import annotations
 
+import glob
+import re
 import secrets
 import shutil
 import warnings
@@ -16,35 +18,46 @@ from pathlib import Path
 from indexer.errors import BadInput
 from indexer.index import Index
 from indexer.prepared import batches
+from indexer.stores.copying import exchange
 from indexer.stores.store import LedgerRow
 
 
 @contextmanager
-def rebuilt(old: Index, create: Callable[[Path], Index], *, wait: bool = True) -> Iterator[Index]:
+def rebuilt(
+    old: Index, create: Callable[[Path], Index], *, wait: bool = True, waiting: Callable[[str], None] | None = None
+) -> Iterator[Index]:
     """The successor of an index, filled with its documents; takes its place when the block ends well.
 
     Searches go on in the old one until then, and afterwards find the new one by themselves.
 
+    Args:
+        wait, waiting: as of the writer lock (lock.py).
+
     Raises:
         BadInput: the index holds vectors of the user's own, which nothing can embed again.
     """
-    folder = old.store.folder.absolute()
+    folder = old.store.folder.resolve()
     if old.recipe is None:
         raise BadInput(f"{folder}: holds your own vectors; make a new index and add them again")
     sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    retired = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:
-        with old.store.writing(wait=wait):
-            with create(sibling) as new, new.store.writing():
+        with old.store.writing(wait=wait, waiting=waiting):
+            _sweep(folder)
+            with create(sibling) as new, new.store.writing() as catalog:
+                if (recall := old.store.settings().get("recall")) is not None:
+                    catalog.set("recall", recall)
                 _refill(old, new)
                 yield new
-            folder.rename(retired)
-            sibling.rename(folder)
+            exchange(folder, sibling)
     finally:
-        if not folder.exists() and retired.exists():
-            retired.rename(folder)
         shutil.rmtree(sibling, ignore_errors=True)
-        shutil.rmtree(retired, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a rebuild that was killed has left: nobody else makes one while this holds the lock."""
+    for path in folder.parent.glob(f".{glob.escape(folder.name)}.*"):
+        if re.fullmatch(r"[0-9a-f]{8}", path.name[len(folder.name) + 2 :]):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _refill(old: Index, new: Index) -> None:

@@ -37,6 +37,12 @@ mode_option = click.option(
     show_default=True,
     help="Rank by meaning, by words (BM25), or by both.",
 )
+recall_option = click.option(
+    "--recall",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="R",
+    help="Share of the ten nearest to find.  [default: 0.98]",
+)
 trust_option = click.option(
     "--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is."
 )
@@ -102,10 +108,11 @@ def _resolved(tree: Where) -> Where:
             return replace(tree, parts=tuple(map(_resolved, parts)))
         case Not(part):
             return Not(_resolved(part))
-        case Compare("uri" | "path", "=" | "!=", value):
-            return replace(tree, value=_as_path(value))
+        # Both ways: a record may have the name of a file that lies here.
+        case Compare("uri" | "path" as name, "=" | "!=" as op, value) if (path := _as_path(value)) != value:
+            return In(name, (value, path), op == "!=")
         case In("uri" | "path", values):
-            return replace(tree, values=tuple(map(_as_path, values)))
+            return replace(tree, values=tuple(dict.fromkeys([*values, *map(_as_path, values)])))
     return tree
 
 

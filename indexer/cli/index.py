@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, no_wait_option, trust_option
+from indexer.cli.command import IndexCommand, json_option, no_wait_option, recall_option, trust_option
 from indexer.cli.progress import Progress
 from indexer.cli.terminal import number, say, say_json, warn
 
@@ -72,7 +73,7 @@ class _Wanted:
 @click.option("--title-field", metavar="F", help="Member that is its title.  [default: title]")
 @click.option("--text-field", metavar="F", help="Member that is its text.  [default: text, body, content, abstract]")
 @click.option("--language", metavar="L", help="Of searching by words: a code or name, or none.  [default: en]")
-@click.option("--recall", type=float, metavar="R", help="Share of the ten nearest to find.  [default: 0.98]")
+@recall_option
 @click.option("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
               show_default=True, help="Of the model's weights; int8 is calibrated on the collection.")  # fmt: skip
 @click.option("--device", default="auto", show_default=True, metavar="D", help="What computes: cpu, cuda, mps, ...")
@@ -122,6 +123,8 @@ def index_command(
     from indexer.ingest import Run
     from indexer.sources import ReadOptions, open_sources
 
+    if rebuild and stream:
+        raise BadInput("--stream names what can be searched now, --rebuild puts all in place at its end: leave one out")
     options = ReadOptions(
         glob=glob,
         max_file_mb=max_file_mb,
@@ -163,7 +166,7 @@ def index_command(
             except BadInput as error:
                 refused = error
         index.store.settle(recall)
-        lost = _after_embedding(index, progress) if run.embedded else ""
+        lost = _after_embedding(index, progress) if run.embedded or _unfinished(index) else ""
         known = index.info()
     counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
     if rebuild:  # what stands as it was read has been embedded anew
@@ -213,7 +216,8 @@ def _index(folder: Path, wanted: _Wanted, rebuild: bool, no_wait: bool) -> Itera
     trust = wanted.trust_remote_code
     with Index.open(folder, precision=wanted.precision, device=wanted.device, trust_remote_code=trust) as index:
         if rebuild:
-            with rebuilt(index, lambda sibling: _created(sibling, wanted, index), wait=not no_wait) as successor:
+            create = partial(_created, wanted=wanted, like=index)
+            with rebuilt(index, create, wait=not no_wait, waiting=warn) as successor:
                 yield successor
             return
         _require_same(index, wanted)
@@ -229,7 +233,7 @@ def _created(folder: Path, wanted: _Wanted, like: Index | None = None) -> Index:
     tokens, overlap = wanted.max_tokens, wanted.overlap
     if overlap is None and settings and tokens is None:
         overlap = settings.overlap
-    model: Recipe | RecipeSpec = _spec(wanted)
+    model: Recipe | RecipeSpec = _spec(wanted, like.recipe.model if like is not None and like.recipe else None)
     if like is not None and like.recipe is not None and not wanted.names_model:
         model, tokens = like.recipe, tokens or (settings.max_tokens if settings else None)
     return Index.create(
@@ -280,6 +284,12 @@ def _after_embedding(index: Index, progress: Progress) -> str:
         return ""
     cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
     return f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}"
+
+
+def _unfinished(index: Index) -> bool:
+    """Whether the run that embedded these documents was interrupted before its end."""
+    compiled = (index.store.folder / "encoder").exists() or "uncompiled" in index.store.settings()
+    return not compiled and len(index) > 0
 
 
 def _compile(index: Index) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, no_wait_option, trust_option
+from indexer.cli.command import IndexCommand, json_option, no_wait_option, recall_option, trust_option
 from indexer.cli.terminal import number, printable, say, say_json, shown, warn
 
 _STATES = ["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
@@ -108,7 +108,7 @@ def check(path: str, repair: bool, recall: bool, no_wait: bool, as_json: bool) -
     show_default=True,
     help="How the vectors are to be searched.",
 )
-@click.option("--recall", type=float, metavar="R", help="Share of the ten nearest to find.  [default: 0.98]")
+@recall_option
 @no_wait_option
 @json_option
 def compact(path: str, kind: str, recall: float | None, no_wait: bool, as_json: bool) -> None:

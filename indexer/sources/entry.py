@@ -61,6 +61,7 @@ class Entry:
         vector: a record's own "vector" member.
         embedded: the passages of an exported record, with their vectors.
         stamp: of the file; None for stdin and for what was never looked into.
+        opened: false where the file has not changed, and the entry stands as the ledger has it.
     """
 
     uri: str
@@ -71,6 +72,7 @@ class Entry:
     vector: list[float] | None = None
     embedded: Embedded | None = None
     stamp: Stamp | None = None
+    opened: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], Known | No
     if source.root == STDIN:
         yield from jsonl.read_jsonl(sys.stdin.buffer, Container(STDIN, "jsonl", None, None, options))
         return
-    for found in source.files():
+    for found in source.files(claim=True):
         path, status = found.path, found.status
         if not path.isascii() and (name := path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")) != path:
             whole = False
@@ -51,10 +51,9 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], Known | No
         if recorded is not None and recorded.stamp.holds(status) and _settled(recorded):
             stamp = recorded.stamp
             for uri, state, reason in recorded.entries:
-                if state == "skipped":
-                    yield Entry(uri, path, "skipped", reason, stamp=stamp)
-                else:
-                    yield Entry(uri, path, "unchanged", stamp=stamp)
+                yield Entry(
+                    uri, path, "skipped" if state == "skipped" else "unchanged", reason, opened=False, stamp=stamp
+                )
             continue
         for entry in _file(path, status, options, met=path != source.root):
             if entry.state == "failed" and (entry.uri != path or _holds_records(path)):

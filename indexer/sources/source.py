@@ -45,8 +45,12 @@ class Source:
         below = self.root.rstrip(os.sep) + os.sep
         return file.startswith(below) and self._wanted(file[len(below) :])
 
-    def files(self) -> Iterator[Found]:
-        """The files to read and what is left out, without those that other SOURCEs of the run read."""
+    def files(self, *, claim: bool = False) -> Iterator[Found]:
+        """The files to read and what is left out, without those that other SOURCEs of the run read.
+
+        Args:
+            claim: whoever comes later leaves these out.
+        """
         try:
             status = os.stat(self.root)
             is_folder = os.path.isdir(self.root)
@@ -64,7 +68,7 @@ class Source:
             self._wanted if filtered else None,
             self._reaches if self._parts else None,
         ):
-            if self._seen is not None:
+            if claim and self._seen is not None:
                 if found.path in self._seen:
                     continue
                 self._seen.add(found.path)

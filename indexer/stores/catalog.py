@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from indexer.errors import StorageError
+from indexer.errors import IndexDamaged, StorageError
 from indexer.records import Changes
 from indexer.stores import fields
 from indexer.stores.failpoint import failpoint
@@ -36,9 +36,9 @@ class Catalog:
         self._path = path
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_PATIENCE)
         self.db = Database(connection)
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 8000"):
-            connection.execute(f"PRAGMA {pragma}").fetchall()
         with self._errors():
+            for name in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 8000"):
+                connection.execute(f"PRAGMA {name}").fetchall()
             migrations.apply(self.db)
 
     def close(self) -> None:
@@ -64,6 +64,10 @@ class Catalog:
             raise StorageError(
                 f"{self._path.parent}: could not be written ({error}); what was committed before is kept"
             ) from error
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise IndexDamaged(f"{self._path}: is damaged ({error}); restore a backup, or index again") from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -179,6 +183,15 @@ class Catalog:
                 "UPDATE ledger SET state = 'unchanged' WHERE file_id = (SELECT id FROM file WHERE path = ?)"
                 " AND state IN ('indexed', 'updated')",
                 ((file,) for file in files),
+            )
+
+    def reread_duplicates(self, reason: str) -> None:
+        """Have files read again of whose records another file's was taken, where that one is gone."""
+        with self.transaction() as connection:
+            connection.execute(
+                "UPDATE file SET size = -1 WHERE id IN (SELECT l.file_id FROM ledger l JOIN ledger g ON g.uri = l.uri"
+                " WHERE l.state = 'skipped' AND l.reason = ? AND g.state = 'gone')",
+                (reason,),
             )
 
     def distrust(self, uris: Iterable[str]) -> None:

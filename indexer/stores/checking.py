@@ -15,7 +15,7 @@ import numpy as np
 
 from indexer.errors import IndexDamaged
 from indexer.stores import fields, reading, sealing, words
-from indexer.stores.hashes import row_hash
+from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.sealed import stamp, verify
 from indexer.stores.segments import FaissSegment
 from indexer.stores.snapshot import Part, View
@@ -29,14 +29,14 @@ _SAMPLE = 256
 """Rows of a segment that are compared with the catalog; its file has a checksum besides."""
 
 
-def check(store: LocalStore, repair: bool) -> Report:
+def check(store: LocalStore, repair: bool, meaning: tuple[str, str] | None) -> Report:
     """Verify SQLite, every row, every segment against its record and its rows, and the word index."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a damaged segment is reported below, once
         with store.reading() as view:
             problems, notes = list(_catalog(view)), _notes(view, store.folder)
             miscounted = list(_documents_counted(view))
-            broken, unfiltered = dict.fromkeys([*_passages(view), *_documents(view)]), list(_fields(view))
+            broken, unfiltered = dict.fromkeys([*_passages(view), *_documents(view, meaning)]), list(_fields(view))
             segments = list(_segments(view, store.folder, sound=not broken))
             wrong, lag = words.state(view, store.folder)
     problems += [str(reading.damaged(uri)) for uri in broken]
@@ -65,7 +65,7 @@ def check(store: LocalStore, repair: bool) -> Report:
         _restamp(store)
     if not any(mended.values()):
         return Report(tuple(problems), tuple(notes))
-    after = check(store, repair=False)
+    after = check(store, False, meaning)
     return Report(after.problems, (*(said for said, what in mended.items() if what), *after.notes))
 
 
@@ -94,11 +94,15 @@ def _passages(view: View) -> Iterator[str]:
     return (row[6] for row in cursor if checksum(row[5][row[1] : row[2]], row[4]) != row[3])
 
 
-def _documents(view: View) -> Iterator[str]:
-    """Uris of the documents whose path, format, time or metadata are not what was written."""
-    for uri, recorded, document in reading.rows_of_documents(view):
-        if document is None or row_hash(document) != recorded:
-            yield uri
+def _documents(view: View, meaning: tuple[str, str] | None) -> Iterator[str]:
+    """Uris of the documents whose row is not what was written; title and text of those that were embedded."""
+    for row in reading.rows_of_documents(view):
+        document = row.document
+        if document is None or row_hash(document) != row.row_hash:
+            yield row.uri
+            continue
+        if meaning and row.tokens and content_hash(document, meaning) != row.content_hash:
+            yield row.uri
 
 
 def _fields(view: View) -> Iterator[str]:

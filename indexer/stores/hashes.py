@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from indexer.records import Document
 
 _RECORDS = frozenset({"json", "jsonl", "csv", "tsv"})
 
-_encode = json.JSONEncoder(sort_keys=True).encode
+_encode = json.JSONEncoder(sort_keys=True, default=dict).encode  # other mappings than dict
 
 
 def content_hash(document: Document, meaning: tuple[str, str], vectors: bytes = b"") -> bytes:
@@ -25,7 +27,22 @@ def content_hash(document: Document, meaning: tuple[str, str], vectors: bytes = 
     return digest.digest()
 
 
-def row_hash(document: Document) -> bytes:
+class _Row(Protocol):
+    """A document, or a passage with what is its document's."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def path(self) -> str | None: ...
+    @property
+    def format(self) -> str | None: ...
+    @property
+    def modified(self) -> str | None: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+
+
+def row_hash(document: _Row) -> bytes:
     """Of the rest (16 bytes): another one alone means the same vectors beside another row."""
     # A record's time is its file's, and says nothing of whether this record has changed.
     record = document.format in _RECORDS and document.uri != document.path

@@ -5,10 +5,11 @@ Statements live in catalog.py and reading.py, FAISS in segments.py, when to seal
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -271,16 +272,20 @@ class LocalStore:
                 tokens=reading.tokens(view),
                 dimensions=view.state.dimensions,
                 unsealed=view.state.passages - sum(row.alive for row in sealed),
-                bytes=sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file()),
+                bytes=_size(self.folder),
                 format_version=reading.format_version(view),
                 history=view.state.history,
                 segments=tuple({**asdict(row.recorded), "alive": row.alive} for row in sealed),
                 fields={name: tuple(sorted(types)) for name, types in sorted((view.state.fields or {}).items())},
             )
 
-    def check(self, repair: bool = False) -> Report:
-        """Verify everything (checking.py); `repair` rebuilds what is derived."""
-        return checking.check(self, repair)
+    def check(self, repair: bool = False, meaning: tuple[str, str] | None = None) -> Report:
+        """Verify everything (checking.py); `repair` rebuilds what is derived.
+
+        Args:
+            meaning: what the hashes of embedded content were made with besides; None leaves those out.
+        """
+        return checking.check(self, repair, meaning)
 
     def backup(self, destination: Path) -> None:
         """Copy the store, as of one commit, while it is read and written; it appears whole or not at all.
@@ -290,6 +295,16 @@ class LocalStore:
         """
         with appearing(destination) as sibling:
             copy_store(self.snapshots, sibling)
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the files below it, while a writer may remove some."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += (Path(place) / name).stat().st_size
+    return total
 
 
 def _set_recall(catalog: Catalog, recall: float | None) -> None:

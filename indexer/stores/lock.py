@@ -51,6 +51,12 @@ class WriterLock:
         finally:
             self._threads.release()
 
+    def _is_in_place(self, file: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file), self._path.stat())
+        except FileNotFoundError:
+            return False
+
     def _lock(self, wait: bool, waiting: Callable[[str], None] | None) -> int:
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -67,6 +73,9 @@ class WriterLock:
                 if waiting is not None:
                     waiting(f"{message}: waiting until it is done (--no-wait does not wait)")
                 fcntl.flock(file, fcntl.LOCK_EX)
+            if not self._is_in_place(file):  # the folder was replaced while this waited: its lock is another one
+                os.close(file)
+                return self._lock(wait, waiting)
             os.ftruncate(file, 0)
             os.pwrite(file, str(os.getpid()).encode(), 0)
         except BaseException:

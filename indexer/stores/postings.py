@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -245,12 +245,3 @@ def _idf(count: int, holding: int) -> float:
 
 def _rounded(scores: Sequence[float]) -> NDArray[np.float32]:
     return np.round(np.array(scores, np.float64), _DIGITS).astype(np.float32)
-
-
-def write(folder: Path, analysis: Analysis, units: Iterable[Unit], removed: Sequence[int] = ()) -> None:
-    """Change the index in a folder, or make it; durable when this returns."""
-    writing = Writing(opened(folder, analysis))
-    writing.remove(removed)
-    for unit in units:
-        writing.add(unit)
-    writing.commit()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from indexer.errors import IndexDamaged
 from indexer.records import Document, Section, Span, Vector
 from indexer.stores.allowed import Allowed, mask
 from indexer.stores.fields import compile_where
+from indexer.stores.hashes import row_hash
 from indexer.stores.sealed import SegmentFile
 from indexer.stores.snapshot import Flags, Ids, View
 from indexer.stores.store import LedgerRow, Passage
@@ -169,16 +171,18 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
     for some in _batches(ids):
         for row in view.connection.execute(
             "SELECT p.id, p.document_id, d.uri, d.title, substr(t.text, p.start + 1, p.end - p.start),"
-            " p.start, p.end, p.line, p.heading, p.page, d.path, d.format, d.modified, d.metadata, p.checksum, p.vector"
+            " p.start, p.end, p.line, p.heading, p.page, d.path, d.format, d.modified, d.metadata, d.row_hash,"
+            " p.checksum, p.vector"
             " FROM passage p JOIN document d ON d.id = p.document_id JOIN document_text t ON t.document_id = d.id"
             f" WHERE p.id IN ({','.join('?' * len(some))})",
             some,
         ):
-            *values, metadata, recorded, vector = row
+            *values, metadata, row_recorded, recorded, vector = row
             try:
-                if checksum(values[4], vector) != recorded:
+                passage = Passage(*values, json.loads(metadata))  # type: ignore[call-arg]  # 13 columns
+                if checksum(values[4], vector) != recorded or row_hash(passage) != row_recorded:
                     raise damaged(values[2])
-                found[values[0]] = Passage(*values, json.loads(metadata))  # type: ignore[call-arg]  # 13 columns
+                found[values[0]] = passage
             except (AttributeError, TypeError, ValueError) as error:
                 raise damaged(values[2]) from error
     if len(found) < len(set(ids)):
@@ -217,15 +221,27 @@ def documents(view: View, where: Where | None, after: int, many: int) -> list[tu
     return list(_numbered(view, inside, (after, *condition.parameters), many))
 
 
-def rows_of_documents(view: View) -> Iterator[tuple[str, bytes, Document | None]]:
-    """Every document's uri and row hash, and its row without the text; None where its metadata is no JSON."""
-    for uri, path, format_, modified, metadata, recorded in view.connection.execute(
-        "SELECT uri, path, format, modified, metadata, row_hash FROM document ORDER BY id"
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A document as it is stored, with what was recorded of it; `document` is None where it cannot be read."""
+
+    uri: str
+    tokens: int
+    content_hash: bytes
+    row_hash: bytes
+    document: Document | None
+
+
+def rows_of_documents(view: View) -> Iterator[DocumentRow]:
+    for uri, tokens, content, row, title, path, format_, modified, metadata, text, sections in view.connection.execute(
+        "SELECT d.uri, d.tokens, d.content_hash, d.row_hash, d.title, d.path, d.format, d.modified, d.metadata, t.text,"
+        " t.sections FROM document d JOIN document_text t ON t.document_id = d.id ORDER BY d.id"
     ):
-        try:
-            yield uri, recorded, Document(uri, "", "", json.loads(metadata), path, format_, modified)
-        except (TypeError, ValueError):
-            yield uri, recorded, None
+        document = None
+        with suppress(TypeError, ValueError):
+            marks = tuple(Section(*mark) for mark in json.loads(sections))
+            document = Document(uri, text, title, json.loads(metadata), path, format_, modified, marks)
+        yield DocumentRow(uri, tokens, content, row, document)
 
 
 def _documents(view: View, condition: str, parameters: tuple[Any, ...], many: int) -> Iterator[Document]:
@@ -274,11 +290,11 @@ def ledger_counts(view: View) -> dict[str, int]:
     return dict(view.connection.execute("SELECT state, count(*) FROM ledger GROUP BY state ORDER BY state"))
 
 
-def sources_of_documents(view: View) -> Iterator[tuple[str, str, str]]:
-    """(file, uri, state) of every ledger row whose uri is a document."""
+def sources_of_documents(view: View) -> Iterator[tuple[str, str, str, str]]:
+    """(file, uri, state, reason) of every ledger row whose uri is a document."""
     return iter(
         view.connection.execute(
-            "SELECT f.path, l.uri, l.state FROM ledger l JOIN file f ON f.id = l.file_id"
+            "SELECT f.path, l.uri, l.state, l.reason FROM ledger l JOIN file f ON f.id = l.file_id"
             " JOIN document d ON d.uri = l.uri"
         ).fetchall()
     )

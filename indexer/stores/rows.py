@@ -68,7 +68,7 @@ def write_documents(
     return ids
 
 
-_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=dict).encode
 
 
 def write_passages(

@@ -116,6 +116,3 @@ def words(db: Database) -> None:
     for statement in _WORDS.split(";\n"):
         if statement.strip():
             db.execute(statement)
-
-
-FORMAT_VERSION = 1

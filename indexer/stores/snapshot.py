@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import tempfile
 import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from indexer.stores.allowed import Allowed
 from indexer.stores.fields import Known, known_fields
 from indexer.stores.sealed import Positions, SegmentFile
 from indexer.stores.segments import FaissSegment, PlainSegment
+from indexer.stores.temporary import temporary
 from indexer.stores.vectors import from_blobs
 
 FORMAT_VERSION = 1
@@ -95,7 +95,7 @@ class Snapshots:
         self._identity = _identity(folder)
         self._idle: list[sqlite3.Connection] = []
         self._inherited: list[sqlite3.Connection] = []
-        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._copy: tuple[Path, Callable[[], object]] | None = None
 
     def close(self) -> None:
         """Let go of the folder; a later view opens it again."""
@@ -104,7 +104,7 @@ class Snapshots:
                 connection.close()
             self._idle, self._state = [], None
             if self._copy is not None:
-                self._copy.cleanup()
+                self._copy[1]()
                 self._copy = None
 
     @contextmanager
@@ -149,20 +149,21 @@ class Snapshots:
         log = self.folder / "catalog.db-wal"
         if os.access(self.folder, os.W_OK):
             return _open(catalog, "mode=ro")
-        # A WAL catalog cannot be opened in a folder one may not write, unless it is promised to stand still.
+        # A WAL catalog cannot be opened in a folder one may not write, unless it is promised to stand still: what
+        # becomes of it is seen by its times (_identity), and it is opened anew.
         if not log.exists() or log.stat().st_size == 0:
             return _open(catalog, "mode=ro&immutable=1")
+        with suppress(IndexDamaged):  # with a writer at work its shared memory is there to be read
+            return _open(catalog, "mode=ro")
         with self._lock:
             if self._copy is None:
-                self._copy = tempfile.TemporaryDirectory(prefix="likewise-")
-                for file in (catalog, log):
-                    shutil.copy(file, self._copy.name)
-        return _open(Path(self._copy.name) / "catalog.db", "mode=ro")
+                self._copy = _copied(self, self.folder)
+        return _open(self._copy[0] / "catalog.db", "mode=ro")
 
     def _current(self, connection: sqlite3.Connection) -> State:
         try:
             generation, state = _generation(connection), self._state
-            if state is not None and state.generation == generation:
+            if state is not None and (state.generation, state.history) == generation:
                 return state
             # Not under the lock for others' sake: a reader with a known state must not wait for this one.
             try:
@@ -179,9 +180,22 @@ class Snapshots:
         return loaded
 
 
-def _generation(connection: sqlite3.Connection) -> int:
-    (generation,) = connection.execute("SELECT value FROM setting WHERE name = 'generation'").fetchone()
-    return int(generation)
+def _copied(owner: object, folder: Path) -> tuple[Path, Callable[[], object]]:
+    """A copy of the catalog with its log as they stood together at one moment, and what removes it."""
+    copy, remove = temporary(owner, "likewise-")
+    before: object = None
+    while before != (before := _identity(folder)):
+        for name in ("catalog.db", "catalog.db-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copy(folder / name, copy)
+    return copy, remove
+
+
+def _generation(connection: sqlite3.Connection) -> tuple[int, str]:
+    """The commit that is read, and of which index: two that are made alike count alike."""
+    names = "SELECT value FROM setting WHERE name IN ('generation', 'history') ORDER BY name"
+    (generation,), (history,) = connection.execute(names)
+    return int(generation), history
 
 
 def _damaged(folder: Path, error: Exception) -> IndexDamaged:
@@ -205,13 +219,18 @@ def _open(catalog: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def _identity(folder: Path) -> tuple[int, int]:
+def _identity(folder: Path) -> tuple[int, ...]:
+    """What a catalog is known by; where it may not be opened as a live one, its times and sizes too."""
     try:
         status = (folder / "catalog.db").stat()
     except OSError as error:
         what = "has no catalog.db" if folder.is_dir() else "is not there" if not folder.exists() else "is no folder"
         raise NotAnIndex(f"{folder}: is no index, it {what}; make one with: likewise index {folder} SOURCE") from error
-    return status.st_dev, status.st_ino
+    if os.access(folder, os.W_OK):
+        return status.st_dev, status.st_ino
+    log = folder / "catalog.db-wal"
+    both = (status, log.stat()) if log.exists() else (status,)
+    return tuple(value for one in both for value in (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns))
 
 
 def _load(folder: Path, connection: sqlite3.Connection, before: State | None, *, stand_in: bool = False) -> State:

@@ -110,7 +110,7 @@ class Info:
 class Store(Protocol):
     """A transactional home for passages and their vectors."""
 
-    def put(self, documents: Sequence[EmbeddedDocument], ledger: Sequence[LedgerRow] = ()) -> Changes:
+    def put(self, documents: Sequence[EmbeddedDocument], ledger: Sequence[LedgerRow] = (), run: int = 0) -> Changes:
         """Add, replace or update documents: durable and visible when it returns, all or none."""
 
     def remove(self, uris: Iterable[str]) -> int:
@@ -126,7 +126,7 @@ class Store(Protocol):
         best passage.
 
         Raises:
-            BadInput: the text has no word but stop words.
+            NoWords: the text has no word but stop words.
         """
 
     def dense_scores(self, vector: Vector, ids: NDArray[np.int64], unit: Unit = "passage") -> NDArray[np.float32]:
@@ -148,4 +148,4 @@ class Store(Protocol):
 
     def check(self, repair: bool = False) -> Report: ...
 
-    def compact(self, kind: str = "auto") -> None: ...
+    def compact(self, kind: str = "auto", recall: float | None = None) -> None: ...

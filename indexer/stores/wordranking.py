@@ -71,8 +71,8 @@ def _filter(view: View, words: Words, where: Where | None) -> Chosen | None:
     if where is None:
         return None
     key = render(where)
-    if key in words.chosen:
-        return words.chosen[key]
+    if (kept := words.chosen.get(key, words)) is not words:  # None is a filter that leaves all
+        return kept  # type: ignore[return-value]
     flags = reading.document_flags(view, where)
     allowed = int(np.count_nonzero(flags))
     if allowed == view.state.documents:
@@ -81,8 +81,8 @@ def _filter(view: View, words: Words, where: Where | None) -> Chosen | None:
         only = chosen("document", np.flatnonzero(flags))
     else:  # the shorter list of the two
         only = chosen("document", np.flatnonzero(~flags), excluded=True)
-    while len(words.chosen) >= _KEPT_FILTERS:
-        words.chosen.popitem()
+    if len(words.chosen) >= _KEPT_FILTERS:  # other threads may be clearing it too
+        words.chosen.clear()
     words.chosen[key] = only
     return only
 

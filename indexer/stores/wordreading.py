@@ -6,12 +6,12 @@ committed since a writer last caught up are added there, and the dead deleted: b
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import tempfile
 import threading
 import warnings
-import weakref
 from collections import OrderedDict
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ from indexer.errors import IndexDamaged, StorageError
 from indexer.stores import reading
 from indexer.stores.analysis import Analysis
 from indexer.stores.snapshot import View
+from indexer.stores.temporary import temporary
 from indexer.stores.words import UNITS, WordFiles, dead, fill, language, paths, recorded, verify
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class WordReader:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = threading.Lock()
+        self._process, self._lock = os.getpid(), threading.Lock()
         self._known: OrderedDict[tuple[str, int], Words] = OrderedDict()
         self._latest: _Overlay | None = None
 
@@ -67,11 +68,17 @@ class WordReader:
                 self._latest.close()
                 self._latest = None
 
+    def _after_fork(self) -> None:
+        """The child makes a copy of its own when there is something new: its parent goes on writing to the other."""
+        self._process, self._lock, self._latest = os.getpid(), threading.Lock(), None
+
     def at(self, view: View) -> Words:
         """The words of a view: opened at its first question, brought up to date after each commit."""
         key = (view.state.history, view.state.generation)
         if (known := self._known.get(key)) is not None:
             return known
+        if self._process != os.getpid():
+            self._after_fork()
         with self._lock:
             if (known := self._known.get(key)) is not None:
                 return known
@@ -113,8 +120,7 @@ class _Overlay:
         if row is not None and usable:
             try:
                 verify(folder, row)
-                self._linked = Path(tempfile.mkdtemp(prefix="likewise-words-"))
-                self._forget = weakref.finalize(self, shutil.rmtree, self._linked, ignore_errors=True)
+                self._linked, self._forget = temporary(self, "likewise-words-")
                 _link(folder, row, self._linked)
                 self._indexes = self._opened()
             except (IndexDamaged, OSError, ValueError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -123,3 +124,43 @@ def test_a_backup_that_does_not_fit_is_said_of_the_copy_and_leaves_nothing(tmp_p
     assert said.startswith(f"{tmp_path / 'copy.index'}: cannot be made (")
     assert [path.name for path in tmp_path.iterdir()] == ["x.index"]
     assert Index.open(tmp_path / "x.index").check().ok
+
+
+FOLLOWER = """
+import mmap, os, sys
+import faiss
+import numpy as np
+import indexer.stores.catalog
+from search import Searcher
+os.setuid(65534)
+searcher = Searcher(sys.argv[1])
+for line in sys.stdin:
+    print(searcher.search_vector(np.eye(4)[0], 1)[0].uri, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user to be, as root may write everywhere")
+def test_who_may_not_write_sees_what_is_committed_all_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "x.index"
+    Index.create(folder, dimensions=4).close()
+    for path in (*tmp_path.parents, tmp_path, folder):
+        if path.is_relative_to(tmp_path.parents[1]):
+            path.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", FOLLOWER, str(folder)]
+    with (
+        subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment) as reader,
+        Index.open(folder) as index,
+    ):
+        assert reader.stdin is not None and reader.stdout is not None
+        for number in range(12):
+            document = Document(f"d{number}", "text")
+            with index.store.writing() if number % 3 == 0 else nullcontext():  # while its log is there, and after
+                index.add([document], vectors=np.eye(4)[:1])
+                index.remove([f"d{number - 1}"] if number else [])
+                if number % 4 == 0:
+                    index.compact()
+                reader.stdin.write("next\n")
+                reader.stdin.flush()
+                assert reader.stdout.readline() == f"d{number}\n"
+        reader.stdin.close()

@@ -47,3 +47,36 @@ def test_forked_workers_answer_as_their_parent(tmp_path: Path, kind: str) -> Non
     np.save(tmp_path / "rows.npy", ROWS)
     command = [sys.executable, "-c", WORKERS, str(tmp_path / "x.index"), str(tmp_path / "rows.npy")]
     subprocess.run(command, check=True, timeout=120)
+
+
+FOLLOWERS = """
+import faulthandler, os, sys, time
+import numpy as np
+from indexer import Document, Index
+from search import Searcher
+searcher = Searcher(sys.argv[1])
+assert len(searcher.search("text", 5, mode="words")) == 5
+children = []
+for number in range(3):
+    if (child := os.fork()) == 0:
+        faulthandler.dump_traceback_later(20, exit=True)
+        while not len(searcher.search("lasting", 5, mode="words")):
+            time.sleep(0.01)
+        assert searcher.search("text", 5, mode="words").matched == 3000
+        sys.exit(0)
+    children.append(child)
+with Index.open(sys.argv[1]) as index:
+    index.add([Document("new", "lasting")], vectors=np.ones((1, 32), np.float32))
+assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+assert searcher.search("lasting", 5, mode="words").matched == 1
+assert searcher.search("text", 5, mode="words").matched == 3000
+"""
+
+
+@pytest.mark.filterwarnings("error")
+def test_forked_workers_follow_the_words_each_on_its_own(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=32) as index:
+        index.add([Document(str(i), f"the text of {i}") for i in range(len(ROWS))], vectors=ROWS)
+        index.compact()
+    command = [sys.executable, "-W", "error::UserWarning", "-c", FOLLOWERS, str(tmp_path / "x.index")]
+    subprocess.run(command, check=True, timeout=120)

@@ -16,6 +16,7 @@ import pytest
 from indexer import Changes, Document, Index, LikewiseError, Section
 from indexer.errors import (
     BadInput,
+    IndexDamaged,
     ModelError,
     NewerFormat,
     NotAnIndex,
@@ -23,6 +24,7 @@ from indexer.errors import (
     UnknownUri,
 )
 from indexer.stores import reading
+from search import Searcher
 
 DOCUMENT = Document(
     "a",
@@ -343,3 +345,40 @@ def test_info_counts(index: Index) -> None:
     assert info.passages == index.store.vectors_of("b").shape[0] + 1  # type: ignore[union-attr]
     assert info.tokens >= 100 + 4 + 2 * info.passages
     assert info.fields == {"tags": ("text",), "year": ("number",)}
+
+
+@pytest.mark.parametrize("other", ["replaced", "removed", "updated"])
+def test_what_another_writer_did_between_comparing_and_committing_is_seen(
+    index: Index, encoder: Any, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    index.add([Document("a", "one"), Document("b", "other")])
+    prepare = index.prepare
+
+    def overtaken(documents: Any) -> Any:
+        prepared = prepare(documents)
+        monkeypatch.setattr(index, "prepare", prepare)
+        with Index.open(index.store.folder, encoder) as second:
+            if other == "removed":
+                second.remove(["a"])
+            else:
+                second.add([Document("a", "two" if other == "replaced" else "one", metadata={"x": 2})])
+        return prepared
+
+    monkeypatch.setattr(index, "prepare", overtaken)
+    index.add([Document("a", "one", metadata={"x": 1})])
+    assert (index.get("a").text, index.get("a").metadata, len(index)) == ("one", {"x": 1}, 2)
+    assert index.check().ok
+    with Searcher(index.store.folder) as searcher:
+        assert searcher.search("one", 1)[0].uri == "a"
+
+
+def test_a_damaged_page_that_a_writer_meets_is_named(index: Index) -> None:
+    index.add([Document(f"d{i}", f"text {i} " * 50) for i in range(200)])
+    index.close()
+    catalog = index.store.folder / "catalog.db"
+    data = bytearray(catalog.read_bytes())
+    for page in range(1, len(data) // 4096):
+        data[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    catalog.write_bytes(data)
+    with pytest.raises(IndexDamaged, match=r"catalog\.db"), Index.open(index.store.folder) as damaged:
+        damaged.remove(["d1"])

@@ -148,3 +148,9 @@ def test_short_passages_have_a_short_overlap_unless_asked(tmp_path: Path, encode
         Index.create(tmp_path / "x.index", encoder, max_tokens=33)
     with pytest.raises(BadInput, match="max tokens 0"):
         Index.create(tmp_path / "x.index", encoder, max_tokens=0)
+
+
+@pytest.mark.parametrize("title", [29, 30, 31, 40])
+def test_beside_a_long_title_the_overlap_gives_way(model: Encoder, title: int) -> None:
+    document = Document("a", "word " * 200, "title " * title)
+    assert_whole(document, model, PassageSettings(64, 32))

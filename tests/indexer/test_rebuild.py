@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import indexer.encoders
 from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.rebuild import rebuilt
@@ -60,7 +62,9 @@ def test_one_that_fails_leaves_the_old_index(folder: Path, make_encoder: Callabl
     assert alone(folder)
 
 
-def test_a_rename_that_fails_leaves_the_old_index(folder: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_folders_cannot_be_exchanged_at_once_a_rename_that_fails_leaves_the_old_index(
+    folder: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, calls = Path.rename, []
 
     def rename(self: Path, target: Path) -> Path:
@@ -71,6 +75,7 @@ def test_a_rename_that_fails_leaves_the_old_index(folder: Path, encoder: Any, mo
 
     with Index.open(folder) as old, monkeypatch.context() as patch:
         patch.setattr(Path, "rename", rename)
+        patch.setattr("ctypes.CDLL", lambda *_, **__: object())  # a system without renameat2
         with (
             pytest.raises(OSError, match="Input/output"),
             rebuilt(old, lambda sibling: Index.create(sibling, encoder)),
@@ -113,3 +118,47 @@ def test_from_the_shell(likewise: Callable[..., Any], tmp_path: Path, lines: Cal
     assert likewise("index", folder, file, "--rebuild", "--prune", "--json").json["pruned"] == 1
     rows = likewise("info", folder, "--ledger", "--json").out.splitlines()
     assert sorted(json.loads(row)["uri"] for row in rows) == ["0", "1", "2", "3"]
+
+
+def test_the_folder_is_never_missing_and_what_a_killed_rebuild_left_is_swept(folder: Path, encoder: Any) -> None:
+    left = folder.with_name(f".{folder.name}.0123abcd")
+    left.mkdir()
+    (left / "catalog.db").touch()
+    others = folder.with_name(f".{folder.name}.notes")
+    others.mkdir()
+    missing, done = [], threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            missing.extend([1] * (not (folder / "catalog.db").exists()))
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    for _ in range(5):
+        with Index.open(folder) as old, rebuilt(old, lambda sibling: Index.create(sibling, encoder)):
+            pass
+    done.set()
+    watcher.join()
+    assert (missing, left.exists(), others.exists()) == ([], False, True)
+
+
+def test_through_a_link_the_folder_itself_is_replaced_and_settings_are_kept(folder: Path, encoder: Any) -> None:
+    link = folder.with_name("link")
+    link.symlink_to(folder.name)
+    with Index.open(link) as old:
+        old.compact(recall=0.9)
+        with rebuilt(old, lambda sibling: Index.create(sibling, encoder)):
+            pass
+    assert link.is_symlink()
+    with Index.open(folder) as index:
+        assert (len(index), index.store.settings()["recall"]) == (40, "0.9")
+
+
+def test_another_pooling_is_of_the_same_model(
+    likewise: Callable[..., Any], folder: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    load = lambda model, **_: (asked.append(model), (encoder, encoder.recipe))[1]  # noqa: E731
+    monkeypatch.setattr(indexer.encoders, "load_unfitted", load)
+    likewise("index", folder, "-", "--pooling", "cls", "--rebuild", stdin="")
+    assert [(spec.model, spec.pooling) for spec in asked] == [(encoder.recipe.model, "cls")]

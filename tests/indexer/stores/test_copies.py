@@ -18,9 +18,11 @@ from indexer.ingest import Run
 from indexer.records import Section, Span
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores import local
+from indexer.stores.hashes import row_hash
 from indexer.stores.store import EmbeddedDocument
 from search import Searcher
 
+LONG = Document("long", "0123456789")
 ROWS = np.random.default_rng(1).normal(size=(600, 8)).astype(np.float32)
 
 
@@ -103,7 +105,7 @@ def test_an_export_with_vectors_is_taken_in_without_embedding(tmp_path: Path) ->
     # One document of several passages, as a model makes them.
     rows = np.asarray(ROWS[30:33] / np.linalg.norm(ROWS[30:33], axis=1, keepdims=True), np.float32)
     spans = (Span(0, 4, tokens=9), Span(3, 8), Span(8, 10))
-    index.store.put([EmbeddedDocument(Document("long", "0123456789"), b"c", b"r", spans, rows)])
+    index.store.put([EmbeddedDocument(LONG, b"c", row_hash(LONG), spans, rows)])
     command = [
         sys.executable,
         "-c",

@@ -118,3 +118,18 @@ def test_the_shell_waits_or_says_who_writes(likewise: Any, encoder: Any, tmp_pat
         said = likewise("index", folder, "-", stdin=more)
     assert (said.code, f"being written by process {process.pid}" in said.err) == (0, True)
     assert likewise("info", folder, "--json").json["documents"] == 2
+
+
+def test_who_waited_for_a_folder_that_was_replaced_locks_the_new_one(index: Index, tmp_path: Path) -> None:
+    folder, lock = index.store.folder, WriterLock(index.store.folder)
+    Index.create(tmp_path / "y.index", dimensions=2).close()
+    with held(folder) as process:
+
+        def replace() -> None:
+            folder.rename(tmp_path / "old.index")
+            (tmp_path / "y.index").rename(folder)
+            process.kill()
+
+        threading.Timer(0.3, replace).start()
+        with lock.held(), pytest.raises(IndexLocked), WriterLock(folder).held(wait=False):
+            pass

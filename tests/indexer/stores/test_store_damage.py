@@ -166,3 +166,23 @@ def test_a_segment_that_is_replaced_while_a_reader_begins_is_no_damage(
         warnings.simplefilter("error")
         hits = searcher.search_vector(ROWS[49], 50)
     assert (hits.matched, "d49" in [hit.uri for hit in hits]) == (49, False)
+
+
+def test_a_changed_row_is_not_shown_and_a_changed_title_of_an_embedded_document_is_found(
+    tmp_path: Path, encoder: Any
+) -> None:
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([Document("a", "bread", "Title", {"n": 1}), Document("b", "moon", "Title")])
+    for change, shown in (("metadata = '{}'", False), ("path = '/x'", False), ("title = 'x'", True)):
+        with sqlite3.connect(tmp_path / "x.index" / "catalog.db") as catalog:
+            catalog.execute(f"UPDATE document SET {change} WHERE uri = 'a'")
+        catalog.close()
+        with Index.open(tmp_path / "x.index") as index, Searcher(tmp_path / "x.index") as searcher:
+            assert [problem[:2] for problem in index.check().problems if "row" in problem] == ["a:"]
+            if not shown:
+                with pytest.raises(IndexDamaged, match="a: its stored row"):
+                    searcher.search("bread", 1)
+            assert index.check(repair=True).problems
+            index.remove(["a"])
+            index.add([Document("a", "bread", "Title", {"n": 1})])
+            assert index.check().ok
