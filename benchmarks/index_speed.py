@@ -18,7 +18,7 @@ from indexer import Document, Index, load_encoder
 from indexer.passages import PassageSettings, cut, embedded
 from indexer.sources import ReadOptions, open_sources, read
 
-DOCUMENTS = 400
+DOCUMENTS = 2000
 TURNS = 3
 
 

@@ -83,28 +83,41 @@ def candidates(
     store: LocalStore, background: Background, query: str, vector: Vector, k: int, where: Where | None, unit: Unit
 ) -> Candidates:
     """The best of each leg, with the scores that one lacks of the other's computed, not guessed."""
-    depth = max(k, CANDIDATES)
+    depth = max(2 * k, CANDIDATES)
     terms = store.terms(query)
     near = store.dense(vector, depth, where, unit)
     if unit == "passage":
-        asked = store.words(query, depth, where, unit).passages if terms else near.passages
-        passages = np.union1d(near.passages, asked)
+        asked = store.words(query, depth, where, unit) if terms else None
+        passages = np.union1d(near.passages, asked.passages if asked else ())
         cosines = store.dense_scores(vector, passages)
         standing = background.standing(vector, cosines)
-        words = store.words_scores(query, passages, unit)
+        words = _words(store, query, passages, unit, (asked.passages, asked.scores) if asked else None)
     else:
-        documents = store.owners(near.passages)
-        if terms:
-            documents = np.union1d(documents, store.word_documents(query, depth, where).documents)
-        ids, owners, all_cosines = store.passages_of(vector, documents)
+        said = store.word_documents(query, depth, where) if terms else None
+        documents = np.union1d(near.documents, said.documents if said else ())
+        ids, owners, all_cosines = store.passages_of(vector, documents, near)
         documents, blended = document_cosines(all_cosines, owners)
         order = np.lexsort((ids, -all_cosines, owners))
         best = order[np.unique(owners[order], return_index=True)[1]]
         passages, cosines = ids[best], all_cosines[best]
         standing = background.standing(vector, blended)
-        words = store.words_scores(query, documents, unit)
+        words = _words(store, query, documents, unit, (said.documents, said.scores) if said else None)
     complete = near.exact and len(passages) == near.matched
     return Candidates(passages, cosines, standing, words, len(terms), near.matched, complete)
+
+
+def _words(
+    store: LocalStore, query: str, units: Ids, unit: Unit, found: tuple[Ids, NDArray[np.float32]] | None
+) -> NDArray[np.float32]:
+    """BM25 of units (n,), ascending: of those that words `found` as it is known, of the rest computed."""
+    scores = np.zeros(len(units), np.float32)
+    if found is None:
+        return scores
+    there = np.isin(units, found[0])
+    order = np.argsort(found[0])
+    scores[there] = found[1][order]
+    scores[~there] = store.words_scores(query, units[~there], unit)
+    return scores
 
 
 def by_both(found: Candidates, lean: float, k: int) -> Ranked:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from indexer.records import Vector
 from indexer.stores import reading
 from indexer.stores.snapshot import Ids, View
-from indexer.stores.store import Unit
+from indexer.stores.store import Ranking, Unit
 from indexer.stores.vectors import from_blobs
 
 
@@ -39,14 +39,28 @@ def nearest(view: View, vector: Vector, documents: Ids) -> dict[int, tuple[int, 
     return best
 
 
-def passages_of(view: View, vector: Vector, documents: Ids) -> tuple[Ids, Ids, NDArray[np.float32]]:
-    """Every passage of the documents (passages,): its id, its document, its cosine; by id."""
+def passages_of(
+    view: View, vector: Vector, documents: Ids, known: Ranking | None = None
+) -> tuple[Ids, Ids, NDArray[np.float32]]:
+    """Every passage of the documents (passages,): its id, its document, its cosine; by id.
+
+    Args:
+        known: passages whose cosines with this vector have been computed: their vectors are not read again.
+    """
     rows = view.connection.execute(
-        "SELECT id, document_id, vector FROM passage WHERE document_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        "SELECT id, document_id FROM passage WHERE document_id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (json.dumps(documents.tolist()),),
     ).fetchall()
-    ids = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
-    return ids[:, 0], ids[:, 1], from_blobs([row[2] for row in rows], view.state.dimensions) @ vector
+    ids, owned_by = np.array(rows, np.int64).reshape(-1, 2).T
+    cosines = np.empty(len(ids), np.float32)
+    unknown = np.ones(len(ids), np.bool_)
+    if known is not None and len(ids):
+        at = np.minimum(np.searchsorted(ids, known.passages), len(ids) - 1)
+        there = ids[at] == known.passages
+        cosines[at[there]], unknown[at[there]] = known.scores[there], False
+    _, vectors = reading.rows(view, ids[unknown])
+    cosines[unknown] = vectors @ vector
+    return ids, owned_by, cosines
 
 
 def owners(view: View, passages: Ids) -> Ids:

@@ -188,11 +188,11 @@ class LocalStore:
             return words.language(view).terms(text)
 
     def passages_of(
-        self, vector: Vector, documents: NDArray[np.int64]
+        self, vector: Vector, documents: NDArray[np.int64], known: Ranking | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
         """Every passage of the documents (passages,): its id, its document, its cosine."""
         with self.reading() as view:
-            return completing.passages_of(view, vector, documents)
+            return completing.passages_of(view, vector, documents, known)
 
     def dense_scores(self, vector: Vector, ids: NDArray[np.int64], unit: Unit = "passage") -> NDArray[np.float32]:
         with self.reading() as view:

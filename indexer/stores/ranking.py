@@ -44,9 +44,10 @@ def rank(view: View, vector: Vector, k: int, where: Where | None, unit: Unit, ex
         passages, documents, scores, floor, provable = _nearest(view, allowed, vector, fetched, depth)
         best = _first_of_each(documents, wanted) if unit == "document" else np.arange(min(wanted, len(passages)))
         if fetched >= allowed.passages or (len(best) == wanted and scores[best[-1]] > floor + _SLACK):
-            return Ranking(passages[best], scores[best], matched, provable)
+            return Ranking(passages[best], documents[best], scores[best], matched, provable)
         fetched *= 4
-    return Ranking(np.empty(0, np.int64), np.empty(0, np.float32), matched, exact=True)
+    nothing = np.empty(0, np.int64)
+    return Ranking(nothing, nothing, np.empty(0, np.float32), matched, exact=True)
 
 
 def _nearest(

@@ -48,12 +48,14 @@ class Ranking:
 
     Attributes:
         passages: passage ids (n,), int64.
+        documents: of each the document it is of (n,).
         scores: cosine of each (n,), float32, computed from the stored vectors; or BM25.
         matched: units that pass the filter, whatever their score; by words, those that hold one.
         exact: the order is provably that of brute force over the stored vectors, or words.
     """
 
     passages: NDArray[np.int64]
+    documents: NDArray[np.int64]
     scores: NDArray[np.float32]
     matched: int
     exact: bool

@@ -37,9 +37,10 @@ def rank(view: View, words: Words, text: str, k: int, where: Where | None, unit:
     only = _filter(view, words, where)
     if unit == "passage":
         found = words.passages.search(terms, k, only)
-        return Ranking(found.ids, found.scores, found.matched, exact=True)
+        return Ranking(found.ids, found.documents, found.scores, found.matched, exact=True)
     found = words.documents.search(terms, k, only)
-    return Ranking(_best(words.passages, terms, found), found.scores, found.matched, exact=True)
+    best = _best(words.passages, terms, found)
+    return Ranking(best, found.documents, found.scores, found.matched, exact=True)
 
 
 def documents(view: View, words: Words, text: str, k: int, where: Where | None) -> Found:
