@@ -115,6 +115,7 @@ def _profile(fast: TorchEncoder, texts: list[str]) -> None:
     """Time by operator; the products hold the activation and the residual, which are fused into them."""
     import torch
 
+    torch.set_num_threads(1)  # all is then done in this thread, the one that is watched
     with torch.profiler.profile() as profile:
         fast.encode(texts, truncate=True)
     print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=10, max_name_column_width=60))

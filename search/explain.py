@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -12,10 +12,11 @@ import numpy as np
 
 from indexer.encoders import Encoder
 from indexer.records import Vector
-from indexer.stores.analysis import Analysis
+from indexer.stores.analysis import UNSPACED, Analysis
 from search.hits import Hit
 
 _WORD = re.compile(r"\w+(?:\.\w+)*")
+_WORD_OR_RUN = re.compile(rf"(?P<run>[{UNSPACED}]+)|(?:(?![{UNSPACED}])\w)+(?:\.(?:(?![{UNSPACED}])\w)+)*")
 _END = re.compile(r"""[.!?…]["'”’)\]]*\s+|[。！？．][」』”’）]*\s*|\n[ \t\r]*\n\s*""")
 
 
@@ -25,12 +26,30 @@ def with_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> list[Hit]
     explained = []
     for hit in hits:
         found = [
-            {"text": match[0], "start": hit.start + match.start(), "end": hit.start + match.end()}
-            for match in _WORD.finditer(hit.text)
-            if asked[match[0]]
+            {"text": hit.text[start:end], "start": hit.start + start, "end": hit.start + end}
+            for start, end in _asked_for(hit.text, asked)
         ]
         explained.append(_more(hit, "words", found))
     return explained
+
+
+def _asked_for(text: str, asked: _Asked) -> Iterator[tuple[int, int]]:
+    """Offsets of the words of a text that are asked for; in scripts without spaces, of the pairs of characters."""
+    if text.isascii():
+        yield from (match.span() for match in _WORD.finditer(text) if asked[match[0]])
+        return
+    for match in _WORD_OR_RUN.finditer(text):
+        start, end = match.span()
+        if match["run"] is None or end - start == 1:
+            if asked[match[0]]:
+                yield start, end
+            continue
+        held = np.zeros(end - start + 2, np.bool_)  # with a border on both sides
+        for at in range(end - start - 1):
+            if asked[text[start + at : start + at + 2]]:
+                held[at + 1 : at + 3] = True
+        borders = np.flatnonzero(held[1:] != held[:-1]).reshape(-1, 2)
+        yield from ((start + first, start + last) for first, last in borders.tolist())
 
 
 class _Asked(dict[str, bool]):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from indexer.stores.analysis import UNSPACED
 
 WIDTH = 320
 """Characters of a snippet, about four lines of a terminal."""
@@ -27,12 +30,11 @@ class Snippet:
     marks: tuple[tuple[int, int], ...]
 
 
-def snippet(passage: str, query: str, width: int = WIDTH) -> Snippet:
-    """The window of `width` characters that holds most different words of the question."""
-    wanted = {stem(word) for word in _WORD.findall(query) if len(word) > 2}
+def snippet(passage: str, wanted: Iterable[str], width: int = WIDTH) -> Snippet:
+    """The window of `width` characters that holds most different ones of the words wanted, as the passage has them."""
     flat = " ".join(_ADORNMENT.sub("", passage).split())
-    words = [(match.start(), match.end(), stem(match[0])) for match in _WORD.finditer(flat)]
-    matches = [word for word in words if word[2] in wanted]
+    words = [(match.start(), match.end()) for match in _WORD.finditer(flat)]
+    matches = [(match.start(), match.end(), match[0].casefold()) for match in _any_of(wanted).finditer(flat)]
     begin = 0
     if len(flat) > width and matches:
         starts = [0, *(max(0, start - width // 4) for start, _, _ in matches)]
@@ -40,10 +42,10 @@ def snippet(passage: str, query: str, width: int = WIDTH) -> Snippet:
             starts,
             key=lambda at: len({word for start, end, word in matches if at <= start and end <= at + width}),
         )
-        begin = next((start for start, _, _ in words if start >= begin), 0) if begin else 0
+        begin = next((start for start, _ in words if start >= begin), 0) if begin else 0
     end = len(flat)
     if end - begin > width:
-        end = max((stop for _, stop, _ in words if stop <= begin + width), default=begin + width)
+        end = max((stop for _, stop in words if stop <= begin + width), default=begin + width)
     lead = "… " if begin else ""
     marks = tuple(
         (start - begin + len(lead), stop - begin + len(lead))
@@ -53,10 +55,9 @@ def snippet(passage: str, query: str, width: int = WIDTH) -> Snippet:
     return Snippet(f"{lead}{flat[begin:end]}{' …' if end < len(flat) else ''}", marks)
 
 
-def stem(word: str) -> str:
-    """A word folded so that case and the commonest English endings make no difference: enough to mark by."""
-    folded = word.casefold()
-    for ending in ("ing", "es", "ed", "s"):
-        if folded.endswith(ending) and len(folded) - len(ending) >= 3:
-            return folded[: -len(ending)]
-    return folded.removesuffix("e") if len(folded) > 3 else folded
+def _any_of(words: Iterable[str]) -> re.Pattern[str]:
+    """Any of the words, whole; in scripts without spaces anywhere."""
+    longest_first = sorted(set(words), key=len, reverse=True)
+    free = [re.escape(word) for word in longest_first if re.match(f"[{UNSPACED}]", word)]
+    whole = [rf"(?<!\w){re.escape(word)}(?!\w)" for word in longest_first if not re.match(f"[{UNSPACED}]", word)]
+    return re.compile("|".join([*whole, *free]) or r"(?!)")

@@ -42,13 +42,13 @@ such no nor not only own same so than too very s t don
 _LONGEST = 64
 """Characters of a term; what is longer is no word, and the engine refuses what is longer still."""
 
-_UNSPACED = (
+UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"  # Thai, Lao, Burmese, Khmer
     "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
     "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
     "\U0001b000-\U0001b16f\U00020000-\U0003fffd"
 )
-_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 
 # Python's \w leaves out the Indic vowel signs, which stand inside words. A name with dots is one word at first.
 _WORD = re.compile(r"[\w\u0900-\u0963\u0966-\u0dff]+(?:\.\w+)*")

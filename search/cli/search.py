@@ -122,7 +122,7 @@ def _print(hits: Hits, as_json: bool, explain: bool = False) -> None:
         if hits.answered is False:
             warn("nothing here seems to answer this: the best hit is no nearer than those of unrelated questions")
         for rank, hit in enumerate(hits, 1):
-            click.echo("\n".join([*_lines(rank, hit, hits.query), *(_reasons(hit) if explain else ()), ""]))
+            click.echo("\n".join([*_lines(rank, hit), *(_reasons(hit) if explain else ()), ""]))
 
 
 def _nothing(hits: Hits) -> str:
@@ -135,14 +135,14 @@ def _nothing(hits: Hits) -> str:
     return "nothing to rank: the index is empty, or no document passes the filter"
 
 
-def _lines(rank: int, hit: Hit, query: str) -> Iterable[str]:
+def _lines(rank: int, hit: Hit) -> Iterable[str]:
     from search.snippets import snippet
 
     name = printable(hit.title or shown(hit.uri))
     yield f"{rank:>2}  {hit.score:.3f}  {click.style(name, bold=True)}"
     yield f"    {click.style(printable(place(hit)), dim=True)}"
     # Characters are cleaned one for one, so that the marks still fit.
-    shown_part = snippet(hit.text, query)
+    shown_part = snippet(hit.text, (word["text"] for word in (hit.why or {}).get("words", ())))
     text, styled, reached = printable(shown_part.text), "", 0
     for start, end in shown_part.marks:
         styled += text[reached:start] + click.style(text[start:end], fg="green", bold=True)

@@ -110,6 +110,18 @@ def test_a_question_of_stop_words_alone(folder: Path) -> None:
             searcher.search("a", mode="fuzzy")  # type: ignore[arg-type]
 
 
+def test_of_scripts_without_spaces_the_pairs_that_were_asked_for_are_told(tmp_path: Path, encoder: Any) -> None:
+    text = "我住在东京都,不在京都。COVID疫苗 works"
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([Document("a", text)])
+    with Searcher(tmp_path / "x.index") as searcher:
+        for query, words in (("东京", ["东京"]), ("京都", ["京都", "京都"]), ("东京都 covid", ["东京都", "京都", "COVID"])):
+            (hit,) = searcher.search(query, mode="words")
+            assert hit.why is not None
+            assert [word["text"] for word in hit.why["words"]] == words
+            assert all(text[word["start"] : word["end"]] == word["text"] for word in hit.why["words"])
+
+
 def test_the_nearest_sentence_is_found_on_request(folder: Path, encoder: Any) -> None:
     with Index.open(folder, encoder) as index:
         index.add([Document("s", "Nothing here. The moomig of flokle! And more.\n\nEnd")])
