@@ -36,6 +36,8 @@ LEAST_APPROXIMATE = 256
 _BATCH = 16_384
 _SAMPLE = 256
 """Questions an approximate segment is tuned with: the recall of so many is known to about half a point."""
+_SPARED = 0.5
+"""Of what may be missed so much is aimed for: real questions were up to a point harder than the sample."""
 _DEPTHS = (10, 100, 1000)
 _MOST = 8192
 """Candidates at most: the ten nearest of a million passages are among the first 700, of ten million they need more."""
@@ -99,7 +101,7 @@ def build_approximate(
             best = np.argpartition(scores, -depth, axis=1)[:, -depth:]
             scores, nearest = np.take_along_axis(scores, best, 1), np.take_along_axis(nearest, best, 1)
     nearest = np.take_along_axis(nearest, np.argsort(-scores, axis=1, kind="stable"), 1)
-    reaches = _tune(ivf, sample, nearest, recall)
+    reaches = _tune(ivf, sample, nearest, 1 - _SPARED * (1 - recall))
     lists = np.empty(count, np.int32)
     inverted = faiss.downcast_InvertedLists(ivf.invlists)  # type: ignore[arg-type]
     for number in range(ivf.nlist):
