@@ -6,7 +6,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from indexer.errors import IndexLocked, StorageError
@@ -58,6 +58,15 @@ class WriterLock:
             return False
 
     def _lock(self, wait: bool, waiting: Callable[[str], None] | None) -> int:
+        # A folder that was replaced while this waited has another lock.
+        while not self._is_in_place(file := self._acquired(wait, waiting)):
+            os.close(file)
+        with suppress(OSError):  # a full disk: who waits is told of "unknown"
+            os.ftruncate(file, 0)
+            os.pwrite(file, str(os.getpid()).encode(), 0)
+        return file
+
+    def _acquired(self, wait: bool, waiting: Callable[[str], None] | None) -> int:
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
@@ -73,11 +82,6 @@ class WriterLock:
                 if waiting is not None:
                     waiting(f"{message}: waiting until it is done (--no-wait does not wait)")
                 fcntl.flock(file, fcntl.LOCK_EX)
-            if not self._is_in_place(file):  # the folder was replaced while this waited: its lock is another one
-                os.close(file)
-                return self._lock(wait, waiting)
-            os.ftruncate(file, 0)
-            os.pwrite(file, str(os.getpid()).encode(), 0)
         except BaseException:
             os.close(file)
             raise

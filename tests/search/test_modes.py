@@ -115,7 +115,11 @@ def test_of_scripts_without_spaces_the_pairs_that_were_asked_for_are_told(tmp_pa
     with Index.create(tmp_path / "x.index", encoder) as index:
         index.add([Document("a", text)])
     with Searcher(tmp_path / "x.index") as searcher:
-        for query, words in (("东京", ["东京"]), ("京都", ["京都", "京都"]), ("东京都 covid", ["东京都", "京都", "COVID"])):
+        for query, words in (
+            ("东京", ["东京"]),
+            ("京都", ["京都", "京都"]),
+            ("东京都 covid", ["东京都", "京都", "COVID"]),
+        ):
             (hit,) = searcher.search(query, mode="words")
             assert hit.why is not None
             assert [word["text"] for word in hit.why["words"]] == words
