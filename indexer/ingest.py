@@ -193,7 +193,10 @@ class Run:
             return replace(given, vectors=stored_rows(given.vectors, self._index.dimensions, names))
         if entry.vector is None:
             return None
-        row = unit_rows(np.array([entry.vector], np.float32), self._index.dimensions, [entry.uri])
+        if len(entry.vector) != (wide := self._index.dimensions):
+            own = "; an index for it is made with --dimensions" if self._index.recipe is not None else ""
+            raise BadInput(f"its vector has {len(entry.vector)} dimensions and the index {wide}{own}")
+        row = unit_rows(np.array([entry.vector], np.float32), wide, [entry.uri])
         return Embedded((Span(0, len(entry.document.text)),), row)
 
     def _finish(self, last: Entry) -> None:

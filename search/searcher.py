@@ -301,7 +301,9 @@ class Searcher:
                 self._fits = recipe
             return self._given
         if not recipe:
-            raise BadInput(f"{self.store.folder}: holds your own vectors and has no model: use search_vector")
+            raise BadInput(
+                f"{self.store.folder}: holds your own vectors and has no model: ask in words mode, or by search_vector"
+            )
         folder, post = self.store.folder / "encoder", self.store.post_parameters
         return query_encoder(Recipe.from_json(recipe), folder, post, self._trust)
 

@@ -497,6 +497,8 @@ def test_records_with_vectors_make_an_index_of_own_vectors_and_an_export_makes_i
     assert "no model makes them" in likewise("index", twin, "-", "--dimensions", 3, "--model", "m", stdin=records).err
     exported = likewise("export", mine, "--vectors").out
     assert counts(likewise("index", twin, "-", "--dimensions", "2", "--json", stdin=exported)) == {"indexed": 4}
+    assert counts(likewise("index", folder := tmp_path / "x.index", "-", "--json", stdin=records)) == {"failed": 3}
+    assert "has 2 dimensions and the index 64; an index for it" in likewise("info", folder, "--ledger").out
     with Index.open(mine) as one, Index.open(twin) as other:
         assert list(one) == list(other)
         np.testing.assert_array_equal(one.store.vectors_of("i2"), other.store.vectors_of("i2"))
