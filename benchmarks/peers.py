@@ -28,7 +28,7 @@ from indexer.encoders.models import DEFAULT_MODEL, find_model
 from search import Searcher
 from search.evaluate import evaluate, read_qrels, read_queries
 
-DEPTH = 100
+DEPTH = 10
 
 Ask = Callable[[str], list[tuple[str, float]]]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,15 +57,20 @@ class _Asked(dict[str, bool]):
     def __init__(self, analysis: Analysis, query: str) -> None:
         super().__init__()
         self._analysis, self._terms = analysis, set(analysis.terms(query))
+        self._known = _known.setdefault(str(analysis), {})
 
     def __missing__(self, word: str) -> bool:
-        self[word] = asked = not self._terms.isdisjoint(_terms(self._analysis, word))
+        if (terms := self._known.get(word)) is None:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            terms = self._known[word] = tuple(self._analysis.terms(word))
+        self[word] = asked = not self._terms.isdisjoint(terms)
         return asked
 
 
-@lru_cache(maxsize=1 << 16)  # the same words come again, in every answer
-def _terms(analysis: Analysis, word: str) -> tuple[str, ...]:
-    return tuple(analysis.terms(word))
+_KEPT = 1 << 16
+_known: dict[str, dict[str, tuple[str, ...]]] = {}
+"""Terms of words by analysis: the same words come again, in every answer."""
 
 
 def with_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> list[Hit]:
