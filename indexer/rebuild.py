@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from indexer.errors import BadInput
 from indexer.index import Index
 from indexer.prepared import batches
 from indexer.stores.copying import exchange
 from indexer.stores.store import LedgerRow
+
+if TYPE_CHECKING:
+    from indexer.stores.catalog import Catalog
 
 
 @contextmanager
@@ -44,13 +48,20 @@ def rebuilt(
         with old.store.writing(wait=wait, waiting=waiting):
             _sweep(folder)
             with create(sibling) as new, new.store.writing() as catalog:
-                if (recall := old.store.settings().get("recall")) is not None:
-                    catalog.set("recall", recall)
+                _take_over(old, new, catalog)
                 _refill(old, new)
                 yield new
             exchange(folder, sibling)
     finally:
         shutil.rmtree(sibling, ignore_errors=True)
+
+
+def _take_over(old: Index, new: Index, catalog: Catalog) -> None:
+    """Settings that hold for the successor too: of the same vectors also what `tune` learnt."""
+    names = ["recall", *(["lean"] if old.recipe == new.recipe else [])]
+    settings = old.store.settings()
+    for name in (name for name in names if name in settings):
+        catalog.set(name, settings[name])
 
 
 def _sweep(folder: Path) -> None:
@@ -66,6 +77,7 @@ def _refill(old: Index, new: Index) -> None:
         rows.setdefault(row.uri, []).append(row)
     for batch in batches(((document, None) for document in old), lambda: new.together):
         _commit(new, batch, rows)
+    new.store.put([], [row for left in rows.values() for row in left])  # of what is no document: skipped, failed
 
 
 def _commit(new: Index, batch: list, rows: dict[str, list[LedgerRow]]) -> None:  # type: ignore[type-arg]

@@ -84,7 +84,7 @@ def read_expectations(path: str | Path) -> list[Question]:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
             for at, key in enumerate(keys):
                 if key in keys[:at]:
-                    raise yaml.YAMLError(f"{key!r} stands twice in {str(node.start_mark).strip()}: make one list of it")
+                    raise BadInput(f"{path}:{node.start_mark.line + 1}: {key!r} stands twice: make one list of it")
             return super().construct_mapping(node, deep)
 
     try:

@@ -106,7 +106,7 @@ class Searcher:
             UserWarning: the question is longer than the model reads, and was cut; or has only stop words in hybrid
                 mode, and was ranked by meaning alone.
         """
-        k = _check(k, mode, rerank_depth, min_score)
+        k = _check(k, mode, rerank_depth, min_score, min_percentile)
         condition = parse(where) if where is not None else None
         depth = k if rerank is None else max(k, rerank_depth)
         with self.store.reading():  # question and answer see one index, whatever takes its place meanwhile
@@ -316,7 +316,13 @@ def _scorer(rerank: str | Scorer) -> Scorer:
     return cross_encoder(rerank)
 
 
-def _check(k: int, mode: str, rerank_depth: int = DEPTH, min_score: float | None = None) -> int:
+def _check(
+    k: int,
+    mode: str,
+    rerank_depth: int = DEPTH,
+    min_score: float | None = None,
+    min_percentile: float | None = None,
+) -> int:
     """k, once everything is as it should be."""
     for name, value in (("k", k), ("rerank_depth", rerank_depth)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
@@ -325,6 +331,8 @@ def _check(k: int, mode: str, rerank_depth: int = DEPTH, min_score: float | None
         raise BadInput(f"mode {mode!r} is none of {', '.join(get_args(Mode))}")
     if min_score is not None and math.isnan(min_score):
         raise BadInput("min_score is no number: no score is above it or below")
+    if min_percentile is not None and not 0 <= min_percentile <= 100:
+        raise BadInput(f"min_percentile is {min_percentile}: give a number from 0 to 100")
     return int(k)
 
 

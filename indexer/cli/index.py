@@ -122,9 +122,8 @@ def index_command(
     from indexer.errors import BadInput
     from indexer.ingest import Run
     from indexer.sources import ReadOptions, open_sources
+    from indexer.sources.source import STDIN
 
-    if rebuild and stream:
-        raise BadInput("--stream names what can be searched now, --rebuild puts all in place at its end: leave one out")
     options = ReadOptions(
         glob=glob,
         max_file_mb=max_file_mb,
@@ -142,8 +141,7 @@ def index_command(
         *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code),
         dimensions,
     )
-    if dimensions is not None and (wanted.names_model or max_tokens is not None or overlap is not None):
-        raise BadInput("--dimensions is for vectors that come with the records: no model makes them, or cuts passages")
+    _refuse_together(wanted, prune and set(sources) == {STDIN}, rebuild, stream)
     folder = Path(path)
     pruned, refused = 0, None
     with (
@@ -187,6 +185,23 @@ def index_command(
     if unread and not summary.failed:
         warn(f"{', '.join(unread)}: not read whole")
     return 1 if summary.failed or unread else 0
+
+
+def _refuse_together(wanted: _Wanted, prune_stdin: bool, rebuild: bool, stream: bool) -> None:
+    from indexer.errors import BadInput
+
+    own = wanted.dimensions is not None
+    for together, why in (
+        (prune_stdin, "--prune compares with a SOURCE as a whole, and standard input is none"),
+        (rebuild and stream, "--stream names what can be searched now, --rebuild puts all in place at its end"),
+        (rebuild and own, "--dimensions is for a new index: what --rebuild embeds anew has a model"),
+        (
+            own and (wanted.names_model or wanted.max_tokens is not None or wanted.overlap is not None),
+            "--dimensions is for vectors that come with the records: no model makes them, or cuts passages",
+        ),
+    ):
+        if together:
+            raise BadInput(f"{why}: leave one of them out")
 
 
 def _advise(summary: Summary, pruned: int, folder: Path) -> None:
@@ -235,7 +250,9 @@ def _created(folder: Path, wanted: _Wanted, like: Index | None = None) -> Index:
         overlap = settings.overlap
     model: Recipe | RecipeSpec = _spec(wanted, like.recipe.model if like is not None and like.recipe else None)
     if like is not None and like.recipe is not None and not wanted.names_model:
-        model, tokens = like.recipe, tokens or (settings.max_tokens if settings else None)
+        model = like.recipe
+    if settings is not None and tokens is None and wanted.model is None:  # the same model reads as much as before
+        tokens = settings.max_tokens
     return Index.create(
         folder,
         model,

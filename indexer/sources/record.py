@@ -134,8 +134,10 @@ def _take(rest: dict[str, Any], named: str | None, usual: tuple[str, ...]) -> tu
 def _vector(value: object) -> list[float] | None:
     if value is None:
         return None
-    if not isinstance(value, list) or not value or not all(type(each) in {int, float} for each in value):
+    if not isinstance(value, list) or not value:
         raise BadRecord(f'its "vector" must be a list of numbers (found {type_name(value)})')
+    if others := [each for each in value if type(each) not in {int, float}]:
+        raise BadRecord(f'its "vector" must be a list of numbers (found {type_name(others[0])} in it)')
     vector = [float(each) for each in value]
     if not all(map(math.isfinite, vector)):
         raise BadRecord('its "vector" must hold finite numbers')

@@ -36,6 +36,8 @@ def appearing(folder: Path) -> Iterator[Path]:
         if folder.samefile(Path.cwd()):  # the shell would go on standing in the folder that it replaces
             raise BadInput(f"{folder}: is the folder you are in: give the index a folder of its own, such as my.index")
         folder = folder.resolve()  # what a link leads to
+    if any((parent / "catalog.db").exists() for parent in folder.absolute().parents):
+        raise BadInput(f"{folder}: lies inside of an index, whose folder is likewise's own: choose another place")
     sibling = folder.absolute().with_name(f".{folder.absolute().name}.{secrets.token_hex(4)}")
     try:
         sibling.parent.mkdir(parents=True, exist_ok=True)

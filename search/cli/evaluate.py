@@ -69,6 +69,8 @@ def evaluate(
     from search import evaluate as evaluation
     from search.searcher import Searcher
 
+    if k < 100:
+        warn(f"with -k {k} no more than {k} hits are judged: measures that look further, such as R@100, say less")
     if markdown and per_query:
         raise click.UsageError("--per-query is for text and --json: a --markdown table has one line a run")
     texts = evaluation.read_queries(queries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,8 @@ def pairs(
     likewise pairs questions.txt -n 100 --min-score 0.8
     likewise pairs papers.index --json
     """
+    if math.isnan(min_score):
+        raise click.UsageError("--min-score is no number")
     if source.is_dir() and (model or text_field or device != "auto"):
         raise click.UsageError("--model, --text-field and --device are for a FILE: an INDEX has its vectors")
     report = _of_index(source, count, min_score) if source.is_dir() else None

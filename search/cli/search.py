@@ -57,7 +57,7 @@ def search(
     likewise search papers.index "rate limits" --where 'year >= 2020' --json
     likewise search papers.index - < questions.txt
     """
-    from indexer.errors import NoWords
+    from indexer.errors import BadInput, NoWords
     from search.hits import Hits
     from search.searcher import Searcher
 
@@ -67,7 +67,7 @@ def search(
     with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
         lines = (line.decode("utf-8", "surrogateescape").strip() for line in sys.stdin.buffer)
         questions = lines if query == "-" else iter([query])
-        for question in questions:
+        for number, question in enumerate(questions, 1):
             if query == "-" and not question:
                 continue
             try:
@@ -87,8 +87,12 @@ def search(
             except NoWords as error:
                 if query != "-":
                     raise
-                warn(str(error))  # the questions after it are asked all the same
+                warn(f"-:{number}: {error}")  # the questions after it are asked all the same
                 hits = Hits((), 0, True, question, mode)
+            except BadInput as error:
+                if query != "-":
+                    raise
+                raise BadInput(f"-:{number}: {error}") from error
             if query == "-" and not as_json:
                 say(question)
             _print(hits, as_json, explain)

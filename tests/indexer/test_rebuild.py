@@ -162,3 +162,35 @@ def test_another_pooling_is_of_the_same_model(
     monkeypatch.setattr(indexer.encoders, "load_unfitted", load)
     likewise("index", folder, "-", "--pooling", "cls", "--rebuild", stdin="")
     assert [(spec.model, spec.pooling) for spec in asked] == [(encoder.recipe.model, "cls")]
+
+
+def test_what_was_chosen_learnt_and_left_out_before_is_kept(
+    likewise: Callable[..., Any], tmp_path: Path, lines: Callable[..., str]
+) -> None:
+    folder, file = tmp_path / "y.index", tmp_path / "r.jsonl"
+    file.write_text(lines({"id": "a", "text": "text"}, {"id": "b", "text": ""}) + "broken\n")
+    likewise("index", folder, file, "--max-tokens", "16")
+    with Index.open(folder) as index, index.store.writing() as catalog:
+        catalog.set("lean", "1.5")
+    states = {"a": "indexed", "b": "skipped", f"{file}:3": "failed"}
+    more = tmp_path / "more.txt"
+    more.write_text("more text")
+    likewise("index", folder, more, "--rebuild", "--pooling", "mean")
+    with Index.open(folder) as index:
+        assert index.passage_settings is not None
+        settings = index.passage_settings.max_tokens, index.passage_settings.overlap
+        assert (settings, index.store.settings()["lean"]) == ((16, 4), "1.5")
+        found = {row.uri: row.state for row in index.store.ledger() if row.uri != str(more)}
+        assert found == states
+    for arguments in (
+        ["--rebuild", "--dimensions", "64"],
+        ["--rebuild", "--stream"],
+        ["--dimensions", "3", "--model", "m"],
+    ):
+        said = likewise("index", folder, more, *arguments)
+        assert (said.code, "leave one of them out" in said.err) == (2, True)
+    assert (
+        "standard input is none" in likewise("index", folder, "-", "--prune", stdin=lines({"id": "z", "text": "x"})).err
+    )
+    with Index.open(folder) as index:
+        assert "z" not in index

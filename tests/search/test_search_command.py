@@ -78,7 +78,12 @@ def test_questions_from_standard_input(likewise: Callable[..., Any], folder: Pat
     found = [json.loads(line) for line in said.out.splitlines()]
     assert [(each["query"], each["hits"][0]["uri"]) for each in found] == [("moon", "tides"), ("dough yeast", "bread")]
     assert "moon\n 1  " in likewise("search", folder, "-", stdin="moon\n").out
-    assert likewise("search", folder, "-", stdin=b"\xff\xfe broken\n").code == 2
+    said = likewise("search", folder, "-", "-k", 1, stdin=b"moon\n\n\xff\xfe broken\n")
+    assert (said.code, "-:3: the question is no valid Unicode" in said.err, "tides" in said.out.lower()) == (
+        2,
+        True,
+        True,
+    )
 
 
 def test_no_hits_is_no_failure(likewise: Callable[..., Any], folder: Path) -> None:
@@ -95,6 +100,8 @@ def test_no_hits_is_no_failure(likewise: Callable[..., Any], folder: Path) -> No
         (["search", "INDEX", "moon", "-k", "0"], "k is 0"),
         (["search", "INDEX", "moon", "-k", "-3"], "k is -3"),
         (["search", "INDEX", "moon", "-k", "many"], "many"),
+        (["search", "INDEX", "moon", "--min-score", "nan"], "min_score"),
+        (["search", "INDEX", "moon", "--min-percentile", "nan"], "min_percentile is nan"),
         (["search", "INDEX", "moon", "--where", "nn = 3"], 'near: n'),
         (["search", "INDEX", "moon", "--where", "n = "], "^"),
         (["search", "INDEX", "moon", "--where", 'n = "text"'], "n"),

@@ -146,3 +146,11 @@ def test_recall_is_a_setting_and_has_to_be_a_share(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"recall 1\.5 is no share"):
         index.compact(recall=1.5)
     assert local.LocalStore(tmp_path / "x.index").recall().questions == 200
+
+
+def test_nothing_is_made_inside_of_an_index(tmp_path: Path) -> None:
+    index = _made(tmp_path / "x.index", 5)
+    with pytest.raises(BadInput, match="lies inside of an index"):
+        index.backup(tmp_path / "x.index" / "backup")
+    with pytest.raises(BadInput, match="lies inside of an index"):
+        Index.create(tmp_path / "x.index" / "deep" / "er", dimensions=2)
