@@ -114,13 +114,13 @@ class Run:
         return replace(self.summary, stale=tuple(self._stale(sources)))
 
     def prune(self, sources: Sequence[Source], stale: Sequence[str], *, yes: bool) -> int:
-        """Remove documents that their source no longer has.
+        """Remove documents that their source no longer has; standard input is no whole, and prunes none.
 
         Raises:
             BadInput: a source was not read whole, or more than half the index would go without `yes`.
         """
         for source in sources:
-            if not source.whole:
+            if not source.whole and source.root != STDIN:
                 raise BadInput(f"{source.argument}: was not read whole, so nothing was pruned; see the ledger")
         if 2 * len(stale) > len(self._index) and not yes:
             raise BadInput(

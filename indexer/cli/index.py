@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,36 +14,15 @@ import click
 from indexer.cli.command import IndexCommand, json_option, no_wait_option, recall_option, trust_option
 from indexer.cli.progress import Progress
 from indexer.cli.terminal import number, say, say_json, warn
+from indexer.cli.wanted import Wanted
 
 if TYPE_CHECKING:
-    from indexer.encoders import Recipe, RecipeSpec
     from indexer.encoders.hardware import Precision
     from indexer.index import Index
     from indexer.ingest import Summary
     from indexer.records import Changes
 
 _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What the command line asks of the vectors; None is the index's own, or the default of a new one."""
-
-    model: str | None
-    pooling: str | None
-    layers: str | None
-    combine: str | None
-    max_tokens: int | None
-    overlap: int | None
-    precision: Precision
-    device: str
-    language: str | None
-    trust_remote_code: bool
-    dimensions: int | None = None
-
-    @property
-    def names_model(self) -> bool:
-        return any((self.model, self.pooling, self.layers, self.combine))
 
 
 @click.command("index", cls=IndexCommand)
@@ -137,11 +116,13 @@ def index_command(
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
     if len(bare) == len(opened) and not prune:
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
-    wanted = _Wanted(
+    wanted = Wanted(
         *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code),
         dimensions,
     )
-    _refuse_together(wanted, prune and set(sources) == {STDIN}, rebuild, stream)
+    _refuse_together(wanted, rebuild, stream)
+    if prune and set(sources) == {STDIN}:
+        warn("--prune compares with a SOURCE as a whole, and standard input is none: nothing will be pruned")
     folder = Path(path)
     pruned, refused = 0, None
     with (
@@ -187,12 +168,11 @@ def index_command(
     return 1 if summary.failed or unread else 0
 
 
-def _refuse_together(wanted: _Wanted, prune_stdin: bool, rebuild: bool, stream: bool) -> None:
+def _refuse_together(wanted: Wanted, rebuild: bool, stream: bool) -> None:
     from indexer.errors import BadInput
 
     own = wanted.dimensions is not None
     for together, why in (
-        (prune_stdin, "--prune compares with a SOURCE as a whole, and standard input is none"),
         (rebuild and stream, "--stream names what can be searched now, --rebuild puts all in place at its end"),
         (rebuild and own, "--dimensions is for a new index: what --rebuild embeds anew has a model"),
         (
@@ -219,65 +199,24 @@ def _advise(summary: Summary, pruned: int, folder: Path) -> None:
 
 
 @contextmanager
-def _index(folder: Path, wanted: _Wanted, rebuild: bool, no_wait: bool) -> Iterator[Index]:
+def _index(folder: Path, wanted: Wanted, rebuild: bool, no_wait: bool) -> Iterator[Index]:
     """The index to write into: a new one, the existing one, or its rebuilt successor, put in place at the end."""
     from indexer.index import Index
     from indexer.rebuild import rebuilt
 
     if not (folder / "catalog.db").exists():
-        with _created(folder, wanted) as index:
+        with wanted.created(folder) as index:
             yield index
         return
     trust = wanted.trust_remote_code
     with Index.open(folder, precision=wanted.precision, device=wanted.device, trust_remote_code=trust) as index:
         if rebuild:
-            create = partial(_created, wanted=wanted, like=index)
+            create = partial(wanted.created, like=index)
             with rebuilt(index, create, wait=not no_wait, waiting=warn) as successor:
                 yield successor
             return
-        _require_same(index, wanted)
+        wanted.require_same(index)
         yield index
-
-
-def _created(folder: Path, wanted: _Wanted, like: Index | None = None) -> Index:
-    from indexer.index import Index
-
-    if wanted.dimensions is not None:
-        return Index.create(folder, dimensions=wanted.dimensions, language=wanted.language or "en")
-    settings = like.passage_settings if like is not None else None
-    tokens, overlap = wanted.max_tokens, wanted.overlap
-    if overlap is None and settings and tokens is None:
-        overlap = settings.overlap
-    model: Recipe | RecipeSpec = _spec(wanted, like.recipe.model if like is not None and like.recipe else None)
-    if like is not None and like.recipe is not None and not wanted.names_model:
-        model = like.recipe
-    if settings is not None and tokens is None and wanted.model is None:  # the same model reads as much as before
-        tokens = settings.max_tokens
-    return Index.create(
-        folder,
-        model,
-        max_tokens=tokens,
-        overlap=overlap,
-        precision=wanted.precision,
-        device=wanted.device,
-        trust_remote_code=wanted.trust_remote_code,
-        language=wanted.language or (like.store.settings().get("language", "en") if like is not None else "en"),
-    )
-
-
-def _spec(wanted: _Wanted, model: str | None = None) -> RecipeSpec:
-    """The recipe that the command line asks for."""
-    from indexer.encoders import RecipeSpec
-    from indexer.encoders.recipe import parse_layers
-    from indexer.index import DEFAULT_MODEL
-
-    spec = RecipeSpec.parse(wanted.model or model or DEFAULT_MODEL)
-    return replace(
-        spec,
-        pooling=wanted.pooling or spec.pooling,  # type: ignore[arg-type]  # the loader refuses other names
-        layers=parse_layers(wanted.layers) if wanted.layers else spec.layers,
-        combine=wanted.combine or spec.combine,  # type: ignore[arg-type]
-    )
 
 
 def _after_embedding(index: Index, progress: Progress) -> str:
@@ -321,31 +260,3 @@ def _compile(index: Index) -> None:
         with index.store.writing() as catalog:
             catalog.set("uncompiled", str(error))
         warn(f"{error}: a question will take some seconds")
-
-
-def _require_same(index: Index, wanted: _Wanted) -> None:
-    """Raise RecipeMismatch when the command line asks for other vectors or passages than the index has."""
-    from indexer.errors import RecipeMismatch
-    from indexer.stores.analysis import code
-
-    recipe, settings = index.recipe, index.passage_settings
-    if wanted.names_model and not (recipe and _same_words(recipe, wanted)):
-        from indexer.encoders import load_unfitted
-
-        spec = _spec(wanted, recipe.model if recipe else None)
-        index.require(load_unfitted(spec, device=wanted.device, trust_remote_code=wanted.trust_remote_code)[1])
-    for name, asked, has in (
-        ("--dimensions", wanted.dimensions, index.dimensions),
-        ("--max-tokens", wanted.max_tokens, settings and settings.max_tokens),
-        ("--overlap", wanted.overlap, settings and settings.overlap),
-        ("--language", wanted.language and code(wanted.language), index.store.settings().get("language", "en")),
-    ):
-        if asked is not None and asked != has:
-            raise RecipeMismatch(
-                f"{index.store.folder}: was made with {name} {has} and not {asked}: leave {name} out, or --rebuild"
-            )
-
-
-def _same_words(recipe: Recipe, wanted: _Wanted) -> bool:
-    """The same model by the same name and no more asked: its weights are compared when it is loaded."""
-    return wanted.model == recipe.model and not (wanted.pooling or wanted.layers or wanted.combine)

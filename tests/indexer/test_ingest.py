@@ -384,8 +384,8 @@ def test_prune_of_more_than_half_needs_yes(likewise: Callable[..., Any], notes: 
 def test_stdin_never_prunes(likewise: Callable[..., Any], folder: Path, lines: Callable[..., str]) -> None:
     likewise("index", folder, "-", stdin=lines(*({"id": f"r{i}", "text": "text"} for i in range(5))))
     said = likewise("index", folder, "-", "--prune", "--yes", "--json", stdin=lines({"id": "r1", "text": "text"}))
-    assert said.json["pruned"] == 0
-    assert len(uris(folder)) == 5
+    assert (said.code, said.json["pruned"], len(uris(folder))) == (0, 0, 5)
+    assert "standard input is none: nothing will be pruned" in said.err
 
 
 def test_a_document_that_another_source_still_has_is_not_pruned(

@@ -189,8 +189,3 @@ def test_what_was_chosen_learnt_and_left_out_before_is_kept(
     ):
         said = likewise("index", folder, more, *arguments)
         assert (said.code, "leave one of them out" in said.err) == (2, True)
-    assert (
-        "standard input is none" in likewise("index", folder, "-", "--prune", stdin=lines({"id": "z", "text": "x"})).err
-    )
-    with Index.open(folder) as index:
-        assert "z" not in index
