@@ -109,7 +109,10 @@ def parse(text: str) -> Where:
 
     Raises:
         FilterSyntaxError: with the place, and what would be possible there.
+        FilterError: it is no string.
     """
+    if not isinstance(text, str):
+        raise FilterError(f"the filter is no string but {type(text).__name__}: write it as in 'year >= 2020'")
     from indexer.grammar import read  # late: lark takes 80 ms to import
 
     return read(text)

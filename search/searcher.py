@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -329,6 +329,9 @@ def _check(
             raise BadInput(f"{name} is {value!r}: ask for a whole number of hits, 1 or more")
     if mode not in get_args(Mode):
         raise BadInput(f"mode {mode!r} is none of {', '.join(get_args(Mode))}")
+    for name, least in (("min_score", min_score), ("min_percentile", min_percentile)):
+        if least is not None and (not isinstance(least, Real) or isinstance(least, bool)):
+            raise BadInput(f"{name} is {least!r}: give a number")
     if min_score is not None and math.isnan(min_score):
         raise BadInput("min_score is no number: no score is above it or below")
     if min_percentile is not None and not 0 <= min_percentile <= 100:

@@ -381,6 +381,9 @@ def test_arguments_that_mean_nothing_are_refused_by_name(tmp_path: Path, encoder
             ({"k": True}, "k is True"),
             ({"rerank_depth": 0}, "rerank_depth is 0"),
             ({"min_score": float("nan")}, "min_score"),
+            ({"min_score": "x"}, "min_score is 'x': give a number"),
+            ({"min_percentile": True}, "min_percentile is True"),
+            ({"where": 5}, "the filter is no string but int"),
             ({"query": None}, "no string but NoneType"),
             ({"mode": "words", "min_percentile": 5.0}, "no percentiles"),
         ):
