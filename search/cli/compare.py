@@ -62,6 +62,8 @@ def compare(
     from search.compare import compare as compared
     from search.sts import read_sts
 
+    if markdown and as_json:
+        raise click.UsageError("--json and --markdown are two ways to print the same: choose one")
     if picture is not None:
         from indexer.plots import picture as drawable
 

@@ -71,6 +71,8 @@ def evaluate(
 
     if k < 100:
         warn(f"with -k {k} no more than {k} hits are judged: measures that look further, such as R@100, say less")
+    if markdown and as_json:
+        raise click.UsageError("--json and --markdown are two ways to print the same: choose one")
     if markdown and per_query:
         raise click.UsageError("--per-query is for text and --json: a --markdown table has one line a run")
     texts = evaluation.read_queries(queries)

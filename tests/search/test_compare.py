@@ -239,6 +239,7 @@ def test_wrong_usage_of_the_command(run: Callable[..., tuple[int, str, str]], fi
         (["--recipe", f"{model}:median", "--sts", files / "made.tsv"], "'median' is not a pooling"),
         (["--recipe", f"{model}:mean@9", "--sts", files / "made.tsv"], "has no layer 9"),
         (["--recipe", model, "--sts", files / "made.tsv", "--plot", files / "p.xyz"], "is no picture"),
+        (["--recipe", model, "--sts", files / "made.tsv", "--json", "--markdown"], "choose one"),
     ):
         code, _, err = run(*arguments)
         assert code == 2

@@ -222,7 +222,8 @@ def test_a_run_is_compared_with_another(
     write(tmp_path / "d.run", "other Q0 bread 1 1.0 x\n")
     refused = likewise(*arguments, "--against", tmp_path / "d.run")
     assert (refused.code, "answers none of the judged questions" in refused.err) == (2, True)
-    assert likewise(*arguments, "--per-query", "--markdown").code == 2
+    for together in (["--per-query", "--markdown"], ["--json", "--markdown"]):
+        assert likewise(*arguments, *together).code == 2
 
 
 def test_what_was_measured_is_printed_also_where_the_run_cannot_be_written(
