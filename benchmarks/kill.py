@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import Document, Index
+from indexer.stores import sealing, words
 from indexer.stores.failpoint import STEPS
 from search import Searcher
 
@@ -131,7 +132,8 @@ def verify(folder: Path, allowed: list[State]) -> State:
             assert gone not in [hit.uri for hit in hits]
         assert searcher.store.words("document", 1).matched == len(found)
         with index.store.writing():
-            index.store.sweep()
+            sealing.sweep(index.store.snapshots)
+            words.sweep(index.store.snapshots)
         assert len(list((folder / "words").glob("*"))) <= 1
         named = {row["file"] for row in index.info().segments}
         assert {path.stem for path in (folder / "segments").iterdir()} == named

@@ -74,7 +74,7 @@ def from_record(record: Mapping[str, Any]) -> tuple[Document, Embedded | None]:
         if vectors.ndim != 2 or any(not 0 <= s.start <= s.end <= len(document.text) for s in spans):
             raise ValueError("its passages do not fit its text, or have no vectors of one length")
         return document, Embedded(spans, vectors, record.get("recipe", ""))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"is no record of likewise export: {error}") from error
 
 
@@ -85,6 +85,7 @@ def _typed(place: _Place) -> _Place:
     """The section or passage; TypeError where a member is of another type than it is stored as."""
     for name, value in asdict(place).items():
         wanted = {"heading": (str,), "prefix": (str,), "page": (int, type(None))}.get(name, (int,))
-        if not isinstance(value, wanted) or isinstance(value, bool):
+        outside = isinstance(value, int) and not -(2**63) <= value < 2**63  # what SQLite holds
+        if not isinstance(value, wanted) or isinstance(value, bool) or outside:
             raise TypeError(f"{name} is {value!r}")
     return place

@@ -20,7 +20,7 @@ from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded, mismatch, 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
 from indexer.errors import BadInput, UnknownUri
-from indexer.passages import PassageSettings, usual_overlap
+from indexer.passages import PassageSettings, usual_overlap, whole
 from indexer.prepared import Given, Prepared, batches, broken_at, given, readable
 from indexer.records import Changes, Document
 from indexer.stores import reading
@@ -81,15 +81,15 @@ class Index:
             ModelError: the model cannot be loaded.
         """
         if dimensions is not None:
-            if model is not None or dimensions < 1:
+            if model is not None or (wide := whole("dimensions", dimensions)) < 1:
                 raise BadInput("give either a model or dimensions (1 or more) of your own vectors")
-            settings = {"dimensions": str(dimensions), "recipe": "", "passages": "", "language": language}
+            settings = {"dimensions": str(wide), "recipe": "", "passages": "", "language": language}
             return cls(LocalStore.create(Path(path), settings))
         encoder, recipe = loaded(model or DEFAULT_MODEL, precision, device, trust_remote_code)
         limit = encoder.max_tokens
-        if (room := limit if max_tokens is None else max_tokens) > limit:
+        if (room := limit if max_tokens is None else whole("max tokens", max_tokens)) > limit:
             raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
-        passages = PassageSettings(room, overlap if overlap is not None else usual_overlap(room))
+        passages = PassageSettings(room, whole("overlap", overlap) if overlap is not None else usual_overlap(room))
         settings = {
             "dimensions": str(recipe.dimensions),
             "recipe": recipe.to_json(),
@@ -208,7 +208,9 @@ class Index:
 
     def _require_as_opened(self) -> None:
         if not self._opened.items() <= self.store.settings().items():
-            raise replaced(self.store.folder)
+            with self.store.writing():  # another thread may just have frozen what it fitted
+                if not self._opened.items() <= self.store.settings().items():
+                    raise replaced(self.store.folder)
 
     def prepare(self, documents: Sequence[Given]) -> Prepared:
         """Compare valid documents of distinct uris with the index and embed what is new, or take its own vectors."""
@@ -251,19 +253,25 @@ class Index:
         return TOGETHER if self.recipe is None or self.recipe.fitted else FITTED_TO
 
     def _fit(self, recipe: Recipe, documents: Sequence[Document]) -> None:
-        """Fit the recipe's post-processing to passages of these documents and freeze it, before any is committed."""
+        """Fit the recipe's post-processing to passages of these documents and freeze it, before any is committed.
+
+        All under the writer lock: before this is done nobody can write anything, and only one may do it.
+        """
         if not documents:
             return
         from indexer.encoders import fit_post
 
-        assert self._embedding is not None and recipe.post is not None
-        vectors = self._embedding.sample(self.encoder, documents)
-        fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
         with self.store.writing():
-            self._require_as_opened()  # two may have begun to fit
+            if self.recipe is not recipe:  # another thread was first
+                return
+            self._require_as_opened()  # or another process
+            assert self._embedding is not None and recipe.post is not None
+            vectors = self._embedding.sample(self.encoder, documents)
+            fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
             self.store.freeze(fitted.recipe.to_json(), fitted.post_parameters() or b"")
-        self._opened["recipe"] = fitted.recipe.to_json()
-        self.recipe, self._encoder = fitted.recipe, fitted
+            self._opened = self._opened | {"recipe": fitted.recipe.to_json()}
+            self._encoder = fitted  # first: who sees the fitted recipe embeds with this
+            self.recipe = fitted.recipe
 
     def remove(self, uris: Iterable[str]) -> int:
         """Remove documents; how many.

@@ -14,7 +14,7 @@ from indexer.prepared import validate
 from indexer.records import Changes, Document, Span
 from indexer.sources import Entry, Known, ReadOptions, Source, Stamp, read
 from indexer.sources.source import STDIN
-from indexer.stores import reading
+from indexer.stores import ledger
 from indexer.stores.store import LedgerRow
 from indexer.stores.vectors import stored_rows, unit_rows
 
@@ -63,7 +63,7 @@ class Run:
         with index.store.writing() as catalog, index.store.snapshots.view() as view:
             self._run = catalog.begin_run()
             self._known = {
-                path: Known(Stamp(*stamp), tuple(entries)) for path, (stamp, entries) in reading.files(view).items()
+                path: Known(Stamp(*stamp), tuple(entries)) for path, (stamp, entries) in ledger.files(view).items()
             }
 
     @property
@@ -133,7 +133,7 @@ class Run:
         """Documents that lie under these sources and were not found there: gone, or skipped by now."""
         found: dict[str, bool] = {}
         with self._index.store.snapshots.view() as view:
-            for file, uri, state, reason in reading.sources_of_documents(view):
+            for file, uri, state, reason in ledger.sources_of_documents(view):
                 lost = state == "gone" or (state == "skipped" and reason != DUPLICATE)
                 lost = lost and any(source.covers(file) for source in sources)
                 found[uri] = found.get(uri, True) and lost

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,13 @@ class PassageSettings:
                 f"overlap {self.overlap} does not fit passages of {self.max_tokens} tokens: "
                 f"use 0 to {self.max_tokens // 2}"
             )
+
+
+def whole(name: str, value: object) -> int:
+    """The number, where it is a whole one; else BadInput that names it."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise BadInput(f"{name} is {value!r}: give a whole number")
+    return int(value)
 
 
 def usual_overlap(max_tokens: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from indexer.errors import BadInput
 from indexer.exchange import Embedded
-from indexer.records import Document, Span
+from indexer.records import Document, Section, Span
 from indexer.stores import fields
 from indexer.stores.store import EmbeddedDocument
 from indexer.stores.vectors import unit_rows
@@ -103,6 +103,12 @@ def validate(document: Document, *, empty: bool = False) -> None:
             raise BadInput(f"{document.uri!r}: its {name} is no valid Unicode at character {broken}")
     if not empty and not document.text.strip():
         raise BadInput(f"{document.uri}: has no text")
+    if not isinstance(document.sections, Sequence):
+        raise BadInput(f"{document.uri}: its sections are no sequence but {type(document.sections).__name__}")
+    for section in document.sections:
+        wrong = not isinstance(section, Section) or not isinstance(section.heading, str)
+        if wrong or not all(type(at) is int for at in (section.start, section.page or 0)):
+            raise BadInput(f"{document.uri}: its section {section!r:.80} is no Section(start, heading, page)")
     if not isinstance(document.metadata, Mapping):
         raise BadInput(f"{document.uri}: its metadata is no mapping but {type(document.metadata).__name__}")
     fields.scalars(document.uri, document.metadata)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.records import Vector
-from indexer.stores.local import LocalStore
-from indexer.stores.store import Unit
+from indexer.stores.store import Store, Unit
 from indexer.where import Where
 from search.fusion import CANDIDATES, Background, Fused, Scores, document_cosines, fuse, words_weight
 
@@ -38,14 +37,14 @@ class Ranked:
     exact: bool
 
 
-def by_meaning(store: LocalStore, vector: Vector, k: int, where: Where | None, unit: Unit, exact: bool) -> Ranked:
+def by_meaning(store: Store, vector: Vector, k: int, where: Where | None, unit: Unit, exact: bool) -> Ranked:
     found = store.dense(vector, k, where, unit, exact)
     scores = tuple(found.scores.tolist())
     whys = tuple(_why(score, None, {"cosine": 1.0}, {"cosine": score}) for score in scores)
     return Ranked(found.passages, scores, scores, whys, found.matched, found.exact)
 
 
-def by_words(store: LocalStore, query: str, k: int, where: Where | None, unit: Unit) -> Ranked:
+def by_words(store: Store, query: str, k: int, where: Where | None, unit: Unit) -> Ranked:
     """BM25. Raises BadInput for a question of stop words alone."""
     found = store.words(query, k, where, unit)
     scores = tuple(found.scores.tolist())
@@ -80,7 +79,7 @@ class Candidates:
 
 
 def candidates(
-    store: LocalStore, background: Background, query: str, vector: Vector, k: int, where: Where | None, unit: Unit
+    store: Store, background: Background, query: str, vector: Vector, k: int, where: Where | None, unit: Unit
 ) -> Candidates:
     """The best of each leg, with the scores that one lacks of the other's computed, not guessed."""
     depth = max(2 * k, CANDIDATES)
@@ -107,7 +106,7 @@ def candidates(
 
 
 def _words(
-    store: LocalStore, query: str, units: Ids, unit: Unit, found: tuple[Ids, NDArray[np.float32]] | None
+    store: Store, query: str, units: Ids, unit: Unit, found: tuple[Ids, NDArray[np.float32]] | None
 ) -> NDArray[np.float32]:
     """BM25 of units (n,), ascending: of those that words `found` as it is known, of the rest computed."""
     scores = np.zeros(len(units), np.float32)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, get_args
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +22,15 @@ from indexer.records import Vector
 from indexer.stores.local import LocalStore
 from indexer.stores.store import Unit
 from indexer.stores.vectors import unit_rows
-from indexer.where import And, Compare, Not, Where, parse
+from indexer.where import Where, parse
 from search import modes
+from search.arguments import Mode, check_text, checked
 from search.explain import with_sentences, with_words
 from search.fusion import Background, lean
 from search.hits import Hit, Hits
 from search.modes import Candidates
 from search.rerank import DEPTH, Scorer
 from search.rerank import rerank as reranked
-
-Mode = Literal["dense", "words", "hybrid"]
 
 
 class Searcher:
@@ -106,7 +103,7 @@ class Searcher:
             UserWarning: the question is longer than the model reads, and was cut; or has only stop words in hybrid
                 mode, and was ranked by meaning alone.
         """
-        k = _check(k, mode, rerank_depth, min_score, min_percentile)
+        k = checked(k, mode, rerank_depth, min_score, min_percentile)
         condition = parse(where) if where is not None else None
         depth = k if rerank is None else max(k, rerank_depth)
         with self.store.reading():  # question and answer see one index, whatever takes its place meanwhile
@@ -129,7 +126,7 @@ class Searcher:
 
         In words mode a question without a word to search by has no hits, and a warning says so.
         """
-        k = _check(k, mode)
+        k = checked(k, mode)
         if isinstance(queries, str):
             raise BadInput("one string was given in place of a list of questions: put it in brackets, or use search")
         condition = parse(where) if where is not None else None
@@ -151,7 +148,7 @@ class Searcher:
         self, vector: NDArray[np.floating] | Sequence[float], k: int = 10, where: str | None = None
     ) -> Hits:
         """The k best documents for a vector of the index's dimensions, of any length but zero."""
-        k = _check(k, "dense")
+        k = checked(k, "dense")
         with self.store.reading() as view:
             (row,) = unit_rows(np.asarray(vector)[None], view.state.dimensions, ["search_vector"])
             return self._ranked("", row, k, parse(where) if where is not None else None, "dense", "document", False)
@@ -162,15 +159,18 @@ class Searcher:
         Raises:
             UnknownUri: no document has this uri.
         """
-        k = _check(k, "dense")
+        k = checked(k, "dense")
         with self.store.reading():
             rows = self.store.vectors_of(uri) if isinstance(uri, str) and broken_at(uri) is None else None
             if rows is None:
                 raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; likewise list shows what there is")
             (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
-            others: Where = Not(Compare("uri", "=", uri))
-            condition = others if where is None else And((parse(where), others))
-            return self._ranked("", mean, k, condition, "dense", "document", False)
+            condition = parse(where) if where is not None else None
+            found = self._ranked("", mean, k + 1, condition, "dense", "document", False)
+            itself = condition is None or self.store.passes(uri, condition)
+            return replace(
+                found, hits=tuple(hit for hit in found if hit.uri != uri)[:k], matched=found.matched - itself
+            )
 
     @property
     def calibration(self) -> Calibration | None:
@@ -272,13 +272,13 @@ class Searcher:
         if mode != "words":
             return self._encode(queries)
         for query in queries:
-            _check_text(query)
+            check_text(query)
         return None
 
     def _encode(self, queries: Sequence[str]) -> Vector:
         encoder = self._encoder()
         for query in queries:
-            _check_text(query)
+            check_text(query)
         for query, tokens in zip(queries, encoder.offsets(list(queries)), strict=True):
             if not len(tokens):
                 raise BadInput(f"the question {query!r} is empty: ask with at least one word")
@@ -314,35 +314,3 @@ def _scorer(rerank: str | Scorer) -> Scorer:
     from indexer.encoders import cross_encoder
 
     return cross_encoder(rerank)
-
-
-def _check(
-    k: int,
-    mode: str,
-    rerank_depth: int = DEPTH,
-    min_score: float | None = None,
-    min_percentile: float | None = None,
-) -> int:
-    """k, once everything is as it should be."""
-    for name, value in (("k", k), ("rerank_depth", rerank_depth)):
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise BadInput(f"{name} is {value!r}: ask for a whole number of hits, 1 or more")
-    if mode not in get_args(Mode):
-        raise BadInput(f"mode {mode!r} is none of {', '.join(get_args(Mode))}")
-    for name, least in (("min_score", min_score), ("min_percentile", min_percentile)):
-        if least is not None and (not isinstance(least, Real) or isinstance(least, bool)):
-            raise BadInput(f"{name} is {least!r}: give a number")
-    if min_score is not None and math.isnan(min_score):
-        raise BadInput("min_score is no number: no score is above it or below")
-    if min_percentile is not None and not 0 <= min_percentile <= 100:
-        raise BadInput(f"min_percentile is {min_percentile}: give a number from 0 to 100")
-    return int(k)
-
-
-def _check_text(query: str) -> None:
-    if not isinstance(query, str):
-        raise BadInput(f"the question is no string but {type(query).__name__}")
-    if (broken := broken_at(query)) is not None:
-        raise BadInput(f"the question is no valid Unicode at character {broken}")
-    if not query.strip():
-        raise BadInput("the question is empty: ask with at least one word")

@@ -31,7 +31,8 @@ def backup(path: str, destination: str, as_json: bool) -> None:
 
 @click.command(cls=IndexCommand)
 @click.option("--vectors", is_flag=True, help="With passages and their vectors: nothing is embedded when read again.")
-def export(path: str, vectors: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="For symmetry: what it prints is JSON in any case.")
+def export(path: str, vectors: bool, as_json: bool) -> None:
     """Print every document of INDEX as a line of JSON, which likewise index reads.
 
     \b

@@ -6,12 +6,15 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from indexer.errors import BadInput
+
 if TYPE_CHECKING:
     from indexer.exchange import Embedded
     from indexer.records import Document
 
 State = Literal["read", "unchanged", "skipped", "failed"]
 
+_MOST_MB = 1_000_000
 _SETTLED_NS = 2_000_000_000  # FAT keeps times to 2 s: a younger file may change again without its time changing
 
 
@@ -92,6 +95,10 @@ class ReadOptions:
     title_field: str | None = None
     text_field: str | None = None
     rehash: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.max_file_mb <= _MOST_MB:
+            raise BadInput(f"max file MB is {self.max_file_mb}: give a number above 0, up to {_MOST_MB:,}")
 
     @property
     def max_bytes(self) -> int:

@@ -56,7 +56,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], Known | No
                 )
             continue
         for entry in _file(path, status, options, met=path != source.root):
-            if entry.state == "failed" and (entry.uri != path or _holds_records(path)):
+            if entry.state == "failed" and (entry.uri != path or _holds_records(path) or path == source.root):
                 whole = False
             yield entry
     source.whole = whole

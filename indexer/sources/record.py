@@ -138,7 +138,10 @@ def _vector(value: object) -> list[float] | None:
         raise BadRecord(f'its "vector" must be a list of numbers (found {type_name(value)})')
     if others := [each for each in value if type(each) not in {int, float}]:
         raise BadRecord(f'its "vector" must be a list of numbers (found {type_name(others[0])} in it)')
-    vector = [float(each) for each in value]
+    try:
+        vector = [float(each) for each in value]
+    except OverflowError:
+        vector = [math.inf]
     if not all(map(math.isfinite, vector)):
         raise BadRecord('its "vector" must hold finite numbers')
     return vector

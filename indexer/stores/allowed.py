@@ -34,6 +34,11 @@ class Mask:
     positions: NDArray[np.int64] | None = None
     per_list: NDArray[np.int64] | None = None
 
+    def has(self, position: int) -> bool:
+        if self.positions is not None:
+            return bool(np.isin(position, self.positions))
+        return bool(self.bits[position >> 3] >> (position & 7) & 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Allowed:

@@ -186,13 +186,15 @@ class Catalog:
             )
 
     def reread_duplicates(self, reason: str) -> None:
-        """Have files read again of whose records another file's was taken, where that one is gone."""
+        """Have files read again that hold a uri of which another file's record may have been taken, now gone."""
+        others = (
+            "SELECT l.file_id, g.id FROM ledger l JOIN ledger g ON g.uri = l.uri WHERE g.state = 'gone' AND"
+            " (l.state IN ('indexed', 'updated', 'unchanged') OR (l.state = 'skipped' AND l.reason = ?))"
+        )
         with self.transaction() as connection:
-            connection.execute(
-                "UPDATE file SET size = -1 WHERE id IN (SELECT l.file_id FROM ledger l JOIN ledger g ON g.uri = l.uri"
-                " WHERE l.state = 'skipped' AND l.reason = ? AND g.state = 'gone')",
-                (reason,),
-            )
+            found = connection.execute(others, (reason,)).fetchall()
+            connection.executemany("UPDATE file SET size = -1 WHERE id = ?", ((file,) for file, _ in found))
+            connection.executemany("DELETE FROM ledger WHERE id = ?", ((gone,) for _, gone in found))
 
     def distrust(self, uris: Iterable[str]) -> None:
         """Have documents embedded again by the next run over their source, though nothing has changed there."""

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.records import Vector
-from indexer.stores import reading
+from indexer.stores import reading, vectors
 from indexer.stores.snapshot import Ids, View
 from indexer.stores.store import Ranking, Unit
-from indexer.stores.vectors import from_blobs
 
 
 def cosines(view: View, vector: Vector, ids: Ids, unit: Unit) -> NDArray[np.float32]:
@@ -20,7 +19,7 @@ def cosines(view: View, vector: Vector, ids: Ids, unit: Unit) -> NDArray[np.floa
         return _of(nearest(view, vector, ids), ids)
     exist, rows = reading.rows(view, ids)
     found = np.full(len(ids), np.nan, np.float32)
-    found[exist] = rows @ vector
+    found[exist] = vectors.cosines(rows, vector)
     return found
 
 
@@ -31,7 +30,7 @@ def nearest(view: View, vector: Vector, documents: Ids) -> dict[int, tuple[int, 
         " ORDER BY id DESC",
         (json.dumps(np.unique(documents).tolist()),),
     ).fetchall()
-    found = from_blobs([blob for _, _, blob in rows], view.state.dimensions) @ vector
+    found = vectors.cosines(vectors.from_blobs([blob for _, _, blob in rows], view.state.dimensions), vector)
     best: dict[int, tuple[int, float]] = {}
     for (document, passage, _), cosine in zip(rows, found.tolist(), strict=True):
         if document not in best or cosine >= best[document][1]:
@@ -52,26 +51,14 @@ def passages_of(
         (json.dumps(documents.tolist()),),
     ).fetchall()
     ids, owned_by = np.array(rows, np.int64).reshape(-1, 2).T
-    cosines = np.empty(len(ids), np.float32)
+    found = np.empty(len(ids), np.float32)
     unknown = np.ones(len(ids), np.bool_)
     if known is not None and len(ids):
         at = np.minimum(np.searchsorted(ids, known.passages), len(ids) - 1)
         there = ids[at] == known.passages
-        cosines[at[there]], unknown[at[there]] = known.scores[there], False
-    _, vectors = reading.rows(view, ids[unknown])
-    cosines[unknown] = vectors @ vector
-    return ids, owned_by, cosines
-
-
-def owners(view: View, passages: Ids) -> Ids:
-    """The document of each passage (n,); 0 where there is no such passage any more."""
-    known = dict(
-        view.connection.execute(
-            "SELECT id, document_id FROM passage WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(passages.tolist()),),
-        )
-    )
-    return np.array([known.get(id_, 0) for id_ in passages.tolist()], np.int64)
+        found[at[there]], unknown[at[there]] = known.scores[there], False
+    found[unknown] = vectors.cosines(reading.rows(view, ids[unknown])[1], vector)
+    return ids, owned_by, found
 
 
 def _of(best: dict[int, tuple[int, float]], documents: Ids) -> NDArray[np.float32]:

@@ -8,15 +8,18 @@ import os
 import secrets
 import shutil
 import sqlite3
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from indexer.errors import BadInput, StorageError
-from indexer.stores.sealed import paths, stamp, stamp_of
+from indexer.errors import BadInput, IndexDamaged, StorageError
+from indexer.stores import reading
+from indexer.stores.sealed import SegmentFile, paths, stamp, stamp_of, sync, verify
 from indexer.stores.snapshot import Snapshots
+from indexer.stores.words import WordFiles, recorded
 from indexer.stores.words import paths as word_files
-from indexer.stores.words import recorded
+from indexer.stores.words import verify as verify_words
 
 _TRIES = 10
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
@@ -43,7 +46,10 @@ def appearing(folder: Path) -> Iterator[Path]:
         sibling.parent.mkdir(parents=True, exist_ok=True)
         sibling.mkdir()
         yield sibling
+        for path in (*sibling.rglob("*"), sibling):
+            sync(path)
         sibling.rename(folder)
+        sync(folder.absolute().parent)
     except OSError as error:
         raise StorageError(f"{folder}: cannot be made ({error.strerror})") from error
     finally:
@@ -55,7 +61,7 @@ def exchange(one: Path, other: Path) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if hasattr(libc, "renameat2"):
         if libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
-            return
+            return sync(one.parent)
         if ctypes.get_errno() not in (errno.EINVAL, errno.ENOSYS):  # which file systems say that cannot
             raise StorageError(f"{one}: cannot be replaced ({os.strerror(ctypes.get_errno())})")
     aside = one.with_name(f"{other.name}.old")
@@ -66,6 +72,7 @@ def exchange(one: Path, other: Path) -> None:
         aside.rename(one)
         raise
     aside.rename(other)
+    sync(one.parent)
 
 
 def copy_store(snapshots: Snapshots, target: Path) -> None:
@@ -76,24 +83,22 @@ def copy_store(snapshots: Snapshots, target: Path) -> None:
     """
     (target / "segments").mkdir()
     (target / "LOCK").touch()
-    for attempt in range(_TRIES):
+    missing: list[Path] = []
+    for _ in range(_TRIES):
         with snapshots.view() as view, closing(sqlite3.connect(target / "catalog.db")) as copy:
             try:
                 view.connection.backup(copy)
             except sqlite3.OperationalError as error:  # of the copy: damage is another error of SQLite's
                 raise OSError(errno.EIO, str(error)) from error
-            names = [name for (name,) in copy.execute("SELECT file FROM segment")]
-            words = recorded(view)
-        files = [path for name in names for path in paths(snapshots.folder / "segments", name)]
+            segments, words = [row.recorded for row in reading.segments(view)], recorded(view)
+        files = [path for row in segments for path in paths(snapshots.folder / "segments", row.file)]
         files += [] if words is None else word_files(snapshots.folder, words)
-        try:
-            copied = [_copied(path, target / path.relative_to(snapshots.folder)) for path in files]
+        before, missing = missing, [path for path in files if not _copied(path, _inside(snapshots, target, path))]
+        if missing == before:  # none, or lost for good: otherwise a writer has put others in their place
             break
-        except FileNotFoundError:  # a writer has replaced it meanwhile: copy what it wrote
-            if attempt == _TRIES - 1:
-                raise
+    named = {_inside(snapshots, target, path) for path in files}
     for path in [*target.glob("segments/*"), *target.glob("words/*/*/*")]:
-        if path not in copied:
+        if path not in named:
             path.unlink()
     if (snapshots.folder / "encoder").is_dir():
         shutil.copytree(snapshots.folder / "encoder", target / "encoder")
@@ -101,14 +106,35 @@ def copy_store(snapshots: Snapshots, target: Path) -> None:
 
     catalog = Catalog(target / "catalog.db")
     catalog.set("history", secrets.token_hex(8))
-    catalog.restamp({name: stamp(target / "segments", name) for name in names})
-    if words is not None:
+    catalog.restamp({row.file: stamp(target / "segments", row.file) for row in segments if _is_sound(target, row)})
+    if words is not None and _is_sound(target, words):
         catalog.restamp_words(stamp_of(word_files(target, words)))
     catalog.close()
 
 
-def _copied(source: Path, target: Path) -> Path:
+def _inside(snapshots: Snapshots, target: Path, path: Path) -> Path:
+    return target / path.relative_to(snapshots.folder)
+
+
+def _copied(source: Path, target: Path) -> bool:
+    """Whether the file was there to be copied."""
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
-    return target
+        try:
+            shutil.copyfile(source, target)
+        except FileNotFoundError:
+            return False
+    return True
+
+
+def _is_sound(target: Path, row: SegmentFile | WordFiles) -> bool:
+    """Whether what was copied is what was written. What is not keeps its old stamp: readers will find it out."""
+    try:
+        if isinstance(row, SegmentFile):
+            verify(target / "segments", row, thorough=True)
+        else:
+            verify_words(target, row, thorough=True)
+    except IndexDamaged as error:
+        warnings.warn(f"{error}; the next writer to the copy rebuilds it", stacklevel=5)
+        return False
+    return True

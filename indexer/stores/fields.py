@@ -258,7 +258,7 @@ def _present(name: str, below: bool = False) -> _Part:
         return _Part(f"(document.{name} IS NOT NULL AND document.{name} <> '')", [])
     names, parameters = "name = ?", [name]
     if below:  # "/" follows "." in code points: every name that begins with name and a dot
-        names, parameters = "name = ? OR (name > ? AND name < ?)", [name, f"{name}.", f"{name}/"]
+        names, parameters = "name = ? OR (name >= ? AND name < ?)", [name, f"{name}.", f"{name}/"]
     rows = f"SELECT document_id FROM field_value WHERE field_id IN (SELECT id FROM field WHERE {names})"
     return _Part(f"{_MEMBER}{rows})", [*parameters])
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from indexer.errors import BadInput, NotAnIndex, StorageError
 from indexer.records import Changes, Document, Vector
-from indexer.stores import checking, completing, reading, sealing, wordranking, words
+from indexer.stores import checking, completing, ledger, reading, sealing, wordranking, words
 from indexer.stores.analysis import code
 from indexer.stores.copying import appearing, copy_store
 from indexer.stores.failpoint import failpoint
@@ -38,13 +38,18 @@ if TYPE_CHECKING:
     from indexer.stores.postings import Found
 
 
+_TOGETHER = 256
+"""Documents read in one transaction: a long listing pins none."""
+
+
 class LocalStore:
     """A `Store` in a folder. Reads are safe from any thread; writes take the writer lock."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder = folder.absolute()  # whatever the process makes its working folder later
         self.snapshots = Snapshots(folder)
         self._lock = WriterLock(folder)
+        self._process, self._inherited = os.getpid(), list[object]()
         self._catalog: Catalog | None = None
         self._depth = 0
         self._reading = threading.local()
@@ -79,6 +84,8 @@ class LocalStore:
 
         if not (self.folder / "catalog.db").exists():
             raise NotAnIndex(f"{self.folder}: is no index any more")
+        if self._process != os.getpid():
+            self._after_fork()
         with self._lock.held(wait=wait, waiting=waiting):
             if self._catalog is None:
                 self._catalog = Catalog(self.folder / "catalog.db")
@@ -91,11 +98,16 @@ class LocalStore:
                     self._catalog.close()
                     self._catalog = None
 
+    def _after_fork(self) -> None:
+        """The child begins anew: its parent's connections are not to be used, nor closed."""
+        self._inherited += [self._catalog, getattr(self._reading, "view", None)]
+        self._process, self._catalog, self._depth, self._reading = os.getpid(), None, 0, threading.local()
+
     # writing
 
-    def put(self, documents: Sequence[EmbeddedDocument], ledger: Sequence[LedgerRow] = (), run: int = 0) -> Changes:
+    def put(self, documents: Sequence[EmbeddedDocument], rows: Sequence[LedgerRow] = (), run: int = 0) -> Changes:
         with self.writing() as catalog:
-            changes = catalog.put(documents, ledger, run)
+            changes = catalog.put(documents, rows, run)
             try:
                 sealing.seal(catalog, self.snapshots)
                 words.catch_up(catalog, self.snapshots)
@@ -130,17 +142,13 @@ class LocalStore:
             catalog.vacuum()
             failpoint("compact.vacuumed")
 
-    def sweep(self) -> None:
-        """Unlink what an interrupted writer left behind in segments/ and words/."""
-        with self.writing():
-            sealing.sweep(self.snapshots)
-            words.sweep(self.snapshots)
-
     # reading
 
     @contextmanager
     def reading(self) -> Iterator[View]:
         """Everything this thread reads inside sees one snapshot; re-entrant."""
+        if self._process != os.getpid():
+            self._after_fork()
         outer: View | None = getattr(self._reading, "view", None)
         if outer is not None:
             yield outer
@@ -202,35 +210,40 @@ class LocalStore:
         with self.reading() as view:
             return wordranking.scores(self._words.at(view), text, ids, unit)
 
-    def nearest_passages(self, vector: Vector, documents: NDArray[np.int64]) -> dict[int, tuple[int, float]]:
-        """Document id to its passage nearest to a unit vector, and the cosine of that."""
-        with self.reading() as view:
-            return completing.nearest(view, vector, documents)
-
-    def owners(self, passages: NDArray[np.int64]) -> NDArray[np.int64]:
-        with self.reading() as view:
-            return completing.owners(view, passages)
-
     def passages(self, ids: Sequence[int]) -> list[Passage]:
         with self.reading() as view:
             return reading.passages(view, ids)
 
+    def passes(self, uri: str, where: Where) -> bool:
+        """Whether a filter leaves this document."""
+        with self.reading() as view:
+            return reading.passes(view, uri, where)
+
     def documents(self, where: Where | None = None) -> Iterator[Document]:
+        """Documents in the order they were added; a filter is that of the moment it begins."""
+        if where is not None:
+            with self.reading() as view:
+                ids = np.flatnonzero(reading.document_flags(view, where))
+            for at in range(0, len(ids), _TOGETHER):
+                with self.reading() as view:
+                    some = reading.documents_of(view, ids[at : at + _TOGETHER])
+                yield from some
+            return
         after = 0
         while True:
             with self.reading() as view:
-                some = reading.documents(view, where, after, 256)
-            if not some:
+                numbered = reading.documents_after(view, after, _TOGETHER)
+            if not numbered:
                 return
-            yield from (document for _, document in some)
-            after = some[-1][0]
+            yield from (document for _, document in numbered)
+            after = numbered[-1][0]
 
     def embedded(self) -> Iterator[EmbeddedDocument]:
         """Documents with their passages and vectors, in the order they were added; without the hashes."""
         after = 0
         while True:
             with self.reading() as view:
-                known = reading.documents(view, None, after, 256)
+                known = reading.documents_after(view, after, _TOGETHER)
                 found = [EmbeddedDocument(document, b"", b"", *reading.spans(view, id_)) for id_, document in known]
             if not known:
                 return
@@ -244,11 +257,11 @@ class LocalStore:
 
     def ledger(self, state: str | None = None) -> Iterator[LedgerRow]:
         with self.reading() as view:
-            return reading.ledger(view, state)
+            return ledger.rows(view, state)
 
     def ledger_counts(self) -> dict[str, int]:
         with self.reading() as view:
-            return reading.ledger_counts(view)
+            return ledger.counts(view)
 
     def settings(self) -> dict[str, str]:
         with self.reading() as view:

@@ -20,6 +20,10 @@ class WriterLock:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "LOCK"
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._threads = threading.RLock()
         self._depth = 0
         self._file: int | None = None
@@ -35,6 +39,10 @@ class WriterLock:
         Raises:
             IndexLocked: another writer holds it and `wait` is False.
         """
+        if self._process != os.getpid():  # a forked child holds nothing, whatever its parent was at
+            if self._file is not None:
+                os.close(self._file)
+            self._begin()
         if not self._threads.acquire(blocking=wait):
             raise IndexLocked(f"{self._path.parent}: this process (pid {os.getpid()}) is writing already")
         try:
@@ -45,7 +53,8 @@ class WriterLock:
                 yield
             finally:
                 self._depth -= 1
-                if self._depth == 0 and self._file is not None:
+                if self._depth == 0 and self._file is not None and self._process == os.getpid():
+                    fcntl.flock(self._file, fcntl.LOCK_UN)  # a child forked meanwhile has the file open too
                     os.close(self._file)
                     self._file = None
         finally:

@@ -146,6 +146,7 @@ class Postings:
     def search(self, terms: Sequence[str], n: int, only: Chosen | None = None) -> Found:
         """The n best units that hold a term."""
         query = self._query(terms, only)
+        n = max(1, min(n, self.count))  # the engine makes room for as many as it is asked for
         fetched = n + 8
         while True:
             result = self._searcher.search(query, fetched)

@@ -16,6 +16,7 @@ from indexer.stores import reading
 from indexer.stores.allowed import Allowed
 from indexer.stores.snapshot import View
 from indexer.stores.store import Ranking, Unit
+from indexer.stores.vectors import cosines
 from indexer.where import Where
 
 _SLACK = 2e-6
@@ -68,12 +69,12 @@ def _nearest(
     floor = float(near[order[-1]]) if len(order) == n else -2.0
     ids, owners = np.concatenate(passages)[order], np.concatenate(documents)[order]
     exist, rows = reading.rows(view, ids)
-    cosines = rows @ vector
-    if not exist.all() or np.abs(cosines - near[order]).max(initial=0) > _DAMAGE:
+    stored = cosines(rows, vector)
+    if not exist.all() or np.abs(stored - near[order]).max(initial=0) > _DAMAGE:
         raise IndexDamaged("catalog.db: does not agree with its segments; likewise check says what is damaged")
     # Equal scores in the order the passages were added, so that answers do not depend on how they are stored.
-    order = np.lexsort((ids, -cosines))
-    return ids[order], owners[order], cosines[order], floor, provable
+    order = np.lexsort((ids, -stored))
+    return ids[order], owners[order], stored[order], floor, provable
 
 
 def _first_of_each(documents: NDArray[np.int64], wanted: int) -> NDArray[np.intp]:

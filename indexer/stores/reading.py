@@ -17,7 +17,7 @@ from indexer.stores.fields import compile_where
 from indexer.stores.hashes import row_hash
 from indexer.stores.sealed import SegmentFile
 from indexer.stores.snapshot import Flags, Ids, View
-from indexer.stores.store import LedgerRow, Passage
+from indexer.stores.store import Passage
 from indexer.stores.vectors import checksum, from_blobs
 from indexer.where import And, Not, Or, Scalar, Where, render
 
@@ -129,6 +129,20 @@ def allowed(view: View, where: Where | None) -> Allowed:
     return found
 
 
+def passes(view: View, uri: str, where: Where) -> bool:
+    """Whether a filter leaves this document; False where there is none."""
+    row = view.connection.execute(
+        "SELECT min(id) FROM passage WHERE document_id = (SELECT id FROM document WHERE uri = ?)", (uri,)
+    ).fetchone()
+    if row[0] is None:
+        return False
+    for part, own in zip(view.state.parts, allowed(view, where).masks, strict=True):
+        at = int(np.searchsorted(part.positions.passages, row[0]))
+        if at < len(part.positions.passages) and part.positions.passages[at] == row[0]:
+            return own is None or own.has(at)
+    return False
+
+
 def document_flags(view: View, where: Where) -> Flags:
     """One flag a document id, true where the filter is.
 
@@ -141,7 +155,7 @@ def document_flags(view: View, where: Where) -> Flags:
             return _joined(np.logical_or, view, parts)
         case Not(part):
             return _flags(view, "SELECT id FROM document", ()) & ~document_flags(view, part)
-    condition = compile_where(where, view.state.fields if view.state.documents else None)
+    condition = compile_where(where, view.state.fields)
     return _flags(view, condition.select, condition.parameters)
 
 
@@ -195,7 +209,7 @@ def damaged(uri: str) -> IndexDamaged:
 
 
 def get(view: View, uri: str) -> Document | None:
-    return next(_documents(view, "d.uri = ?", (uri,), 1), None)
+    return next((document for _, document in _numbered(view, "d.uri = ?", (uri,), 1)), None)
 
 
 def uris(view: View, given: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
@@ -212,13 +226,15 @@ def uris(view: View, given: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
     return known
 
 
-def documents(view: View, where: Where | None, after: int, many: int) -> list[tuple[int, Document]]:
-    """The next `many` documents after an id, with their ids: a long listing pins no transaction."""
-    if where is None:
-        return list(_numbered(view, "d.id > ?", (after,), many))
-    condition = compile_where(where, view.state.fields if view.state.documents else None)
-    inside = f"d.id > ? AND d.id IN (SELECT id FROM document WHERE {condition.text})"
-    return list(_numbered(view, inside, (after, *condition.parameters), many))
+def documents_after(view: View, after: int, many: int) -> list[tuple[int, Document]]:
+    """The next `many` documents after an id, with their ids."""
+    return list(_numbered(view, "d.id > ?", (after,), many))
+
+
+def documents_of(view: View, ids: Ids) -> list[Document]:
+    """Those of these few ids that are documents still."""
+    some = ids.tolist()
+    return [document for _, document in _numbered(view, f"d.id IN ({','.join('?' * len(some))})", some, len(some))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,60 +260,34 @@ def rows_of_documents(view: View) -> Iterator[DocumentRow]:
         yield DocumentRow(uri, tokens, content, row, document)
 
 
-def _documents(view: View, condition: str, parameters: tuple[Any, ...], many: int) -> Iterator[Document]:
-    return (document for _, document in _numbered(view, condition, parameters, many))
+def _numbered(view: View, condition: str, parameters: Sequence[Any], many: int) -> Iterator[tuple[int, Document]]:
+    """Documents with their ids, in order of those.
 
-
-def _numbered(view: View, condition: str, parameters: tuple[Any, ...], many: int) -> Iterator[tuple[int, Document]]:
-    for id_, uri, title, path, format_, modified, metadata, text, sections in view.connection.execute(
-        "SELECT d.id, d.uri, d.title, d.path, d.format, d.modified, d.metadata, t.text, t.sections"
+    Raises:
+        IndexDamaged: a row that does not match its hash. What nobody embedded has no hash of its text.
+    """
+    for id_, uri, title, path, format_, modified, metadata, text, sections, recorded in view.connection.execute(
+        "SELECT d.id, d.uri, d.title, d.path, d.format, d.modified, d.metadata, t.text, t.sections, d.row_hash"
         " FROM document d JOIN document_text t ON t.document_id = d.id"
         f" WHERE {condition} ORDER BY d.id LIMIT {many}",
         parameters,
     ).fetchall():
-        marks = tuple(Section(*mark) for mark in json.loads(sections))
-        yield id_, Document(uri, text, title, json.loads(metadata), path, format_, modified, marks)
+        try:
+            marks = tuple(Section(*mark) for mark in json.loads(sections))
+            document = Document(uri, text, title, json.loads(metadata), path, format_, modified, marks)
+            sound = row_hash(document) == recorded and _passages_sound(view, id_, text)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise damaged(uri) from error
+        if not sound:
+            raise damaged(uri)
+        yield id_, document
 
 
-# the ledger
-
-
-def files(view: View) -> dict[str, tuple[tuple[int, int, int, int], list[tuple[str, str, str]]]]:
-    """Every file the ledger knows: its stamp, and (uri, state, reason) of what lies in it; gone records left out."""
-    known: dict[int, tuple[str, tuple[int, int, int, int], list[tuple[str, str, str]]]] = {
-        id_: (path, (size, mtime_ns, inode, read_ns), [])
-        for id_, path, size, mtime_ns, inode, read_ns in view.connection.execute(
-            "SELECT id, path, size, mtime_ns, inode, read_ns FROM file"
-        )
-    }
-    for file_id, uri, state, reason in view.connection.execute(
-        "SELECT file_id, uri, state, reason FROM ledger WHERE state <> 'gone' ORDER BY id"
-    ):
-        known[file_id][2].append((uri, state, reason))
-    return {path: (stamp, entries) for path, stamp, entries in known.values()}
-
-
-def ledger(view: View, state: str | None = None) -> Iterator[LedgerRow]:
-    rows_ = view.connection.execute(
-        "SELECT f.path, l.uri, l.state, l.reason FROM ledger l JOIN file f ON f.id = l.file_id"
-        " WHERE ?1 IS NULL OR l.state = ?1 ORDER BY l.id",
-        (state,),
-    ).fetchall()
-    return (LedgerRow(*row) for row in rows_)
-
-
-def ledger_counts(view: View) -> dict[str, int]:
-    return dict(view.connection.execute("SELECT state, count(*) FROM ledger GROUP BY state ORDER BY state"))
-
-
-def sources_of_documents(view: View) -> Iterator[tuple[str, str, str, str]]:
-    """(file, uri, state, reason) of every ledger row whose uri is a document."""
-    return iter(
-        view.connection.execute(
-            "SELECT f.path, l.uri, l.state, l.reason FROM ledger l JOIN file f ON f.id = l.file_id"
-            " JOIN document d ON d.uri = l.uri"
-        ).fetchall()
+def _passages_sound(view: View, document_id: int, text: str) -> bool:
+    found = view.connection.execute(
+        "SELECT start, end, checksum, vector FROM passage WHERE document_id = ?", (document_id,)
     )
+    return all(checksum(text[start:end], vector) == recorded for start, end, recorded, vector in found)
 
 
 # info

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexer.records import Vector
-from indexer.stores import reading
 from indexer.stores.ranking import rank
+from indexer.stores.sampling import sample
 from indexer.stores.snapshot import View
 
 _K = 10
@@ -36,10 +36,10 @@ class Recall:
 
 def measure(view: View, questions: int = 200) -> Recall:
     """Recall@10 of questions that lie among the passages: means of three of them, as questions are no passages."""
-    random = np.random.default_rng(1)
+    random, rows = np.random.default_rng(1), sample(view, 3 * questions, seed=1)[1]
     shares, exact = [], True
-    for _ in range(questions if view.state.passages else 0):
-        vector = _question(view, random)
+    for _ in range(questions if len(rows) else 0):
+        vector = _question(rows, random)
         found, truth = (rank(view, vector, _K, None, "passage", brute) for brute in (False, True))
         shares.append(len(np.intersect1d(found.passages, truth.passages)) / len(truth.passages))
         exact = exact and found.exact
@@ -48,15 +48,11 @@ def measure(view: View, questions: int = 200) -> Recall:
     return Recall(float(np.mean(shares)), *interval(shares, _K), len(shares), False)
 
 
-def _question(view: View, random: np.random.Generator) -> Vector:
-    part = view.state.parts[random.integers(len(view.state.parts))]
-    ids = part.positions.passages[random.integers(len(part.positions.passages), size=6)]
-    _, rows = reading.rows(view, ids)
-    total = rows[:3].sum(axis=0)
+def _question(rows: Vector, random: np.random.Generator) -> Vector:
+    few = rows[random.integers(len(rows), size=3)]
+    total = few.sum(axis=0)
     length = np.linalg.norm(total)
-    if length < 1e-6:
-        return _question(view, random)
-    return np.asarray(total / length, np.float32)
+    return np.asarray(total / length, np.float32) if length > 1e-6 else few[0]  # opposite ones leave no direction
 
 
 def interval(shares: list[float], each: int) -> tuple[float, float]:

@@ -12,9 +12,8 @@ from indexer.stores.snapshot import View
 
 def sample(view: View, count: int, seed: int) -> tuple[NDArray[np.int64], Vector]:
     """Ids (n,) and stored vectors (n, dimensions) of `count` passages, or of all; the same for the same index."""
-    parts = [part.positions.passages for part in view.state.parts]
+    parts = [np.delete(part.positions.passages, part.dead) for part in view.state.parts]
     ids = np.concatenate([*parts, np.empty(0, np.int64)])
     if len(ids) > count:
         ids = np.sort(np.random.default_rng(seed).choice(ids, count, replace=False))
-    exist, rows = reading.rows(view, ids)  # a segment also holds what was removed since
-    return ids[exist], rows
+    return ids, reading.rows(view, ids)[1]

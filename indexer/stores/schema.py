@@ -1,6 +1,6 @@
 """The catalog's schema, as migrations: the first makes it, later ones change it. docs/format.md explains it.
 
-Writers only. Readers ask `PRAGMA user_version` and refuse what is newer than FORMAT_VERSION.
+Writers only. Readers ask `PRAGMA user_version` and refuse what is newer than FORMAT_VERSION (connecting.py).
 """
 
 from __future__ import annotations

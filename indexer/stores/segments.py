@@ -131,7 +131,7 @@ def _train(flat: faiss.IndexScalarQuantizer, random: np.random.Generator) -> tup
     """An empty inverted file for these rows, and its name in FAISS's own language."""
     count, dimensions = flat.ntotal, flat.d
     lists = min(2 ** round(math.log2(4 * math.sqrt(count))), max(1, count // 39))  # FAISS wants 39 rows a list
-    pieces = max(m for m in range(1, dimensions // 2 + 1) if dimensions % m == 0 and m <= max(1, dimensions // 4))
+    pieces = max(m for m in range(1, max(1, dimensions // 4) + 1) if dimensions % m == 0)
     # A quarter of the dimensions as codes of four bits; where it does not divide, a byte a dimension.
     coding = f"PQ{pieces}x4fs" if dimensions <= 6 * pieces else "SQ8"
     described = f"IVF{lists},{coding}"

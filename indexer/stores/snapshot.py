@@ -6,7 +6,6 @@ Needs sqlite3 and numpy alone. A commit is noticed by the `generation` setting, 
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import threading
 import warnings
@@ -18,16 +17,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import IndexDamaged, NewerFormat, NotAnIndex
+from indexer.errors import IndexDamaged, StorageError
 from indexer.stores.allowed import Allowed
+from indexer.stores.connecting import Identity, copied, identity_of, opened, unreadable
 from indexer.stores.fields import Known, known_fields
 from indexer.stores.sealed import Positions, SegmentFile
 from indexer.stores.segments import FaissSegment, PlainSegment
-from indexer.stores.temporary import temporary
 from indexer.stores.vectors import from_blobs
-
-FORMAT_VERSION = 1
-"""The newest format this version reads; schema.py writes it."""
 
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -58,11 +54,13 @@ class State:
     """What one generation of the catalog looks like in memory; shared by threads, replaced, never changed.
 
     Attributes:
+        catalog: which file it was read from (device, inode): a copy that was put back counts on from where it stood.
         parts: the segments in order of their ids, then the tail.
         sealed: the highest passage id that a segment may hold.
         damaged: a segment cannot be used, and its rows are served from the catalog.
     """
 
+    catalog: Identity
     generation: int
     history: str
     dimensions: int
@@ -92,7 +90,8 @@ class Snapshots:
         self.folder = folder
         self._process, self._lock = os.getpid(), threading.Lock()
         self._state: State | None = None
-        self._identity = _identity(folder)
+        self._identity = identity_of(folder)
+        self._epoch = 0  # of the connections that may still be used
         self._idle: list[sqlite3.Connection] = []
         self._inherited: list[sqlite3.Connection] = []
         self._copy: tuple[Path, Callable[[], object]] | None = None
@@ -100,12 +99,16 @@ class Snapshots:
     def close(self) -> None:
         """Let go of the folder; a later view opens it again."""
         with self._lock:
-            for connection in self._idle:
-                connection.close()
-            self._idle, self._state = [], None
-            if self._copy is not None:
-                self._copy[1]()
-                self._copy = None
+            self._forget()
+
+    def _forget(self) -> None:
+        for connection in self._idle:
+            connection.close()
+        self._idle, self._state = [], None
+        self._epoch += 1
+        if self._copy is not None:
+            self._copy[1]()
+            self._copy = None
 
     @contextmanager
     def view(self) -> Iterator[View]:
@@ -116,28 +119,38 @@ class Snapshots:
         """
         if self._process != os.getpid():
             self._after_fork()
-        identity = _identity(self.folder)
-        if identity != self._identity:
-            self.close()
-            self._identity = identity
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        connection = connection or self._connect()
+        connection, identity, epoch = self._leased()
         try:
             connection.execute("BEGIN")
-            yield View(connection, self._current(connection))
+            yield View(connection, self._current(connection, identity))
             connection.execute("ROLLBACK")
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise _damaged(self.folder, error) from error
+            raise unreadable(self.folder / "catalog.db", error) from error
         except BaseException:
             connection.close()
             raise
         with self._lock:
-            if self._identity == identity:
+            if self._epoch == epoch:
                 self._idle.append(connection)
             else:
                 connection.close()
+
+    def _leased(self) -> tuple[sqlite3.Connection, Identity, int]:
+        """A connection to the catalog that is there now, which that is, and the epoch it is good for."""
+        while True:
+            with self._lock:
+                identity = identity_of(self.folder)
+                if identity != self._identity:
+                    self._forget()
+                    self._identity = identity
+                epoch, connection = self._epoch, self._idle.pop() if self._idle else None
+            if connection is not None:
+                return connection, identity, epoch
+            connection = self._connect()
+            if identity_of(self.folder)[:2] == identity[:2]:  # no other has taken its place meanwhile
+                return connection, identity, epoch
+            connection.close()
 
     def _after_fork(self) -> None:
         """The child keeps the state, and leaves its parent's connections alone: SQLite's are not to be shared."""
@@ -148,47 +161,38 @@ class Snapshots:
         catalog = self.folder / "catalog.db"
         log = self.folder / "catalog.db-wal"
         if os.access(self.folder, os.W_OK):
-            return _open(catalog, "mode=ro")
+            return opened(catalog, "mode=ro")
         # A WAL catalog cannot be opened in a folder one may not write, unless it is promised to stand still: what
         # becomes of it is seen by its times (_identity), and it is opened anew.
         if not log.exists() or log.stat().st_size == 0:
-            return _open(catalog, "mode=ro&immutable=1")
-        with suppress(IndexDamaged):  # with a writer at work its shared memory is there to be read
-            return _open(catalog, "mode=ro")
+            return opened(catalog, "mode=ro&immutable=1")
+        with suppress(IndexDamaged, StorageError):  # with a writer at work its shared memory is there to be read
+            return opened(catalog, "mode=ro")
         with self._lock:
             if self._copy is None:
-                self._copy = _copied(self, self.folder)
-        return _open(self._copy[0] / "catalog.db", "mode=ro")
+                self._copy = copied(self, self.folder)
+        return opened(self._copy[0] / "catalog.db", "mode=ro")
 
-    def _current(self, connection: sqlite3.Connection) -> State:
+    def _current(self, connection: sqlite3.Connection, identity: Identity) -> State:
         try:
-            generation, state = _generation(connection), self._state
-            if state is not None and (state.generation, state.history) == generation:
+            key, state = (identity, *_generation(connection)), self._state
+            if state is not None and (state.catalog, state.generation, state.history) == key:
                 return state
             # Not under the lock for others' sake: a reader with a known state must not wait for this one.
             try:
-                loaded = _load(self.folder, connection, state)
+                loaded = _load(self.folder, connection, identity, state)
             except IndexDamaged:
                 connection.execute("ROLLBACK")
                 connection.execute("BEGIN")
-                if _generation(connection) != generation:  # a writer had put another segment in its place
-                    return self._current(connection)
-                loaded = _load(self.folder, connection, state, stand_in=True)
+                if (identity, *_generation(connection)) != key:  # a writer had put another segment in its place
+                    return self._current(connection, identity)
+                loaded = _load(self.folder, connection, identity, state, stand_in=True)
         except (KeyError, TypeError, ValueError) as error:
-            raise _damaged(self.folder, error) from error
-        self._state = loaded
+            raise unreadable(self.folder / "catalog.db", error) from error
+        with self._lock:
+            if identity == self._identity:  # that of a replaced folder would never be asked for again
+                self._state = loaded
         return loaded
-
-
-def _copied(owner: object, folder: Path) -> tuple[Path, Callable[[], object]]:
-    """A copy of the catalog with its log as they stood together at one moment, and what removes it."""
-    copy, remove = temporary(owner, "likewise-")
-    before: object = None
-    while before != (before := _identity(folder)):
-        for name in ("catalog.db", "catalog.db-wal"):
-            with suppress(FileNotFoundError):
-                shutil.copy(folder / name, copy)
-    return copy, remove
 
 
 def _generation(connection: sqlite3.Connection) -> tuple[int, str]:
@@ -198,42 +202,9 @@ def _generation(connection: sqlite3.Connection) -> tuple[int, str]:
     return int(generation), history
 
 
-def _damaged(folder: Path, error: Exception) -> IndexDamaged:
-    return IndexDamaged(f"{folder / 'catalog.db'}: cannot be read ({error}); restore a backup, or index again")
-
-
-def _open(catalog: Path, mode: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{catalog.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False
-    )
-    try:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise IndexDamaged(f"{catalog}: is not a readable catalog ({error})") from error
-    if version > FORMAT_VERSION:
-        connection.close()
-        raise NewerFormat(
-            f"{catalog.parent}: has format {version} and this likewise reads up to {FORMAT_VERSION}: upgrade likewise"
-        )
-    return connection
-
-
-def _identity(folder: Path) -> tuple[int, ...]:
-    """What a catalog is known by; where it may not be opened as a live one, its times and sizes too."""
-    try:
-        status = (folder / "catalog.db").stat()
-    except OSError as error:
-        what = "has no catalog.db" if folder.is_dir() else "is not there" if not folder.exists() else "is no folder"
-        raise NotAnIndex(f"{folder}: is no index, it {what}; make one with: likewise index {folder} SOURCE") from error
-    if os.access(folder, os.W_OK):
-        return status.st_dev, status.st_ino
-    log = folder / "catalog.db-wal"
-    both = (status, log.stat()) if log.exists() else (status,)
-    return tuple(value for one in both for value in (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns))
-
-
-def _load(folder: Path, connection: sqlite3.Connection, before: State | None, *, stand_in: bool = False) -> State:
+def _load(
+    folder: Path, connection: sqlite3.Connection, identity: Identity, before: State | None, *, stand_in: bool = False
+) -> State:
     """The state of this transaction; open segments and the rows of the tail are taken over from `before`.
 
     Raises:
@@ -241,7 +212,9 @@ def _load(folder: Path, connection: sqlite3.Connection, before: State | None, *,
     """
     settings = dict(connection.execute("SELECT name, value FROM setting"))
     dimensions = int(settings["dimensions"])
-    if before is not None and before.history != settings["history"]:
+    generation, history = int(settings["generation"]), settings["history"]
+    # Another thread may have gone ahead: what it has is not all in this transaction.
+    if before and ((before.catalog, before.history) != (identity, history) or before.generation > generation):
         before = None
     open_ = {part.file: part for part in before.parts} if before else {}
     parts, sealed = [], 0
@@ -261,8 +234,9 @@ def _load(folder: Path, connection: sqlite3.Connection, before: State | None, *,
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'document'"
     ).fetchone()
     return State(
-        generation=int(settings["generation"]),
-        history=settings["history"],
+        catalog=identity,
+        generation=generation,
+        history=history,
         dimensions=dimensions,
         parts=tuple(parts),
         tail=tail if len(tail.rows) else None,

@@ -1,19 +1,23 @@
 """The port between likewise and whatever keeps its passages: one protocol, in words of the domain.
 
-`LocalStore` (local.py) is a folder on this machine. Vectors given to a store are unit rows.
+Rankings go through it alone (search/modes.py). `LocalStore` (local.py) is a folder on this machine. Vectors given to a
+store are unit rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.records import Changes, Document, Span, Vector
 from indexer.where import Where
+
+if TYPE_CHECKING:
+    from indexer.stores.postings import Found
 
 Unit = Literal["document", "passage"]
 
@@ -112,7 +116,7 @@ class Info:
 class Store(Protocol):
     """A transactional home for passages and their vectors."""
 
-    def put(self, documents: Sequence[EmbeddedDocument], ledger: Sequence[LedgerRow] = (), run: int = 0) -> Changes:
+    def put(self, documents: Sequence[EmbeddedDocument], rows: Sequence[LedgerRow] = (), run: int = 0) -> Changes:
         """Add, replace or update documents: durable and visible when it returns, all or none."""
 
     def remove(self, uris: Iterable[str]) -> int:
@@ -137,8 +141,20 @@ class Store(Protocol):
     def words_scores(self, text: str, ids: NDArray[np.int64], unit: Unit = "passage") -> NDArray[np.float32]:
         """BM25 of passages, or of documents, by id (n,), as `words` has it; 0 where no word matches."""
 
-    def owners(self, passages: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The document id of each passage (n,); 0 where there is no such passage."""
+    def terms(self, text: str) -> list[str]:
+        """The different terms that a question asks for, without stop words."""
+
+    def word_documents(self, text: str, k: int, where: Where | None = None) -> Found:
+        """As `words` ranks documents, without the passage to show of each."""
+
+    def passages_of(
+        self, vector: Vector, documents: NDArray[np.int64], known: Ranking | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """Every passage of the documents (passages,): its id, its document, its cosine.
+
+        Args:
+            known: a ranking for the same vector, whose cosines need not be computed again.
+        """
 
     def passages(self, ids: Sequence[int]) -> list[Passage]:
         """Passages by id, in the order asked for; checksums verified."""

@@ -28,7 +28,10 @@ def unit_rows(vectors: NDArray[np.floating], dimensions: int, names: list[str]) 
     Raises:
         BadInput: another shape, a value that is not finite, or a zero row; names the row's uri.
     """
-    rows = np.asarray(vectors)
+    try:
+        rows = np.asarray(vectors)
+    except ValueError as error:
+        raise BadInput(f"vectors are no array of numbers: {error}") from error
     if rows.dtype.kind not in "fiu" or rows.ndim != 2 or rows.shape != (len(names), dimensions):
         raise BadInput(
             f"vectors have shape {rows.shape} and type {rows.dtype}: this index needs ({len(names)}, "
@@ -100,6 +103,14 @@ def from_blobs(blobs: list[bytes], dimensions: int) -> Vector:
     if not all(isinstance(blob, bytes) and len(blob) == 2 * dimensions for blob in blobs):
         raise IndexDamaged("catalog.db: a stored vector is damaged; likewise check names its document")
     return np.frombuffer(b"".join(blobs), dtype="<f2").reshape(len(blobs), dimensions).astype(np.float32)
+
+
+def cosines(rows: Vector, vector: Vector) -> Vector:
+    """Of unit rows (n, dimensions) with a unit vector (dimensions,).
+
+    Summed alike wherever a row stands: BLAS would give equal rows last bits of their own, and ties another order.
+    """
+    return np.asarray(np.einsum("ij,j->i", rows, vector))
 
 
 def checksum(text: str, blob: bytes) -> bytes:

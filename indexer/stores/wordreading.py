@@ -23,6 +23,7 @@ import numpy as np
 from indexer.errors import IndexDamaged, StorageError
 from indexer.stores import reading
 from indexer.stores.analysis import Analysis
+from indexer.stores.connecting import Identity
 from indexer.stores.snapshot import View
 from indexer.stores.temporary import temporary
 from indexer.stores.words import UNITS, WordFiles, dead, fill, language, paths, recorded, verify
@@ -58,7 +59,7 @@ class WordReader:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process, self._lock = os.getpid(), threading.Lock()
-        self._known: OrderedDict[tuple[str, int], Words] = OrderedDict()
+        self._known: OrderedDict[tuple[Identity, str, int], Words] = OrderedDict()
         self._latest: _Overlay | None = None
 
     def close(self) -> None:
@@ -74,7 +75,7 @@ class WordReader:
 
     def at(self, view: View) -> Words:
         """The words of a view: opened at its first question, brought up to date after each commit."""
-        key = (view.state.history, view.state.generation)
+        key = (view.state.catalog, view.state.history, view.state.generation)
         if (known := self._known.get(key)) is not None:
             return known
         if self._process != os.getpid():
@@ -112,7 +113,7 @@ class _Overlay:
     """An index of a reader's own that follows the catalog from one generation to the next."""
 
     def __init__(self, folder: Path, view: View, row: WordFiles | None, *, trusted: bool = True) -> None:
-        self._history, self._generation = view.state.history, -1
+        self._of, self._generation = (view.state.catalog, view.state.history), -1
         self.name = row.name if row is not None else ""
         self._analysis = language(view)
         self._linked: Path | None = None
@@ -150,12 +151,12 @@ class _Overlay:
         return self._linked is not None
 
     def is_ahead_of(self, view: View) -> bool:
-        return self._history == view.state.history and self._generation > view.state.generation
+        return self._of == (view.state.catalog, view.state.history) and self._generation > view.state.generation
 
     def leads_to(self, view: View, row: WordFiles | None) -> bool:
         """Whether it can become that view's: the same word index below it, and no earlier state."""
         name = row.name if row is not None else ""
-        same = (self._history, self.name) == (view.state.history, name)
+        same = self._of == (view.state.catalog, view.state.history) and self.name == name
         return same and self._generation <= view.state.generation and self._analysis == language(view)
 
     def advanced(self, view: View) -> Words:

@@ -200,7 +200,7 @@ def _write(folder: Path, view: View, analysis: Analysis, row: WordFiles | None, 
                 if path.suffix == ".json":
                     shutil.copy(path, temporary / file)
                 else:
-                    os.link(path, temporary / file)
+                    _linked_or_copied(path, temporary / file)
                     known[file] = digest
         indexes = [opened(temporary / unit, analysis) for unit in UNITS]
         last = fill(indexes, view, analysis, row.last_id if row is not None else 0, gone)
@@ -219,6 +219,13 @@ def _write(folder: Path, view: View, analysis: Analysis, row: WordFiles | None, 
     removed, appended = (row.removed + len(gone), row.appended + 1) if row is not None else (0, 0)
     seen = stamp_of(target / file for file in files)
     return WordFiles(name, str(analysis), last, removed, appended, json.dumps(files), seen)
+
+
+def _linked_or_copied(path: Path, target: Path) -> None:
+    try:
+        os.link(path, target)
+    except OSError:  # some file systems know no links; a full one refuses the copy too
+        shutil.copyfile(path, target)
 
 
 def fill(indexes: Sequence[Engine], view: View, analysis: Analysis, after: int, gone: list[int]) -> int:

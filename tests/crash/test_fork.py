@@ -80,3 +80,37 @@ def test_forked_workers_follow_the_words_each_on_its_own(tmp_path: Path) -> None
         index.compact()
     command = [sys.executable, "-W", "error::UserWarning", "-c", FOLLOWERS, str(tmp_path / "x.index")]
     subprocess.run(command, check=True, timeout=120)
+
+
+HOLDER = """
+import faulthandler, os, sys
+import numpy as np
+from indexer import Document, Index
+from indexer.errors import IndexLocked
+index = Index.open(sys.argv[1])
+go, ready = os.pipe(), os.pipe()
+row = np.ones((1, 32), np.float32)
+with index.store.writing():
+    if (child := os.fork()) == 0:
+        faulthandler.dump_traceback_later(20, exit=True)
+        try:
+            with index.store.writing(wait=False):
+                os._exit(7)
+        except IndexLocked:
+            os.write(ready[1], b"locked")
+        os.read(go[0], 1)
+        index.add([Document("child", "of the child")], vectors=row)
+        os._exit(0)
+    assert os.read(ready[0], 6) == b"locked"
+with index.store.writing(wait=False):
+    index.add([Document("parent", "of the parent")], vectors=row)
+os.write(go[1], b".")
+assert os.waitpid(child, 0)[1] == 0
+assert "child" in index and "parent" in index
+assert index.check().ok
+"""
+
+
+def test_a_child_forked_by_a_writer_neither_writes_with_it_nor_keeps_its_lock(tmp_path: Path) -> None:
+    Index.create(tmp_path / "x.index", dimensions=32).close()
+    subprocess.run([sys.executable, "-c", HOLDER, str(tmp_path / "x.index")], check=True, timeout=120)

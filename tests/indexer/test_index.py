@@ -24,6 +24,7 @@ from indexer.errors import (
     UnknownUri,
 )
 from indexer.stores import reading
+from indexer.where import parse
 from search import Searcher
 
 DOCUMENT = Document(
@@ -382,3 +383,42 @@ def test_a_damaged_page_that_a_writer_meets_is_named(index: Index) -> None:
     catalog.write_bytes(data)
     with pytest.raises(IndexDamaged, match=r"catalog\.db"), Index.open(index.store.folder) as damaged:
         damaged.remove(["d1"])
+
+
+def test_wrong_types_are_refused_before_anything_is_made(tmp_path: Path, encoder: Any) -> None:
+    for wrong in (
+        {"dimensions": 8.0},
+        {"dimensions": "8"},
+        {"dimensions": True},
+        {"model": encoder, "max_tokens": "20"},
+        {"model": encoder, "overlap": 1.5},
+    ):
+        with pytest.raises(BadInput, match="give a whole number"):
+            Index.create(tmp_path / "x.index", **wrong)
+        assert not (tmp_path / "x.index").exists()
+    with Index.create(tmp_path / "x.index", dimensions=2) as index:
+        for vectors in ([[1, 2], [3]], [["a", "b"], ["c", "d"]]):
+            with pytest.raises(BadInput, match="vectors"):
+                index.add([Document("a", "a"), Document("b", "b")], vectors=vectors)  # type: ignore[arg-type]
+        for sections in ((1,), ((0, "h", None),), (Section(0, "h", 2.5),), 5):  # type: ignore[arg-type]
+            with pytest.raises(BadInput, match="section"):
+                index.add([Document("a", "a", sections=sections)], vectors=np.ones((1, 2)))  # type: ignore[arg-type]
+        assert len(index) == 0
+
+
+def test_a_filtered_listing_goes_through_all_there_are(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=2) as index:
+        index.add([Document(str(i), "x", metadata={"n": i}) for i in range(1000)], vectors=np.ones((1000, 2)))
+        index.remove(["600"])
+        found = [document.uri for document in index.store.documents(parse("n >= 300"))]
+        assert found == [str(i) for i in range(300, 1000) if i != 600]
+        index.add([Document("unnamed", "x", metadata={"a": {"": 1}})], vectors=np.ones((1, 2)))
+        assert [document.uri for document in index.store.documents(parse("exists a"))] == ["unnamed"]
+
+
+def test_an_index_of_one_dimension_can_be_compacted_either_way(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=1) as index:
+        index.add([Document(str(i), "x") for i in range(300)], vectors=np.tile([[1.0], [-2.0]], (150, 1)))
+        for kind in ("approximate", "exact"):
+            index.compact(kind)
+            assert index.check().ok

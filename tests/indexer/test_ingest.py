@@ -388,6 +388,43 @@ def test_stdin_never_prunes(likewise: Callable[..., Any], folder: Path, lines: C
     assert "standard input is none: nothing will be pruned" in said.err
 
 
+def test_prune_does_nothing_where_a_source_that_is_a_file_failed(
+    likewise: Callable[..., Any], tmp_path: Path, notes: Path, folder: Path
+) -> None:
+    bad = write(tmp_path / "bad.pdf", b"%PDF-1.4 broken")
+    likewise("index", folder, notes)
+    next(iter(notes.glob("*.txt"))).unlink()
+    said = likewise("index", folder, notes, bad, "--prune", "--json")
+    assert (said.code, said.json["pruned"], said.json["failed"]) == (2, 0, 1)
+
+
+def test_the_text_of_a_file_that_is_gone_gives_way_to_that_of_another_with_the_same_id(
+    likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    write(tmp_path / "s" / "a.jsonl", lines({"id": "x", "text": "of a"}))
+    likewise("index", folder, tmp_path / "s")
+    later = write(tmp_path / "s" / "b.jsonl", lines({"id": "x", "text": "of b"}))
+    likewise("index", folder, tmp_path / "s")
+    with Index.open(folder) as index:
+        assert index.get("x").text == "of b"
+    later.unlink()
+    likewise("index", folder, tmp_path / "s")
+    assert counts(likewise("index", folder, tmp_path / "s", "--json")) == {"indexed": 1}
+    with Index.open(folder) as index:
+        assert index.get("x").text == "of a"
+    assert counts(likewise("index", folder, tmp_path / "s", "--prune", "--json")) == {"unchanged": 1}
+
+
+def test_numbers_that_nothing_can_hold_are_one_failed_record(
+    likewise: Callable[..., Any], folder: Path, lines: Callable[..., str]
+) -> None:
+    exported = {"likewise": 1, "id": "e", "text": "text", "sections": [[0, "", 2**70]]}
+    records = lines({"id": "v", "text": "text", "vector": [10**400, 1]}, exported, {"id": "fine", "text": "text"})
+    said = likewise("index", folder, "-", "--json", stdin=records)
+    assert (said.code, said.json["failed"], said.json["indexed"]) == (1, 2, 1)
+    assert uris(folder) == ["fine"]
+
+
 def test_a_document_that_another_source_still_has_is_not_pruned(
     likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str]
 ) -> None:
@@ -621,3 +658,9 @@ def test_what_an_interrupted_run_left_undone_is_done_by_the_next(
     assert counts(likewise("index", folder, notes, "--json")) == {"unchanged": 4}
     with Index.open(folder) as index:
         assert "uncompiled" in index.store.settings()
+
+
+@pytest.mark.parametrize("most", ["inf", "nan", "0", "1e300"])
+def test_a_limit_that_is_none_is_refused(likewise: Callable[..., Any], notes: Path, folder: Path, most: str) -> None:
+    assert likewise("index", folder, notes, "--max-file-mb", most).code == 2
+    assert not folder.exists()

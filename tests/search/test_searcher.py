@@ -389,3 +389,54 @@ def test_arguments_that_mean_nothing_are_refused_by_name(tmp_path: Path, encoder
         ):
             with pytest.raises(BadInput, match=why):
                 searcher.search(**{"query": "bread", **arguments})
+
+
+@pytest.mark.parametrize("kind", ["tail", "exact", "approximate"])
+def test_equal_vectors_have_equal_scores_and_come_in_the_order_they_were_added(tmp_path: Path, kind: str) -> None:
+    chance = np.random.default_rng(3)
+    rows = chance.normal(size=(400, 384)).astype(np.float32)
+    rows[11:48] = rows[11]
+    with Index.create(tmp_path / "x.index", dimensions=384) as index, Searcher(tmp_path / "x.index") as searcher:
+        index.add([Document(f"d{i:03}", f"text {i}") for i in range(400)], vectors=rows)
+        if kind != "tail":
+            index.compact(kind)
+        same = [f"d{i:03}" for i in range(11, 48)]
+        for _ in range(20):
+            question = rows[11] + chance.normal(size=384).astype(np.float32)
+            for k in (1, 5, 37):
+                hits = searcher.search_vector(question, k, "uri >= 'd011' and uri < 'd048'")
+                assert ([hit.uri for hit in hits], len({hit.score for hit in hits})) == (same[:k], 1)
+
+
+@pytest.mark.parametrize("mode", ["dense", "words", "hybrid"])
+def test_more_hits_than_there_are_documents_are_no_burden(tmp_path: Path, encoder: Any, mode: Any) -> None:
+    with Index.create(tmp_path / "x.index", encoder) as index, Searcher(tmp_path / "x.index") as searcher:
+        index.add(documents(0, 30))
+        assert len(searcher.search("bread", 10**20, mode=mode)) == len(searcher.search("bread", 30, mode=mode)) > 0
+
+
+def test_similar_counts_the_document_itself_only_where_the_filter_leaves_it(tmp_path: Path, encoder: Any) -> None:
+    with Index.create(tmp_path / "x.index", encoder) as index, Searcher(tmp_path / "x.index") as searcher:
+        index.add(documents(0, 300))
+        index.compact()
+        index.add(documents(300, 310))
+        for uri in ("d4", "d305"):
+            even = uri == "d4"
+            assert searcher.similar(uri, 400).matched == len(searcher.similar(uri, 400)) == 309
+            hits = searcher.similar(uri, 400, "even = true")
+            assert hits.matched == len(hits) == 155 - even
+            assert uri not in [hit.uri for hit in hits]
+
+
+def test_an_open_index_stays_where_it_is_when_the_process_goes_elsewhere(
+    tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, count in (("here", 3), ("there", 5)):
+        (tmp_path / place).mkdir()
+        monkeypatch.chdir(tmp_path / place)
+        with Index.create("x.index", encoder) as index:
+            index.add(documents(0, count))
+    monkeypatch.chdir(tmp_path / "here")
+    with Searcher("x.index") as searcher, Index.open("x.index") as index:
+        monkeypatch.chdir(tmp_path / "there")
+        assert searcher.search("bread").matched == len(index) == 3

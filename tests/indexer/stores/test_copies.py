@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,6 +152,8 @@ def test_recall_is_a_setting_and_has_to_be_a_share(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"recall 1\.5 is no share"):
         index.compact(recall=1.5)
     assert local.LocalStore(tmp_path / "x.index").recall().questions == 200
+    index.remove([f"d{i}" for i in range(597)])  # hardly a row of the segment is alive
+    assert local.LocalStore(tmp_path / "x.index").recall().recall == 1
 
 
 def test_nothing_is_made_inside_of_an_index(tmp_path: Path) -> None:
@@ -154,3 +162,72 @@ def test_nothing_is_made_inside_of_an_index(tmp_path: Path) -> None:
         index.backup(tmp_path / "x.index" / "backup")
     with pytest.raises(BadInput, match="lies inside of an index"):
         Index.create(tmp_path / "x.index" / "deep" / "er", dimensions=2)
+
+
+@pytest.mark.parametrize("fault", ["zeroed", "missing", "words"])
+def test_a_backup_of_a_damaged_index_does_not_vouch_for_what_it_copies(tmp_path: Path, fault: str) -> None:
+    with _made(tmp_path / "x.index") as index:
+        index.compact()
+    expected = _answers(tmp_path / "x.index")
+    (segment,) = (tmp_path / "x.index" / "segments").glob("*.faiss")
+    if fault == "missing":
+        segment.unlink()
+    elif fault == "zeroed":
+        data = segment.read_bytes()
+        segment.write_bytes(data[:-4000] + bytes(4000))
+    else:
+        for path in (tmp_path / "x.index" / "words").glob("*/documents/*.term"):
+            path.write_bytes(bytes(len(path.read_bytes())))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with Index.open(tmp_path / "x.index") as index:
+            index.backup(tmp_path / "y.index")
+    assert "the next writer to the copy rebuilds it" in str(said[-1].message)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with Searcher(tmp_path / "y.index") as searcher:
+            found = [(hit.uri, hit.score) for row in ROWS[:5] for hit in searcher.search_vector(row, 5)]
+            assert searcher.search("title 7", 1, mode="words")[0].uri == "d7"
+        assert found == expected
+        assert "answering from the catalog" in str(said[0].message)
+        with Index.open(tmp_path / "y.index") as copy:
+            assert copy.check(repair=True).ok
+    with Index.open(tmp_path / "y.index") as copy:
+        assert copy.check().ok
+
+
+def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, synced, real = _made(tmp_path / "x.index"), set[int](), os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    index.compact()
+    monkeypatch.setattr(os, "fsync", fsync)
+    index.backup(tmp_path / "deep" / "y.index")
+    everything = [tmp_path / "deep", tmp_path / "deep" / "y.index", *(tmp_path / "deep" / "y.index").rglob("*")]
+    live = {"catalog.db-wal", "catalog.db-shm"}
+    assert [path.name for path in everything if path.stat().st_ino not in synced and path.name not in live] == []
+
+
+def test_a_damaged_document_is_neither_shown_nor_exported_nor_rebuilt(
+    tmp_path: Path, likewise: Callable[..., Any], encoder: Any
+) -> None:
+    folder = tmp_path / "x.index"
+    with Index.create(folder, encoder) as index:
+        index.add([Document("sound", "hello there"), Document("torn", "hello world"), Document("row", "one more")])
+    with closing(sqlite3.connect(folder / "catalog.db")) as connection, connection:
+        connection.execute("UPDATE document_text SET text = 'hellO world' WHERE text = 'hello world'")
+        connection.execute("UPDATE document SET metadata = '{' WHERE uri = 'row'")
+    assert likewise("show", folder, "sound").code == 0
+    for command in (
+        ["show", folder, "torn"],
+        ["show", folder, "row"],
+        ["list", folder],
+        ["export", folder, "--vectors", "--json"],
+        ["index", folder, "--rebuild", "-"],
+    ):
+        said = likewise(*command)
+        assert (said.code, "damaged" in said.err, "internal" in said.err) == (3, True, False), (command, said)
+    assert likewise("check", folder).code != 0

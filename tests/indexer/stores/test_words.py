@@ -222,21 +222,47 @@ def test_a_reader_keeps_to_the_commit_it_began_with(tmp_path: Path) -> None:
         other.close()
 
 
+def test_words_of_a_copy_that_is_put_back_are_its_own(tmp_path: Path) -> None:
+    row = np.eye(DIMENSIONS, dtype=np.float32)
+    with Index.create(tmp_path / "x.index", dimensions=DIMENSIONS) as index:
+        index.add([Document("first", "apple")], vectors=row[:1])
+    shutil.copytree(tmp_path / "x.index", tmp_path / "copy.index")
+    store = LocalStore(tmp_path / "x.index")
+    for text in ("mistake", "right"):
+        with Index.open(tmp_path / "x.index") as index:
+            index.add([Document("second", text)], vectors=row[1:2])
+        assert store.words(text, 5).matched == 1
+        assert store.words("mistake", 5).matched == (text == "mistake")
+        if text == "mistake":
+            (tmp_path / "x.index").rename(tmp_path / "old.index")
+            (tmp_path / "copy.index").rename(tmp_path / "x.index")
+    store.close()
+
+
+def test_a_file_system_without_hard_links_keeps_the_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    row = np.eye(DIMENSIONS, dtype=np.float32)
+    with Index.create(tmp_path / "x.index", dimensions=DIMENSIONS) as index:
+        for number, text in enumerate(("apple", "pear", "plum")):
+            index.add([Document(text, text)], vectors=row[number : number + 1])
+            index.store.settle()
+            assert index.store.words(text, 5).matched == 1
+        assert index.check().ok
+
+
 def test_cosines_of_given_passages_and_documents(kept: Kept) -> None:
     kept.put([1, 2, 3])
     vector = np.array([1, 0, 0, 0], np.float32)
     everything = kept.store.dense(vector, 100, None, "passage")
-    owners = kept.store.owners(everything.passages)
     np.testing.assert_allclose(kept.store.dense_scores(vector, everything.passages), everything.scores, atol=1e-6)
     best = kept.store.dense(vector, 3)
-    documents = kept.store.owners(best.passages)
-    assert sorted(documents.tolist()) == sorted(set(owners.tolist())) == [1, 2, 3]
-    np.testing.assert_allclose(kept.store.dense_scores(vector, documents, "document"), best.scores, atol=1e-6)
-    nearest = kept.store.nearest_passages(vector, documents)
-    assert [nearest[id_][0] for id_ in documents.tolist()] == best.passages.tolist()
+    assert sorted(best.documents.tolist()) == sorted(set(everything.documents.tolist())) == [1, 2, 3]
+    np.testing.assert_allclose(kept.store.dense_scores(vector, best.documents, "document"), best.scores, atol=1e-6)
     assert np.isnan(kept.store.dense_scores(vector, np.array([10**9]))).all()
     assert np.isnan(kept.store.dense_scores(vector, np.array([10**9]), "document")).all()
-    assert kept.store.owners(np.array([10**9])).tolist() == [0]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""Threads that share one searcher or index: each question on one snapshot, each commit once."""
+
+from __future__ import annotations
+
+import resource
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.encoders import RecipeSpec
+from indexer.errors import StorageError
+from indexer.stores import snapshot
+from search import Searcher
+
+ROWS = np.eye(8, dtype=np.float32)
+
+
+def made(folder: Path, count: int = 5) -> Index:
+    index = Index.create(folder, dimensions=8)
+    index.add([Document(f"d{i}", f"text {i}") for i in range(count)], vectors=ROWS[:count])
+    return index
+
+
+def test_a_question_that_another_thread_overtakes_is_answered_from_its_own_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, real, overtaken = made(tmp_path / "x.index"), snapshot._generation, list[int]()
+    with Searcher(tmp_path / "x.index") as searcher:
+        assert len(searcher.search_vector(ROWS[0], 9)) == 5
+
+        def generation(connection: Any) -> tuple[int, str]:
+            found = real(connection)
+            if not overtaken:  # between reading the commit and looking at what is known of it
+                overtaken.append(found[0])
+                other = threading.Thread(target=ahead)
+                other.start()
+                other.join()
+            return found
+
+        def ahead() -> None:
+            index.add([Document("d1", "other")], vectors=ROWS[7:])
+            assert [hit.text for hit in searcher.search_vector(ROWS[7], 1)] == ["other"]
+
+        monkeypatch.setattr(snapshot, "_generation", generation)
+        (hit,) = searcher.search_vector(ROWS[1], 1)
+        assert (hit.uri, hit.text, hit.score) == ("d1", "text 1", 1.0)
+        assert len(overtaken) == 1
+        assert searcher.search_vector(ROWS[1], 1)[0].uri == "d0"  # d1 points elsewhere now
+
+
+def test_a_view_that_outlives_close_leaves_no_connection_behind(tmp_path: Path) -> None:
+    snapshots = made(tmp_path / "x.index").store.snapshots
+    with snapshots.view():
+        snapshots.close()
+    assert snapshots._idle == []
+
+
+def test_two_threads_that_fill_an_unfitted_index_fit_it_once(
+    tmp_path: Path, make_encoder: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = make_encoder()
+    together = threading.Barrier(2)
+    monkeypatch.setattr("indexer.index.loaded", lambda *_: (encoder, recipe))
+    recipe = replace(encoder.recipe, post=RecipeSpec.parse("m:mean+center").post)
+    with Index.create(tmp_path / "x.index", "words") as index:
+
+        def fill(name: str) -> None:
+            together.wait()
+            index.add([Document(f"{name}{i}", f"text {name} number {i} of many") for i in range(150)])
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(fill, "ab"))
+        assert len(index) == 300
+        assert index.recipe is not None and index.recipe.fitted
+        assert index.check().ok
+
+
+def test_too_many_open_files_is_no_damage(tmp_path: Path) -> None:
+    with made(tmp_path / "x.index"), Searcher(tmp_path / "x.index") as searcher:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            with pytest.raises(StorageError, match="how many files this process has open"):
+                searcher.search_vector(ROWS[0], 1)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert searcher.search_vector(ROWS[0], 1)[0].uri == "d0"
