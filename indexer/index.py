@@ -19,16 +19,14 @@ from numpy.typing import NDArray
 from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded, mismatch, replaced
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
+from indexer.encoders.models import DEFAULT_MODEL
 from indexer.errors import BadInput, UnknownUri
 from indexer.passages import PassageSettings, usual_overlap, whole
-from indexer.prepared import Given, Prepared, batches, broken_at, given, readable
+from indexer.prepared import Given, Prepared, batches, broken_at, compared, given, readable
 from indexer.records import Changes, Document
 from indexer.stores import reading
-from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.local import LocalStore
-from indexer.stores.store import EmbeddedDocument, Info, Report
-
-DEFAULT_MODEL = "all-MiniLM-L6-v2"
+from indexer.stores.store import Info, Report
 
 
 class Index:
@@ -120,11 +118,10 @@ class Index:
         """
         index = cls(LocalStore(Path(path)))
         index._computed = precision, device, trust_remote_code
-        if model is not None:
-            encoder, recipe = loaded(model, *index._computed)
-            index.require(recipe)
-            if recipe.fitted:
-                index._encoder = encoder
+        if isinstance(model, Recipe):
+            index.require(model)
+        elif model is not None:
+            index.use(*loaded(model, *index._computed))
         return index
 
     def close(self) -> None:
@@ -152,6 +149,16 @@ class Index:
             post = self.store.post_parameters()
             self._encoder = encoder_for(self.recipe, post, *self._computed)
         return self._encoder
+
+    def use(self, encoder: Encoder, recipe: Recipe) -> None:
+        """Embed with this encoder, of `recipe` or to fit it to. Raises RecipeMismatch as `require`."""
+        self.require(recipe)
+        post = self.store.post_parameters()
+        if post is not None and self.recipe is not None and not encoder.recipe.post:
+            from indexer.encoders.post import with_post
+
+            encoder = with_post(encoder, self.recipe, post)
+        self._encoder = encoder
 
     def require(self, recipe: Recipe) -> None:
         """Raise RecipeMismatch, naming both, unless vectors of `recipe` may be mixed with the index's."""
@@ -218,19 +225,7 @@ class Index:
         known = self._known(documents)
         if self.recipe is not None and not self.recipe.fitted:
             self._fit(self.recipe, [document for document, own in documents if own is None])
-        work: list[EmbeddedDocument] = []
-        unchanged: list[str] = []
-        for document, own in documents:
-            brought = own.vectors.astype("<f2").tobytes() if own is not None and not own.recipe else b""
-            content, row = content_hash(document, self.meaning, brought), row_hash(document)
-            before = known.get(document.uri)
-            if before == (content, row):
-                unchanged.append(document.uri)
-            elif own is not None and (before is None or before[0] != content):
-                work.append(EmbeddedDocument(document, content, row, own.spans, own.vectors))
-            else:
-                spans = None if before is not None and before[0] == content else ()
-                work.append(EmbeddedDocument(document, content, row, spans))
+        work, unchanged = compared(documents, known, self.meaning)
         new = [item.document for item in work if item.spans == ()]
         if new and self._embedding is None:
             raise BadInput(f"{new[0].uri}: {self.store.folder} holds your own vectors: pass vectors= with documents")
@@ -242,7 +237,7 @@ class Index:
         ]
         return Prepared(
             work=tuple(item for item in embedded_work if item.spans != ()),
-            unchanged=tuple(unchanged),
+            unchanged=unchanged,
             empty=tuple(item.document.uri for item in embedded_work if item.spans == ()),
             known=known,
         )

@@ -13,6 +13,7 @@ from indexer.errors import BadInput
 from indexer.exchange import Embedded
 from indexer.records import Document, Section, Span
 from indexer.stores import fields
+from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.store import EmbeddedDocument
 from indexer.stores.vectors import unit_rows
 
@@ -63,6 +64,31 @@ def given(documents: Iterable[Document], vectors: NDArray[np.floating] | None, d
             for document, row in zip(documents, rows, strict=True)
         }.values()
     )
+
+
+def compared(
+    documents: Sequence[Given], known: Mapping[str, tuple[bytes, bytes]], meaning: tuple[str, str]
+) -> tuple[list[EmbeddedDocument], tuple[str, ...]]:
+    """What is new or changed, without spans where only the row is and with none where it is to be embedded; the rest.
+
+    Args:
+        known: content and row hashes of the documents that the index has, by uri.
+        meaning: what vectors depend on besides the document.
+    """
+    work: list[EmbeddedDocument] = []
+    unchanged: list[str] = []
+    for document, own in documents:
+        brought = own.vectors.astype("<f2").tobytes() if own is not None and not own.recipe else b""
+        content, row = content_hash(document, meaning, brought), row_hash(document)
+        before = known.get(document.uri)
+        if before == (content, row):
+            unchanged.append(document.uri)
+        elif own is not None and (before is None or before[0] != content):
+            work.append(EmbeddedDocument(document, content, row, own.spans, own.vectors))
+        else:
+            spans = None if before is not None and before[0] == content else ()
+            work.append(EmbeddedDocument(document, content, row, spans))
+    return work, tuple(unchanged)
 
 
 def readable(prepared: Prepared) -> Prepared:

@@ -79,7 +79,9 @@ def probe(
         terms: a text as the terms of the word index.
         seed: draws the passages and the sentences; the same sample gives the same answer.
     """
-    asked = list(_questions(passages, np.random.default_rng(seed)))
+    drawn = list(_questions(passages, np.random.default_rng(seed)))
+    read = encoder.offsets([text for _, *both in drawn for text in both])  # some hold nothing that the model reads
+    asked = [one for at, one in enumerate(drawn) if len(read[2 * at]) and len(read[2 * at + 1])]
     if len(asked) < LEAST:
         return Probed()
     at = np.array([number for number, _, _ in asked])

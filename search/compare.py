@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from indexer.embedding import FIT_SAMPLE
 from indexer.encoders import RecipeSpec
 from indexer.errors import BadInput
-from search.contenders import FIT_SAMPLE, Contenders, evenly, speeds
+from search.contenders import Contenders, evenly, speeds
 from search.judging import Cosines, Retrieval, judge_retrieval, judge_sts
 from search.significance import Estimate
 from search.sts import JudgedPairs

@@ -11,14 +11,12 @@ from typing import TypeVar
 import numpy as np
 
 from indexer import encoders as room
+from indexer.embedding import FIT_SAMPLE
 from indexer.encoders import Encoder, Recipe, RecipeSpec, Role
 from indexer.encoders.post import PostProcessed
 from indexer.errors import ModelError
 from indexer.records import Vector
 from search.pairs import too_long
-
-FIT_SAMPLE = 20_000
-"""Texts that post-processing is fitted to, at most."""
 
 TOGETHER = 4096
 """Texts of a pass: bounds the vectors in memory."""

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from indexer.errors import BadInput
 from search.topics import tabbed, topics
 
@@ -180,11 +182,14 @@ def write_run(run: Run, path: str | Path, tag: str = "likewise") -> None:
     """
     lines = []
     for query, ranking in run.items():
+        last = np.float32(np.inf)
         for rank, (document, score) in enumerate(ranking, 1):
+            # trec_eval orders by score as a single float, and equal ones by id: a hair less keeps the order judged.
+            last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
             for name in (query, document, tag):
                 if not name or re.search(r"\s", name):
                     raise BadInput(f"{name!r} cannot stand in a TREC run: ids must be without white space")
-            lines.append(f"{query} Q0 {document} {rank} {score!r} {tag}\n")
+            lines.append(f"{query} Q0 {document} {rank} {float(last)!r} {tag}\n")
     Path(path).write_text("".join(lines), encoding="utf-8")
 
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from indexer.encoders import Encoder
 from indexer.records import Vector
-from indexer.stores.analysis import UNSPACED, Analysis
+from indexer.stores.analysis import IN_WORDS, UNSPACED, Analysis
 from search.hits import Hit
 
 _WORD = re.compile(r"\w+(?:\.\w+)*")
-_WORD_OR_RUN = re.compile(rf"(?P<run>[{UNSPACED}]+)|(?:(?![{UNSPACED}])\w)+(?:\.(?:(?![{UNSPACED}])\w)+)*")
+_LETTER = rf"(?:(?![{UNSPACED}])[{IN_WORDS}])"
+_WORD_OR_RUN = re.compile(rf"(?P<run>[{UNSPACED}]+)|{_LETTER}+(?:\.{_LETTER}+)*")
 _END = re.compile(r"""[.!?…]["'”’)\]]*\s+|[。！？．][」』”’）]*\s*|\n[ \t\r]*\n\s*""")
 
 
@@ -30,6 +31,12 @@ def with_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> list[Hit]
         ]
         explained.append(_more(hit, "words", found))
     return explained
+
+
+def all_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> bool:
+    """Whether the first hit holds every term that is asked for: an error's number, say, that no vector knows."""
+    terms = set(analysis.terms(query))
+    return bool(terms and hits) and terms <= set(analysis.stems(f"{hits[0].title} {hits[0].text}"))
 
 
 def _asked_for(text: str, asked: _Asked) -> Iterator[tuple[int, int]]:
@@ -79,6 +86,8 @@ def with_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> l
     All sentences of all hits go through the encoder together.
     """
     spans = [(hit, start, end) for hit in hits for start, end in sentences(hit.text)]
+    read = encoder.offsets([hit.text[start:end] for hit, start, end in spans])
+    spans = [span for span, tokens in zip(spans, read, strict=True) if len(tokens)]  # some hold nothing to be read
     if not spans:
         return list(hits)
     texts = [hit.text[start:end] for hit, start, end in spans]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.embedding import FIT_SAMPLE
 from indexer.encoders import Encoder
 from indexer.records import Document, Vector
-from search.contenders import FIT_SAMPLE, TOGETHER, Contenders, processed
+from search.contenders import TOGETHER, Contenders, processed
 from search.evaluate import Qrels, Run, evaluate
 from search.significance import Estimate, of_averages, of_correlations
 from search.sts import JudgedPairs

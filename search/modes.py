@@ -79,12 +79,19 @@ class Candidates:
 
 
 def candidates(
-    store: Store, background: Background, query: str, vector: Vector, k: int, where: Where | None, unit: Unit
+    store: Store,
+    background: Background,
+    query: str,
+    vector: Vector,
+    k: int,
+    where: Where | None,
+    unit: Unit,
+    exact: bool = False,
 ) -> Candidates:
     """The best of each leg, with the scores that one lacks of the other's computed, not guessed."""
     depth = max(2 * k, CANDIDATES)
     terms = store.terms(query)
-    near = store.dense(vector, depth, where, unit)
+    near = store.dense(vector, depth, where, unit, exact)
     if unit == "passage":
         asked = store.words(query, depth, where, unit) if terms else None
         passages = np.union1d(near.passages, asked.passages if asked else ())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from indexer.encoders.cross import Scorer
 from indexer.errors import BadInput
 from search.hits import Hits
-
-Scorer = Callable[[str, Sequence[str]], Sequence[float]]
-"""Scores of texts for a question, one each, higher is better: any callable will do."""
 
 _OF_SCORE = ("cosine", "bm25", "weights", "contributions")
 """What explains the first score, and not the scorer's."""
@@ -23,12 +22,17 @@ def rerank(hits: Hits, scorer: Scorer, k: int) -> Hits:
     """The k best hits by the scorer, which is given each title and passage. Scores are the scorer's own.
 
     Raises:
-        BadInput: it returned another number of scores, or one that is no finite number.
+        BadInput: it is no callable, or it returned another number of scores, or one that is no finite number.
     """
+    if not callable(scorer):
+        raise BadInput(f"the reranker {scorer!r:.40} is neither a model's name nor a callable")
     if not hits:
         return hits
     texts = [f"{hit.title} {hit.text}".strip() for hit in hits]
-    scores = [float(score) for score in scorer(hits.query, texts)]
+    try:
+        scores = np.asarray(scorer(hits.query, texts), np.float64).reshape(-1).tolist()
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"the reranker gave no list of numbers: {error}") from error
     if len(scores) != len(texts):
         raise BadInput(f"the reranker returned {len(scores)} scores for {len(texts)} texts: it must give one each")
     if bad := [score for score in scores if not math.isfinite(score)]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from indexer.calibration import Calibration, stored
 from indexer.encoders import Encoder, Recipe, query_encoder
+from indexer.encoders.cross import Scorer
 from indexer.errors import BadInput, NoWords, UnknownUri
 from indexer.prepared import broken_at
 from indexer.probing import SAMPLE, Probed
@@ -25,11 +26,11 @@ from indexer.stores.vectors import unit_rows
 from indexer.where import Where, parse
 from search import modes
 from search.arguments import Mode, check_text, checked
-from search.explain import with_sentences, with_words
+from search.explain import all_words, with_sentences, with_words
 from search.fusion import Background, lean
 from search.hits import Hit, Hits
 from search.modes import Candidates
-from search.rerank import DEPTH, Scorer
+from search.rerank import DEPTH
 from search.rerank import rerank as reranked
 
 
@@ -120,7 +121,7 @@ class Searcher:
         return hits
 
     def search_many(
-        self, queries: Sequence[str], k: int = 100, mode: Mode = "dense", where: str | None = None
+        self, queries: Iterable[str], k: int = 100, mode: Mode = "dense", where: str | None = None
     ) -> list[Hits]:
         """As `search` for each question; the questions go through the encoder together.
 
@@ -129,6 +130,9 @@ class Searcher:
         k = checked(k, mode)
         if isinstance(queries, str):
             raise BadInput("one string was given in place of a list of questions: put it in brackets, or use search")
+        if not isinstance(queries, Iterable):
+            raise BadInput(f"the questions are no list but {type(queries).__name__}")
+        queries = list(queries)
         condition = parse(where) if where is not None else None
         if not queries:
             return []
@@ -210,7 +214,7 @@ class Searcher:
                 found = modes.by_meaning(self.store, vector, k, where, unit, exact)
             else:
                 assert vector is not None
-                both = modes.candidates(self.store, self._background(), query, vector, k, where, unit)
+                both = modes.candidates(self.store, self._background(), query, vector, k, where, unit, exact)
                 if not both.terms:
                     warnings.warn(
                         f"the question {query[:40]!r} has no word to search by: ranked by meaning alone", stacklevel=3
@@ -231,7 +235,9 @@ class Searcher:
             found.exact,
             query,
             mode,
-            nearest >= known.threshold if judged and known else None,
+            nearest >= known.threshold or (mode == "hybrid" and all_words(hits, analysis, query))
+            if judged and known
+            else None,
         )
 
     def _background(self) -> Background:

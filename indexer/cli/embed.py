@@ -147,17 +147,11 @@ def _specs(
 ) -> dict[str, RecipeSpec]:
     """What is asked for, by the name that its vectors get: a recipe as it was written."""
     from indexer.encoders.models import DEFAULT_MODEL
-    from indexer.encoders.recipe import RecipeSpec, parse_layers
+    from indexer.encoders.recipe import RecipeSpec
 
     if recipes:
         return {recipe: RecipeSpec.parse(recipe) for recipe in recipes}
-    spec = RecipeSpec.parse(model or DEFAULT_MODEL)
-    spec = replace(
-        spec,
-        pooling=pooling or spec.pooling or ("mean" if layers or combine else None),  # type: ignore[arg-type]
-        layers=parse_layers(layers) if layers else spec.layers,
-        combine=combine or spec.combine,  # type: ignore[arg-type]  # the loader refuses other names
-    )
+    spec = RecipeSpec.chosen(model or DEFAULT_MODEL, pooling, layers, combine)
     return {str(spec): spec}
 
 

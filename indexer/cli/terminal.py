@@ -15,7 +15,7 @@ import click
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _PLAIN = re.compile(r"[ -~]*")
-_JOINERS = "\u200c\u200d"  # needed by Persian, Indic scripts and emoji; they move nothing
+_JOINERS = "\u200c\u200d\u00ad"  # needed by Persian, Indic scripts and emoji, and soft hyphens; they move nothing
 
 
 def printable(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,10 @@ class Wanted:
         )
 
     def require_same(self, index: Index) -> None:
-        """Raise RecipeMismatch when other vectors or passages are asked for than the index has."""
+        """Raise RecipeMismatch when other vectors or passages are asked for than the index has.
+
+        A model that is named is the one to embed with: the folder it was in may have moved.
+        """
         from indexer.errors import RecipeMismatch
         from indexer.stores.analysis import code
 
@@ -67,8 +70,8 @@ class Wanted:
         if self.names_model and not (recipe and self._same_words(recipe)):
             from indexer.encoders import load_unfitted
 
-            spec = self._spec(recipe.model if recipe else None)
-            index.require(load_unfitted(spec, device=self.device, trust_remote_code=self.trust_remote_code)[1])
+            spec, trust = self._spec(recipe.model if recipe else None), self.trust_remote_code
+            index.use(*load_unfitted(spec, precision=self.precision, device=self.device, trust_remote_code=trust))
         for name, asked, has in (
             ("--dimensions", self.dimensions, index.dimensions),
             ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
@@ -83,16 +86,9 @@ class Wanted:
     def _spec(self, model: str | None) -> RecipeSpec:
         """The recipe that is asked for, of `model` where none is named."""
         from indexer.encoders import RecipeSpec
-        from indexer.encoders.recipe import parse_layers
-        from indexer.index import DEFAULT_MODEL
+        from indexer.encoders.models import DEFAULT_MODEL
 
-        spec = RecipeSpec.parse(self.model or model or DEFAULT_MODEL)
-        return replace(
-            spec,
-            pooling=self.pooling or spec.pooling,  # type: ignore[arg-type]  # the loader refuses other names
-            layers=parse_layers(self.layers) if self.layers else spec.layers,
-            combine=self.combine or spec.combine,  # type: ignore[arg-type]
-        )
+        return RecipeSpec.chosen(self.model or model or DEFAULT_MODEL, self.pooling, self.layers, self.combine)
 
     def _same_words(self, recipe: Recipe) -> bool:
         """The same model by the same name and no more asked: its weights are compared when it is loaded."""

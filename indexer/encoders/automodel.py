@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from indexer.encoders.models import read_json
 from indexer.encoders.pooling import Packed
 from indexer.errors import ModelError
 
@@ -18,11 +19,14 @@ class AutoModel:
     """A transformers model; `states` computes its hidden states."""
 
     def __init__(self, folder: Path, dtype: torch.dtype, device: str, trust_remote_code: bool) -> None:
-        from transformers import AutoModel as Auto
+        import transformers
 
+        # Of an encoder-decoder, such as T5, the encoder alone, as in sentence-transformers.
+        whole = not read_json(folder / "config.json", {}).get("is_encoder_decoder")
+        auto: Any = transformers.AutoModel if whole else transformers.AutoModelForTextEncoding
         try:
             with quiet():
-                model, report = Auto.from_pretrained(
+                model, report = auto.from_pretrained(
                     folder,
                     dtype=dtype,
                     trust_remote_code=trust_remote_code,
@@ -36,12 +40,14 @@ class AutoModel:
             raise ModelError(
                 f"model {folder} lacks {len(missing)} of its weights ({min(missing)}, ...): fetch it again"
             )
+        self._folder = folder
         self._model: Any = model.eval().to(device)
         config = model.config
         self.layers: int = config.num_hidden_layers
         self.hidden: int = config.hidden_size
         self.dtype = dtype
-        self.positions = int(getattr(config, "max_position_embeddings", 0) or 2**20)
+        bound = int(getattr(config, "max_position_embeddings", 0) or 0)
+        self.positions = bound if bound > 0 else 2**20
         self._pad: int = getattr(config, "pad_token_id", 0) or 0
         if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
             self.positions -= self._pad + 1
@@ -58,16 +64,28 @@ class AutoModel:
         lengths = [length for count, length in batch.runs for _ in range(count)]
         ids = pad_sequence(list(torch.split(batch.ids, lengths)), batch_first=True, padding_value=self._pad).to(device)
         mask = torch.arange(ids.shape[1], device=device) < torch.tensor(lengths, device=device)[:, None]
-        states = self._model(
-            input_ids=ids, attention_mask=mask.long(), output_hidden_states=True, return_dict=True
-        ).hidden_states
-        return {layer: states[layer][mask] for layer in wanted}
+        inner = any(layer < self.layers for layer in wanted)  # to keep all of them takes memory
+        try:
+            out = self._model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=inner, return_dict=True)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"model {self._folder} does not run as an encoder: {one_line(error)}") from error
+        return {
+            layer: (out.hidden_states[layer] if layer < self.layers else out.last_hidden_state)[mask]
+            for layer in wanted
+        }
 
     def pooler(self, first: torch.Tensor) -> torch.Tensor | None:
         """The checkpoint's pooler on the last layer's first token (texts, hidden), or None if it has none."""
+        import torch
+
         if self._pooler is None:
             return None
-        pooled: torch.Tensor = self._pooler(first.to(self.dtype)[:, None])
+        first = first.to(self._model.device, self.dtype)
+        if isinstance(self._pooler, torch.nn.Linear):  # ALBERT and BigBird keep what follows it beside it
+            follows = getattr(self._model, "pooler_activation", None) or self._model.activation
+            pooled: torch.Tensor = follows(self._pooler(first))
+        else:
+            pooled = self._pooler(first[:, None])
         return pooled
 
 

@@ -23,6 +23,12 @@ class Checkpoint:
     def folder(self) -> Path:
         return find_model(self.spec.model)
 
+    @property
+    def name(self) -> str:
+        """As asked for; a folder by where it is from anywhere."""
+        asked = Path(self.spec.model).expanduser()
+        return str(asked.absolute()) if asked.is_dir() and self.folder == asked else self.spec.model
+
     @cached_property
     def fingerprint(self) -> str:
         return fingerprint(self.folder)
@@ -85,4 +91,4 @@ class Checkpoint:
         kept = width if self.spec.dimensions is None else self.spec.dimensions
         if not 0 < kept <= width:
             raise ModelError(f"model {self.spec.model!r} gives {width} dimensions: {kept} cannot be kept")
-        return Recipe(self.spec.model, self.fingerprint, kept, limit, layers, combine, pooling, *self.prompts)
+        return Recipe(self.name, self.fingerprint, kept, limit, layers, combine, pooling, *self.prompts)

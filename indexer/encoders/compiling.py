@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from indexer.encoders.automodel import one_line, quiet
 from indexer.encoders.compiled import GRAPH, MANIFEST, POST, RECIPE, TOKENIZER, CompiledEncoder, damage, user_cache
 from indexer.encoders.encoder import Encoder
+from indexer.encoders.hardware import Precision
 from indexer.encoders.int8 import exact
 from indexer.encoders.models import find_model, read_json, sha256
 from indexer.encoders.post import PostProcessed
@@ -30,8 +31,11 @@ MIN_COSINE = 0.9995
 """Between both runtimes on the probes: no other text is then below 0.999."""
 
 
-def compile_encoder(encoder: Encoder, folder: Path) -> None:
+def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto") -> None:
     """Write `encoder` as a compiled encoder into `folder`, which must not exist or is replaced.
+
+    Args:
+        precision: that it is to run in; `auto` is what the hardware likes.
 
     Raises:
         ModelError: the encoder is of a kind that cannot be compiled, or the graph's vectors are not torch's.
@@ -51,9 +55,8 @@ def compile_encoder(encoder: Encoder, folder: Path) -> None:
             (draft / POST).write_bytes(encoder.post_parameters() or b"")
         sums = {file.name: sha256(file) for file in sorted(draft.iterdir())}
         worst = 0.0
-        # What the hardware likes first. Whitening magnifies what bfloat16 rounds off: float32 where that is too much.
-        for precision in ("", "f32"):
-            manifest = json.dumps({"precision": precision, "sha256": sums}, indent=1)
+        for hint in _hints(encoder, precision):
+            manifest = json.dumps({"precision": hint, "sha256": sums}, indent=1)
             (draft / MANIFEST).write_text(manifest, encoding="utf-8")
             worst = _agreement(encoder, CompiledEncoder.open(draft, cache=None))
             if worst >= MIN_COSINE:
@@ -67,11 +70,21 @@ def compile_encoder(encoder: Encoder, folder: Path) -> None:
         draft.rename(folder)
 
 
-def compile_in_cache(encoder: Encoder) -> CompiledEncoder:
+def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
+    """Precisions of OpenVINO to try in this order; "" is its own choice.
+
+    Whitening magnifies what bfloat16 rounds off, perhaps on another machine than the one that compares.
+    """
+    if precision == "auto":
+        return ("f32",) if isinstance(encoder, PostProcessed) else ("", "f32")
+    return ("bf16",) if precision == "bfloat16" else ("f32",)
+
+
+def compile_in_cache(encoder: Encoder, precision: Precision = "auto") -> CompiledEncoder:
     """`encoder` compiled, from the user's cache folder if that was done before. Raises as `compile_encoder`."""
-    folder = user_cache().parent / "compiled" / encoder.recipe.identity
+    folder = user_cache().parent / "compiled" / f"{encoder.recipe.identity}-{precision}"
     if not folder.is_dir() or damage(folder):
-        compile_encoder(encoder, folder)
+        compile_encoder(encoder, folder, precision)
     return CompiledEncoder.open(folder)
 
 

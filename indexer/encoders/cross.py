@@ -11,7 +11,7 @@ from indexer.encoders.models import find_model
 from indexer.errors import ModelError
 
 Scorer = Callable[[str, Sequence[str]], Sequence[float]]
-"""Scores of texts for a question, one each, higher is better."""
+"""Scores of texts for a question, one each, higher is better: any callable will do."""
 
 _loaded: dict[tuple[str, str], Scorer] = {}
 _lock = threading.Lock()

@@ -9,17 +9,26 @@ from indexer.errors import ModelError
 if TYPE_CHECKING:
     import torch
 
+_AMPERE = 8
+"""The first of NVIDIA's architectures with bfloat16 in hardware."""
+
 Precision = Literal["auto", "float32", "bfloat16", "int8"]
 
 
 def choose_device(device: str) -> str:
-    """A torch device by name; `auto` is the GPU where there is one. Raises ModelError for a missing one."""
+    """A torch device by name: `auto` is CUDA where there is one, and Apple's `mps` has to be named.
+
+    Raises:
+        ModelError: it is not to be had here.
+    """
     import torch
 
+    device = str(device)  # a torch.device will do
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(0, device=device)
+        if torch.empty(0, device=device).is_meta:
+            raise RuntimeError("it computes nothing")
     except (RuntimeError, AssertionError) as error:
         raise ModelError(f"device {device!r} is not usable here: choose cpu, or auto") from error
     return device
@@ -37,7 +46,9 @@ def choose_dtype(precision: Precision, device: str) -> torch.dtype:
     if precision == "float32":
         return torch.float32
     if device.startswith("cuda"):
-        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+        # Asked of the card itself: torch also counts those that emulate bfloat16, far slower than float16.
+        new = torch.version.hip or torch.cuda.get_device_capability(device)[0] >= _AMPERE
+        return torch.bfloat16 if new else torch.float16
     return torch.bfloat16 if precision == "bfloat16" or multiplies_bfloat16() else torch.float32
 
 

@@ -137,8 +137,10 @@ def _quantised(observed: Bert) -> Bert:
     bert = copy.copy(observed)
     bert.blocks = [copy.copy(block) for block in bert.blocks]
     for block in bert.blocks:
-        assert isinstance(block.feed_forward, _Observed)
-        block.feed_forward = _Quantised(block.feed_forward)
+        seen = block.feed_forward
+        assert isinstance(seen, _Observed)
+        # A recipe of lower layers never comes to those above.
+        block.feed_forward = seen.plain if seen.largest is None else _Quantised(seen)
     return bert
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -15,7 +16,7 @@ from indexer.encoders.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.head import Head, plain_transformer, read_head
 from indexer.encoders.int8 import Int8Encoder
 from indexer.encoders.post import PostProcessed, with_post
-from indexer.encoders.recipe import COMBINES, POOLINGS, Combine, Pooling, Recipe, RecipeSpec
+from indexer.encoders.recipe import COMBINES, POOLINGS, Combine, Pooling, Recipe, RecipeSpec, parse_layers
 from indexer.encoders.sbert import open_sentence_transformer
 from indexer.encoders.tokenizer import Tokenizer
 from indexer.encoders.torch_encoder import TorchEncoder, Transformer, encode_shared
@@ -29,10 +30,10 @@ Runtime = Literal["auto", "torch", "openvino"]
 
 
 def load_encoder(
-    model: str | Path | RecipeSpec,
+    model: str | Path | RecipeSpec | Recipe,
     *,
     pooling: Pooling | None = None,
-    layers: int | Sequence[int] | None = None,
+    layers: int | str | Sequence[int] | None = None,
     combine: Combine = "mean",
     runtime: Runtime = "auto",
     precision: Precision = "auto",
@@ -46,7 +47,7 @@ def load_encoder(
     Args:
         model: a name, a folder, a recipe's text (`bert-base-uncased:mean@-2`) or a `RecipeSpec`.
         pooling: pool raw hidden states this way; None: the model's own modules (SBERT).
-        layers: hidden layers to pool, 0 the embedding layer, -1 the last; None: the last.
+        layers: hidden layers to pool, 0 the embedding layer, -1 the last, or text such as "-4..-1"; None: the last.
         combine: how several layers become one.
         runtime: what computes; `auto` is torch; `openvino` compiles once into the user's cache folder.
         precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise; `int8` rounds the
@@ -59,19 +60,26 @@ def load_encoder(
     Raises:
         ModelError: a model that cannot be found, trusted or loaded, or a recipe it cannot follow.
     """
-    spec = RecipeSpec.parse(str(model)) if isinstance(model, str | Path) else model
+    spec = _spec(model)
+    for name, value in (("max_tokens", max_tokens), ("dimensions", dimensions)):
+        if value is not None and (not isinstance(value, Integral) or isinstance(value, bool)):
+            raise ModelError(f"{name} is {value!r}: give a whole number")
     if precision not in get_args(Precision):
         raise ModelError(f"precision {precision!r} is none of {', '.join(get_args(Precision))}")
     asked = RecipeSpec(
         spec.model,
         pooling=pooling or spec.pooling,
-        layers=spec.layers if layers is None else (layers,) if isinstance(layers, int) else tuple(layers),
+        layers=spec.layers if layers is None else _layers(layers),
         combine=combine if combine != "mean" else spec.combine,
         max_tokens=spec.max_tokens if max_tokens is None else max_tokens,
         dimensions=spec.dimensions if dimensions is None else dimensions,
         query_prompt=spec.query_prompt,
         document_prompt=spec.document_prompt,
     )
+    if asked.combine not in COMBINES:
+        raise ModelError(f"combine {asked.combine!r} is none of {', '.join(COMBINES)}")
+    if asked.combine != "mean" and asked.pooling is None and asked.layers is None:
+        raise ModelError(f"combine {asked.combine!r} is for hidden layers: name them, or leave it out")
     if spec.post:
         raise ModelError(f"{spec}: {spec.post} is fitted on passages first; load it without and use fit_post")
     if runtime not in get_args(Runtime):
@@ -82,8 +90,41 @@ def load_encoder(
     if runtime == "openvino":
         from indexer.encoders.compiling import compile_in_cache
 
-        return compile_in_cache(encoder)
+        return compile_in_cache(encoder, precision)
     return encoder
+
+
+def _spec(model: str | Path | RecipeSpec | Recipe) -> RecipeSpec:
+    match model:
+        case RecipeSpec():
+            return model
+        case Recipe():
+            return dataclasses.replace(spec_of(model), post=model.post)
+        case str() | Path():
+            return RecipeSpec.parse(str(model))
+    raise ModelError(f"model {model!r:.80} is no name, folder or recipe")
+
+
+def _layers(layers: int | str | Sequence[int]) -> tuple[int, ...]:
+    found = parse_layers(layers) if isinstance(layers, str) else layers
+    several = tuple(found) if isinstance(found, Iterable) else (found,)
+    if not all(isinstance(layer, Integral) and not isinstance(layer, bool) for layer in several):
+        raise ModelError(f"layers {layers!r} are no layers: give whole numbers, such as -1 or [-4, -3, -2, -1]")
+    return tuple(map(int, several))
+
+
+def spec_of(recipe: Recipe) -> RecipeSpec:
+    """What to ask for to get this recipe again, or one to fit the same post-processing to."""
+    return RecipeSpec(
+        recipe.model,
+        recipe.pooling,
+        recipe.layers or None,
+        recipe.combine,
+        max_tokens=recipe.max_tokens,
+        dimensions=None if recipe.post else recipe.dimensions,
+        query_prompt=recipe.query_prompt,
+        document_prompt=recipe.document_prompt,
+    )
 
 
 def load_recipe(
@@ -102,17 +143,7 @@ def load_recipe(
         ModelError: the model is not found, or its files are not those the recipe was made with.
     """
     plain = dataclasses.replace(recipe, post=None, post_sha256="")
-    spec = RecipeSpec(
-        recipe.model,
-        recipe.pooling,
-        recipe.layers or None,
-        recipe.combine,
-        max_tokens=recipe.max_tokens,
-        dimensions=None if recipe.post else recipe.dimensions,
-        query_prompt=recipe.query_prompt,
-        document_prompt=recipe.document_prompt,
-    )
-    encoder = _load(spec, precision, choose_device(device), trust_remote_code)
+    encoder = _load(spec_of(recipe), precision, choose_device(device), trust_remote_code)
     if encoder.recipe.fingerprint != recipe.fingerprint:
         raise ModelError(
             f"model {recipe.model!r} has other files ({encoder.recipe.fingerprint[:12]}...) than the "
@@ -218,8 +249,6 @@ def _raw_head(spec: RecipeSpec, transformer: Transformer) -> Head:
     pooling, combine = spec.pooling or "mean", spec.combine
     if pooling not in POOLINGS:
         raise ModelError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
-    if combine not in COMBINES:
-        raise ModelError(f"combine {combine!r} is none of {', '.join(COMBINES)}")
     last = transformer.layers
     asked = spec.layers if spec.layers is not None else (-1,)
     layers = tuple(layer if layer >= 0 else layer + last + 1 for layer in asked)
@@ -236,7 +265,7 @@ def _raw_head(spec: RecipeSpec, transformer: Transformer) -> Head:
     if pooling == "pooler":
         import torch
 
-        if transformer.pooler(torch.zeros(1, transformer.hidden)) is None:
+        if transformer.pooler(torch.zeros(1, transformer.hidden)) is None:  # it takes them to its own device
             raise ModelError(f"model {spec.model!r} has no trained pooler: use cls or mean pooling")
     # One form for one meaning: order matters to concatenation only, combining to several layers only.
     if combine != "concat":

@@ -24,6 +24,7 @@ _SETTINGS = (
     "config.json",
     "config_sentence_transformers.json",
     "modules.json",
+    "router_config.json",
     "sentence_*_config.json",
     "tokenizer*.json",
     "special_tokens_map.json",
@@ -65,7 +66,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 def fingerprint(folder: Path) -> str:
     """sha256 over names and contents of weights, tokenizer and configuration, modules' folders included."""
-    places = {folder, *(folder / module["path"] for module in read_json(folder / "modules.json", []))}
+    places = {folder, *_modules(folder)}
     files = {file for place in places for pattern in _SETTINGS for file in place.glob(pattern)}
     files |= {file for place in places for file in weight_files(place)}
     total = hashlib.sha256()
@@ -111,9 +112,14 @@ def _embedded() -> Path:
 
 
 def _has_weights(folder: Path) -> bool:
-    modules = read_json(folder / "modules.json", [])
-    places = [folder / module["path"] for module in modules] or [folder]
-    return any(weight_files(place) for place in places)
+    return any(weight_files(place) for place in _modules(folder) or [folder])
+
+
+def _modules(folder: Path) -> list[Path]:
+    """The folders of its modules, and of the modules of those that choose between some (Router)."""
+    own = [folder / module["path"] for module in read_json(folder / "modules.json", [])]
+    inner = [read_json(place / "router_config.json", {}).get("types", {}) for place in own]
+    return [*own, *(place / name for place, names in zip(own, inner, strict=True) for name in names)]
 
 
 def _with_weights(folder: Path, name: str) -> Path:

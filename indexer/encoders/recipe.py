@@ -142,6 +142,17 @@ class RecipeSpec:
             dimensions=cast("int | None", found.get("dimensions")),
         )
 
+    @classmethod
+    def chosen(cls, model: str, pooling: str | None, layers: str | None, combine: str | None) -> RecipeSpec:
+        """A recipe's text with what else a command line says; layers or combine alone ask for the mean."""
+        spec = cls.parse(model)
+        return dataclasses.replace(
+            spec,
+            pooling=cast("Pooling | None", pooling or spec.pooling or ("mean" if layers or combine else None)),
+            layers=parse_layers(layers) if layers else spec.layers,
+            combine=cast("Combine", combine or spec.combine),  # the loader refuses other names
+        )
+
     def __str__(self) -> str:
         parts = [self.pooling or OWN]
         if self.layers:

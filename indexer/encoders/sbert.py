@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import tokenizers
 from numpy.typing import NDArray
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 from indexer.encoders.automodel import one_line, quiet
 from indexer.encoders.checkpoint import Checkpoint
@@ -55,7 +58,7 @@ class SentenceTransformerEncoder:
         for index, spans in zip(full, self.offsets([texts[index] for index in full]), strict=True):
             cut[index] = texts[index][: spans[: self.max_tokens - self.overhead(role)][-1, 1]]
         prompt = self.recipe.query_prompt if role == "query" else self.recipe.document_prompt
-        vectors = self.model.encode(cut, prompt=prompt, show_progress_bar=False)
+        vectors = self.model.encode(cut, prompt=prompt, task=role, show_progress_bar=False)  # Router goes by the task
         kept = np.asarray(vectors, np.float32)[:, : self.dimensions]
         return unit(kept, range(len(kept)), self.recipe.model)
 
@@ -85,11 +88,20 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
         raise ModelError(
             f"model {spec.model!r} reads {f'at most {own}' if bounded else '1 or more'} tokens, not {limit}"
         )
-    tokenizer: Any = model.tokenizer
-    text = tokenizer.to_str() if hasattr(tokenizer, "to_str") else tokenizer.backend_tokenizer.to_str()
     static = type(model[0]).__name__ == "StaticEmbedding"  # which reads no special tokens
     return SentenceTransformerEncoder(
         checkpoint.recipe(int(model.get_embedding_dimension() or 0), limit),
-        Tokenizer(text, limit, *checkpoint.prompts, special_tokens=not static),
+        Tokenizer(_tokenizer_json(model), limit, *checkpoint.prompts, special_tokens=not static),
         model,
     )
+
+
+def _tokenizer_json(model: Any) -> str:
+    """The model's tokenizer; of a bag of words, which has none of this kind, one that counts words and marks."""
+    tokenizer = model.tokenizer
+    if not hasattr(tokenizer, "to_str"):
+        tokenizer = getattr(tokenizer, "backend_tokenizer", None)
+    if tokenizer is None:
+        tokenizer = tokenizers.Tokenizer(WordLevel({"": 0}, unk_token=""))
+        tokenizer.pre_tokenizer = Whitespace()
+    return str(tokenizer.to_str())

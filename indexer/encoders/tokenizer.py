@@ -39,6 +39,9 @@ class Tokenizer:
         self.json = json
         self.max_tokens = max_tokens
         self._prompts: dict[Role, str] = {"query": query_prompt, "document": document_prompt}
+        self._takes_spaces = any(
+            "a b"[start] == " " for start, _ in self._tokenizer.encode("a b", add_special_tokens=False).offsets
+        )
         self._before, self._after = self._special_tokens() if special_tokens else ([], [])
         for role in self._prompts:
             if (taken := self.overhead(role)) >= max_tokens:
@@ -54,8 +57,13 @@ class Tokenizer:
 
     def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """Code-point spans (tokens, 2) of each text's own tokens: no special tokens, no prompt, no cut."""
-        encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return [np.array(one.offsets, dtype=np.int32).reshape(-1, 2) for one in encoded]
+        texts = list(texts)
+        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        spans = [np.array(one.offsets, dtype=np.int32).reshape(-1, 2) for one in encoded]
+        if self._takes_spaces:
+            for text, own in zip(texts, spans, strict=True):
+                _without_leading_space(text, own)
+        return spans
 
     def ids(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> list[Ids]:
         """Token ids of each text as the model reads it: special tokens around prompt and text.
@@ -101,3 +109,11 @@ class Tokenizer:
             if dressed[start : start + len(plain)] == plain:
                 return dressed[:start], dressed[start + len(plain) :]
         raise ModelError("the tokenizer changes a text when it adds special tokens: likewise cannot count them")
+
+
+def _without_leading_space(text: str, spans: NDArray[np.int32]) -> None:
+    """Let each token begin behind the space that some tokenizers (byte-level BPE, SentencePiece) count to the word."""
+    space = np.fromiter(map(str.isspace, text), np.bool_, len(text))
+    starts, ends = spans[:, 0], spans[:, 1]
+    while (leading := (starts < ends) & space[np.minimum(starts, len(text) - 1)]).any():
+        starts += leading

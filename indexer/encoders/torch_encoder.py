@@ -125,7 +125,7 @@ def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: 
     workers = torch.get_num_threads()
     if device != "cpu" or workers == 1 or len(orders) < 2 * workers:
         for order in orders:
-            run(order)
+            _run_halved(run, order)
         return
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
@@ -141,6 +141,20 @@ def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: 
                 done.result()
         finally:  # an error or an interrupt does not wait for the batches that have not begun
             pool.shutdown(cancel_futures=True)
+
+
+def _run_halved(run: Callable[[list[int]], None], order: list[int]) -> None:
+    """Run a batch, in halves where a GPU's memory does not hold it."""
+    import torch
+
+    try:
+        return run(order)
+    except torch.OutOfMemoryError as error:
+        if len(order) == 1:
+            raise ModelError("the device's memory does not hold one text: choose device cpu") from error
+    half = len(order) // 2
+    for part in (order[:half], order[half:]):
+        _run_halved(run, part)
 
 
 def _pooled(transformer: Transformer, first: torch.Tensor, recipe: Recipe) -> torch.Tensor:

@@ -17,7 +17,7 @@ from indexer.errors import BadInput
 if TYPE_CHECKING:
     import tantivy
 
-VERSION = 1
+VERSION = 2
 """Of what follows: an index of other terms is built anew."""
 
 LANGUAGES = {
@@ -50,10 +50,17 @@ UNSPACED = (
 )
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 
-# Python's \w leaves out the Indic vowel signs, which stand inside words. A name with dots is one word at first.
-_WORD = re.compile(r"[\w\u0900-\u0963\u0966-\u0dff]+(?:\.\w+)*")
+_VOWEL_SIGNS = "\u0900-\u0963\u0966-\u0dff"  # of Indic scripts: Python's \w leaves them out
+_POINTS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+_UNSEEN = "\u00ad\u200b\u2060\ufeff"  # soft hyphens, and what else has no width
+
+IN_WORDS = rf"\w{_VOWEL_SIGNS}{_POINTS}{_UNSEEN}"
+"""Characters that stand in a word as it is written."""
+
+# A name with dots is one word at first.
+_WORD = re.compile(rf"[\w{_VOWEL_SIGNS}]+(?:\.\w+)*")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
-_POINTS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]+")
+_LEFT_OUT = re.compile(f"[{_POINTS}{_UNSEEN}]+")
 
 _BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[._]+")
 _VERSION = re.compile(r"v[0-9]+\.[0-9.]+")
@@ -94,7 +101,7 @@ class Analysis:
         if text.isascii():
             found = _ASCII_WORD.findall(text)
         else:
-            text = _POINTS.sub("", unicodedata.normalize("NFKC", text))
+            text = _LEFT_OUT.sub("", unicodedata.normalize("NFKC", text))
             pairs = [pair for run in _UNSPACED_RUN.findall(text) for pair in _pairs(run)]
             found = _WORD.findall(_UNSPACED_RUN.sub(" ", text) if pairs else text)
         names = {word: _parts(word) for word in set(found) if _is_name(word)}

@@ -95,8 +95,12 @@ def _retrieval(corpus: Path | None, queries: Path | None, qrels: Path | None) ->
     from search.judging import Retrieval
 
     texts = read_queries(queries)
-    task = Retrieval(read_documents(corpus), texts, read_qrels(qrels, texts))
-    known = {document.uri for document in task.documents}
+    read = read_documents(corpus)
+    distinct = {document.uri: document for document in read}
+    if len(distinct) < len(read):
+        warn(f"{corpus}: {len(read) - len(distinct)} id(s) came more than once; the last of each counts")
+    task = Retrieval(list(distinct.values()), texts, read_qrels(qrels, texts))
+    known = set(distinct)
     missing = [
         uri for grades in task.qrels.grades.values() for uri, grade in grades.items() if grade > 0 and uri not in known
     ]

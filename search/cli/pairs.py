@@ -8,28 +8,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from indexer.cli.command import json_option
+from indexer.cli.command import json_option, trust_option
 from indexer.cli.terminal import number, quiet_libraries, say, say_json, shown, warn
 
 if TYPE_CHECKING:
     from search.pairs import Report, Text
 
+_THERE = click.Path(exists=True, path_type=Path)
+
 
 @click.command()
-@click.argument("source", metavar="FILE|INDEX", envvar="LIKEWISE_INDEX", type=click.Path(exists=True, path_type=Path))
+@click.argument("source", metavar="FILE|INDEX", required=False, envvar="LIKEWISE_INDEX", type=_THERE)
+@click.option("--index", "index", metavar="PATH", type=_THERE, help="The index, in place of FILE|INDEX.")
 @click.option("-n", "count", default=20, show_default=True, type=click.IntRange(1), help="How many pairs.")
 @click.option("--min-score", default=-1.0, metavar="S", help="Leave out pairs of a lower cosine.")
 @click.option("--model", metavar="NAME", help="Model or recipe for a FILE.  [default: all-MiniLM-L6-v2]")
 @click.option("--text-field", metavar="F", help="The field of a FILE's records to compare.")
 @click.option("--device", default="auto", show_default=True, help="Of the model: cpu, cuda, ...")
+@trust_option
 @json_option
 def pairs(
-    source: Path,
+    source: Path | None,
+    index: Path | None,
     count: int,
     min_score: float,
     model: str | None,
     text_field: str | None,
     device: str,
+    trust_remote_code: bool,
     as_json: bool,
 ) -> None:
     """Print the most similar pairs of a collection, each once, best first.
@@ -45,13 +51,15 @@ def pairs(
     likewise pairs questions.txt -n 100 --min-score 0.8
     likewise pairs papers.index --json
     """
+    if (source := index or source) is None:
+        raise click.UsageError("name a FILE or an INDEX first, or set LIKEWISE_INDEX")
     if math.isnan(min_score):
         raise click.UsageError("--min-score is no number")
     if source.is_dir() and (model or text_field or device != "auto"):
         raise click.UsageError("--model, --text-field and --device are for a FILE: an INDEX has its vectors")
     report = _of_index(source, count, min_score) if source.is_dir() else None
     if report is None:
-        report = _of_file(source, count, min_score, model, text_field, device)
+        report = _of_file(source, count, min_score, model, text_field, device, trust_remote_code)
     if report.cut:
         warn(f"{number(report.cut)} texts are longer than the model reads and were compared by their beginning")
     if as_json:
@@ -74,16 +82,16 @@ def _of_index(path: Path, count: int, min_score: float) -> Report:
 
 
 def _of_file(
-    path: Path, count: int, min_score: float, model: str | None, text_field: str | None, device: str
+    path: Path, count: int, min_score: float, model: str | None, text_field: str | None, device: str, trust: bool
 ) -> Report:
     from indexer import encoders
-    from indexer.index import DEFAULT_MODEL
+    from indexer.encoders.models import DEFAULT_MODEL
     from search.collection import read_documents
     from search.pairs import pairs_of_texts
 
     documents = read_documents(path, text_field)
     with quiet_libraries():
-        encoder, recipe = encoders.load_unfitted(model or DEFAULT_MODEL, device=device)
+        encoder, recipe = encoders.load_unfitted(model or DEFAULT_MODEL, device=device, trust_remote_code=trust)
         return pairs_of_texts(documents, encoder, recipe, count, min_score)
 
 

@@ -83,6 +83,13 @@ def test_hits_say_how_rare_they_are_and_whether_anything_answers(
         assert 0 < len(rare) < 300
         assert searcher.search("zebra crossing", 3).answered is False
         assert searcher.similar("d7").answered is None
+    with Index.open(tmp_path / "x.index", encoder) as index:
+        index.add([Document("log", f"{text} parse_zq4711")])
+    with Searcher(tmp_path / "x.index") as searcher:  # a number that no vector knows is an answer where it stands
+        for mode, answered in (("dense", False), ("hybrid", True)):
+            hits = searcher.search("zq4711", 1, mode=mode)
+            assert (hits.answered, hits[0].uri == "log") == (answered, answered)
+        assert searcher.search("zebra crossing", 1, mode="hybrid").answered is False
     said = likewise("search", tmp_path / "x.index", "zebra crossing", "-k", "1")
     assert (said.code, "nothing here seems to answer this" in said.err) == (0, True)
     assert likewise("search", tmp_path / "x.index", "zebra crossing", "--json").json["answered"] is False

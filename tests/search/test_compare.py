@@ -229,6 +229,11 @@ def test_the_command(run: Callable[..., tuple[int, str, str]], files: Path, mode
     assert out.splitlines()[0].split() == ["recipe", "STS", "made", "dimensions", "texts/s", "bytes"]
     assert " p=" in out.splitlines()[3]
     assert " p=" not in out.splitlines()[1]
+    corpus = (files / "corpus.jsonl").read_text()
+    (files / "twice.jsonl").write_text(f"{corpus.rstrip()}\n{corpus.splitlines()[0]}\n")
+    code, out, err = run(*two[:2], "--corpus", files / "twice.jsonl", *judged[2:], "--json")
+    assert (code, "1 id(s) came more than once" in err) == (0, True)
+    assert json.loads(out)["recipes"][0]["measures"]["nDCG@10"] == found["recipes"][0]["measures"]["nDCG@10"]
 
 
 def test_wrong_usage_of_the_command(run: Callable[..., tuple[int, str, str]], files: Path, model: str) -> None:

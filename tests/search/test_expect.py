@@ -34,6 +34,20 @@ def test_what_holds_is_said_in_one_line(likewise: Callable[..., Any], index: Pat
     assert (said.code, said.out) == (0, "all 5 expectations hold\n")
 
 
+def test_uris_that_yaml_would_read_as_numbers_are_text(
+    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
+) -> None:
+    records = lines({"id": "010", "text": "bread bread oven"}, {"id": "8", "text": "moon tide star"})
+    likewise("index", tmp_path / "x.index", "-", stdin=records)
+    file = tmp_path / "e.yaml"
+    file.write_text("- question: bread\n  top 1: 010\n  not in top 1: 8\n")
+    assert likewise("expect", tmp_path / "x.index", file).code == 0
+    file.write_text("- question: bread\n  not in top 1: 010\n")
+    assert likewise("expect", tmp_path / "x.index", file).code == 1
+    file.write_text("- question: bread\n  top 1:\n")
+    assert "wants a uri" in likewise("expect", tmp_path / "x.index", file).err
+
+
 def test_what_is_broken_is_shown_with_the_ranks_it_got(
     likewise: Callable[..., Any], index: Path, tmp_path: Path
 ) -> None:

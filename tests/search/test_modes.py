@@ -126,6 +126,50 @@ def test_of_scripts_without_spaces_the_pairs_that_were_asked_for_are_told(tmp_pa
             assert all(text[word["start"] : word["end"]] == word["text"] for word in hit.why["words"])
 
 
+@pytest.mark.parametrize(
+    ("text", "question", "word"),
+    [
+        ("un cafe\u0301 noir", "café", "cafe\u0301"),
+        ("यह हिन्दी है", "हिन्दी", "हिन्दी"),
+        ("இது தமிழ் மொழி", "தமிழ்", "தமிழ்"),
+        ("في الْعَرَبِيَّة كلام", "العربية", "الْعَرَبِيَّة"),
+        ("their co\u00adoperation grew", "cooperation", "co\u00adoperation"),
+    ],
+)
+def test_words_that_are_written_otherwise_are_marked_as_they_stand(
+    tmp_path: Path, encoder: Any, text: str, question: str, word: str
+) -> None:
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([Document("a", text), Document("b", "nothing of it")])
+    with Searcher(tmp_path / "x.index") as searcher:
+        (hit,) = searcher.search(question, mode="words")
+        assert hit.why is not None
+        assert [found["text"] for found in hit.why["words"]] == [word]
+
+
+def test_hybrid_asks_exactly_where_it_is_told_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    dense = LocalStore.dense
+
+    def spy(self: Any, *arguments: Any) -> Any:
+        asked.append(arguments[-1])
+        return dense(self, *arguments)
+
+    monkeypatch.setattr(LocalStore, "dense", spy)
+    with Searcher(folder) as searcher:
+        for exact in (False, True):
+            searcher.search("bankle", mode="hybrid", exact=exact)
+    assert asked == [False, True]
+
+
+def test_a_sentence_that_the_model_cannot_read_is_passed_by(tmp_path: Path, encoder: Any) -> None:
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([Document("a", "A bank. Of the river.\n\n\u200b\u200b\n\nEnd")])
+    with Searcher(tmp_path / "x.index") as searcher:
+        searcher.search("bank river", explain=True)
+    assert not [text for text in encoder.seen if not encoder.offsets([text])[0].size]
+
+
 def test_the_nearest_sentence_is_found_on_request(folder: Path, encoder: Any) -> None:
     with Index.open(folder, encoder) as index:
         index.add([Document("s", "Nothing here. The moomig of flokle! And more.\n\nEnd")])

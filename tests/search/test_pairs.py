@@ -147,6 +147,10 @@ def test_the_command_on_an_index(likewise: Callable[..., Any], tmp_path: Path, m
     monkeypatch.setenv("LIKEWISE_INDEX", str(tmp_path / "x.index"))
     best = likewise("pairs", "--json").json["pairs"][0]
     assert (best["first"]["uri"], best["second"]["uri"]) == ("a", "c")
+    monkeypatch.setenv("LIKEWISE_INDEX", str(tmp_path))
+    assert likewise("pairs", "--index", tmp_path / "x.index", "--json").json["pairs"][0] == best
+    monkeypatch.delenv("LIKEWISE_INDEX")
+    assert "name a FILE or an INDEX first" in likewise("pairs").err
 
 
 def test_what_is_wrong_is_said_in_a_line(likewise: Callable[..., Any], tmp_path: Path) -> None:

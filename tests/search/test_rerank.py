@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from indexer import Document, Index
@@ -62,6 +63,16 @@ def test_only_the_best_are_looked_at(searcher: Searcher) -> None:
 def test_a_scorer_that_breaks_the_rules(searcher: Searcher, scores: list[float], problem: str) -> None:
     with pytest.raises(BadInput, match=problem):
         searcher.search("bread", rerank=lambda query, texts: scores)
+
+
+def test_scores_may_be_a_column_and_what_is_none_is_refused(searcher: Searcher) -> None:
+    hits = searcher.search("bread", 4, rerank=lambda query, texts: np.array(longest(query, texts))[:, None])
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    for wrong in (None, ["a"] * 5, [[1.0], [1.0, 2.0]]):
+        with pytest.raises(BadInput, match="the reranker (gave no list of numbers|returned 1 scores)"):
+            searcher.search("bread", rerank=lambda query, texts, wrong=wrong: wrong)  # type: ignore[misc]
+    with pytest.raises(BadInput, match="neither a model's name nor a callable"):
+        searcher.search("bread", rerank=5)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

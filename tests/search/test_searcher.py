@@ -236,6 +236,9 @@ def test_many_questions_as_one_by_one(tmp_path: Path, encoder: Any) -> None:
             assert hits.query == question
             assert hits.hits == searcher.search(question, 7, "even = true").hits
         assert searcher.search_many([]) == []
+        assert len(searcher.search_many(question for question in ("bread", "moon"))) == 2
+        with pytest.raises(BadInput, match="no list but NoneType"):
+            searcher.search_many(None)  # type: ignore[arg-type]
 
 
 def test_similar_goes_by_the_mean_of_the_passages(tmp_path: Path, encoder: Any) -> None:

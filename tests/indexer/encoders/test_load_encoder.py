@@ -243,6 +243,13 @@ def one_line(error: pytest.ExceptionInfo[ModelError]) -> str:
         ({"max_tokens": 65}, "reads at most 64 tokens, not 65"),
         ({"max_tokens": 2}, "special tokens take 2 tokens"),
         ({"precision": "float8"}, "precision 'float8' is none of"),
+        ({"combine": "bogus"}, "combine 'bogus' is none of mean, sum, concat"),
+        ({"combine": "concat"}, "combine 'concat' is for hidden layers"),
+        ({"layers": 1.0}, "layers 1.0 are no layers"),
+        ({"layers": [1.0]}, "layers [1.0] are no layers"),
+        ({"layers": "last"}, "layers 'last' are no layers"),
+        ({"max_tokens": "12"}, "max_tokens is '12': give a whole number"),
+        ({"dimensions": 8.5}, "dimensions is 8.5: give a whole number"),
         ({"device": "abacus"}, "device 'abacus' is not usable here"),
     ],
 )
@@ -252,6 +259,15 @@ def test_a_wrong_argument_is_one_clear_line(
     with pytest.raises(ModelError) as error:
         load_encoder(tiny("bert"), **arguments)  # type: ignore[arg-type]
     assert message in one_line(error)
+
+
+def test_layers_may_be_text_and_a_recipe_may_be_asked_for(tiny: Callable[[str], Path], sentences: list[str]) -> None:
+    asked = load_encoder(tiny("bert"), layers="-2..-1", combine="concat")
+    assert asked.recipe.layers == (3, 4)
+    assert np.array_equal(load_encoder(asked.recipe).encode(sentences), asked.encode(sentences))
+    for wrong in (None, 5):
+        with pytest.raises(ModelError, match="is no name, folder or recipe"):
+            load_encoder(wrong)  # type: ignore[arg-type]
 
 
 def test_a_model_without_a_pooler_says_so(tiny: Callable[[str], Path]) -> None:

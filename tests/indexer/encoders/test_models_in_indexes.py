@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -29,6 +30,25 @@ def documents(count: int) -> list[Document]:
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "_loaded", {})
     monkeypatch.setattr(shared, "_compiled", {})
+
+
+def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
+    tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(tiny("bert"), tmp_path / "here" / "model")
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with Index.create(tmp_path / "x.index", "./model:mean") as index:
+        index.add(documents(5))
+    monkeypatch.chdir(tmp_path / "there")
+    monkeypatch.setattr(shared, "_loaded", {})
+    with Index.open(tmp_path / "x.index") as index:
+        index.add(documents(7))
+    (tmp_path / "here" / "model").rename(tmp_path / "there" / "moved")
+    monkeypatch.setattr(shared, "_loaded", {})
+    with Index.open(tmp_path / "x.index", "./moved:mean") as index:
+        index.add(documents(9))
+        assert len(index) == 9
 
 
 def test_whitening_is_fitted_before_the_first_commit_and_then_frozen(
