@@ -16,9 +16,11 @@ from pathlib import Path
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE, collections
 from search import Searcher
+from search.arguments import Mode
 from search.evaluate import read_qrels, read_queries
 
 _ASKED = 200
+_MODES: tuple[Mode, ...] = ("dense", "hybrid")
 
 
 def questions(collection: Path) -> list[str]:
@@ -34,7 +36,8 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(root or "") / "data"
     found = collections(folder)
     asked = {collection: questions(collection) for collection in found}
-    print(f"{machine()}\n\n| collection | threshold | missed | false |\n| --- | --- | --- | --- |")
+    names = ["collection", "threshold", *(f"{rate}, {mode}" for mode in _MODES for rate in ("missed", "false"))]
+    print(f"{machine()}\n\n| {' | '.join(names)} |\n{'| --- ' * len(names)}|")
     for collection in found:
         with tempfile.TemporaryDirectory() as temporary:
             index = str(Path(temporary) / "bench.index")
@@ -42,18 +45,19 @@ def main() -> None:
             subprocess.run(command, check=True, capture_output=True)
             with Searcher(index) as searcher:
                 known = searcher.calibration
-                own = searcher.search_many(asked[collection], 1)
                 strange = [
                     question
                     for other in found
                     if other.relative_to(folder).parts[0] != collection.relative_to(folder).parts[0]
                     for question in asked[other]
                 ]
-                others = searcher.search_many(strange, 1)
-        missed = sum(hits.answered is False for hits in own) / len(own)
-        false = sum(hits.answered is not False for hits in others) / len(others)
-        threshold = f"{known.threshold:.2f}" if known else "none"
-        print(f"| {collection.relative_to(folder)} | {threshold} | {missed:.1%} | {false:.1%} |", flush=True)
+                cells = [str(collection.relative_to(folder)), f"{known.threshold:.2f}" if known else "none"]
+                for mode in _MODES:
+                    own, others = (searcher.search_many(some, 1, mode) for some in (asked[collection], strange))
+                    missed = sum(hits.answered is False for hits in own) / len(own)
+                    false = sum(hits.answered is not False for hits in others) / len(others)
+                    cells += [f"{missed:.1%}", f"{false:.1%}"]
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

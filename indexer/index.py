@@ -71,7 +71,7 @@ class Index:
             language: whose endings searching by words passes over, by code or name; `none` for no language's.
             precision: of the model's weights while documents are embedded, as in `load_encoder`; int8 is
                 calibrated on the first of them.
-            device: `cpu`, `cuda`, ...; `auto` is the GPU where there is one.
+            device: `cpu`, `cuda`, ...; `auto` is CUDA where there is one.
             trust_remote_code: run the Python that comes with a model.
 
         Raises:

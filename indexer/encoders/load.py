@@ -52,7 +52,7 @@ def load_encoder(
         runtime: what computes; `auto` is torch; `openvino` compiles once into the user's cache folder.
         precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise; `int8` rounds the
             feed-forward layers to eight bits, and says in `.loss` how far that is from the model (int8.py).
-        device: `cpu`, `cuda`, ...; `auto` is the GPU where there is one.
+        device: `cpu`, `cuda`, ...; `auto` is CUDA where there is one.
         max_tokens: read fewer, or more, tokens of a text than the model's settings say.
         dimensions: keep only the leading ones (Matryoshka).
         trust_remote_code: run the Python that comes with a model.
