@@ -83,8 +83,8 @@ class Hits(Sequence[Hit]):
         mode: how they were ranked.
         matched: documents (or passages) that the filter leaves, of which these are the best.
         exact: the ranking is provably that of brute force over the stored vectors.
-        answered: whether the nearest of them is nearer than what unrelated questions find here; None where that
-            is not known.
+        answered: whether something is nearer than what unrelated questions find here, or in hybrid mode the first hit
+            holds every word that is asked for; None where that is not known.
     """
 
     hits: tuple[Hit, ...]

@@ -25,6 +25,7 @@ class Ranked:
         passages: the passage to show of each (n,).
         scores: what they are ranked by, best first.
         cosines: of the passages; None where they were not needed.
+        nearest: the highest cosine of all, whichever rank it comes to; -1 where none was needed.
         whys: of each, what its score is made of.
         matched, exact: as in `Hits`.
     """
@@ -32,6 +33,7 @@ class Ranked:
     passages: Ids
     scores: tuple[float, ...]
     cosines: tuple[float, ...] | None
+    nearest: float
     whys: tuple[Mapping[str, Any], ...]
     matched: int
     exact: bool
@@ -41,7 +43,7 @@ def by_meaning(store: Store, vector: Vector, k: int, where: Where | None, unit: 
     found = store.dense(vector, k, where, unit, exact)
     scores = tuple(found.scores.tolist())
     whys = tuple(_why(score, None, {"cosine": 1.0}, {"cosine": score}) for score in scores)
-    return Ranked(found.passages, scores, scores, whys, found.matched, found.exact)
+    return Ranked(found.passages, scores, scores, max(scores, default=-1.0), whys, found.matched, found.exact)
 
 
 def by_words(store: Store, query: str, k: int, where: Where | None, unit: Unit) -> Ranked:
@@ -49,7 +51,7 @@ def by_words(store: Store, query: str, k: int, where: Where | None, unit: Unit) 
     found = store.words(query, k, where, unit)
     scores = tuple(found.scores.tolist())
     whys = tuple(_why(None, score, {"words": 1.0}, {"words": score}) for score in scores)
-    return Ranked(found.passages, scores, None, whys, found.matched, found.exact)
+    return Ranked(found.passages, scores, None, -1.0, whys, found.matched, found.exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,8 @@ def by_both(found: Candidates, lean: float, k: int) -> Ranked:
     )
     scores = tuple(fused.scores[order].tolist())
     cosines = tuple(found.cosines[order].tolist())
-    return Ranked(found.passages[order], scores, cosines, whys, found.matched, found.complete)
+    nearest = float(found.cosines.max(initial=-1.0))
+    return Ranked(found.passages[order], scores, cosines, nearest, whys, found.matched, found.complete)
 
 
 def _why(

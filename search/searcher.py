@@ -227,7 +227,6 @@ class Searcher:
             Hit.of(passage, score, cosine, known.percentile(cosine) if known and cosine is not None else None, why)
             for passage, score, cosine, why in zip(passages, found.scores, cosines, found.whys, strict=True)
         ]
-        nearest = max((cosine for cosine in cosines if cosine is not None), default=-1.0)
         judged = known is not None and bool(query) and mode != "words"
         return Hits(
             tuple(with_words(hits, analysis, query) if query else hits),
@@ -235,7 +234,7 @@ class Searcher:
             found.exact,
             query,
             mode,
-            nearest >= known.threshold or (mode == "hybrid" and all_words(hits, analysis, query))
+            found.nearest >= known.threshold or (mode == "hybrid" and all_words(hits, analysis, query))
             if judged and known
             else None,
         )
