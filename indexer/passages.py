@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from indexer.encoders.encoder import Encoder
 from indexer.errors import BadInput
 from indexer.records import Document, Section, Span
+from indexer.sentences import PARAGRAPH, SENTENCE
 
 OVERLAP = 32
 """Tokens shared by neighbouring passages, unless asked otherwise: docs/passages.md has the table. Passages of fewer
@@ -29,8 +30,8 @@ SMALLEST_SECTION = 32
 
 # Each pattern ends where the next unit begins; the best comes first.
 _BORDERS = (
-    re.compile(r"\n[ \t\r]*\n\s*"),  # paragraphs
-    re.compile(r"""[.!?…]["'”’)\]]*\s+|[。！？．][」』”’）]*\s*"""),  # sentences
+    PARAGRAPH,
+    SENTENCE,
     re.compile(r"\n\s*"),  # lines
     re.compile(r"\s+|[、，；]"),  # words and clauses
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from indexer.bm25 import Bm25
 from indexer.encoders import Encoder
 from indexer.records import Vector
+from indexer.sentences import sentence_ends
 from indexer.stores.store import Passage
 
 SAMPLE = 2000
@@ -32,8 +32,6 @@ LEAST = 50
 
 SMOOTHING = 0.1
 """Added to both reciprocal ranks: where neither leg finds anything, none is to be preferred."""
-
-_END = re.compile(r"""(?<=[.!?…])["'”’)\]]*\s+|(?<=[。！？．])|\n[ \t\r]*\n\s*""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ def _questions(passages: Sequence[Passage], random: np.random.Generator) -> Iter
     found = 0
     for number in random.permutation(len(passages)).tolist():
         text = passages[number].text
-        ends = [match.end() for match in _END.finditer(text) if match.end() < len(text)]
+        ends = sentence_ends(text)
         sentences = list(zip([0, *ends], [*ends, len(text)], strict=True))
         fit = [(start, end) for start, end in sentences if 20 <= len(text[start:end].strip()) <= 400]
         if len(sentences) < 2 or not fit:

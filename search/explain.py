@@ -11,13 +11,13 @@ import numpy as np
 
 from indexer.encoders import Encoder
 from indexer.records import Vector
+from indexer.sentences import sentence_ends
 from indexer.stores.analysis import IN_WORDS, UNSPACED, Analysis
 from search.hits import Hit
 
 _WORD = re.compile(r"\w+(?:\.\w+)*")
 _LETTER = rf"(?:(?![{UNSPACED}])[{IN_WORDS}])"
 _WORD_OR_RUN = re.compile(rf"(?P<run>[{UNSPACED}]+)|{_LETTER}+(?:\.{_LETTER}+)*")
-_END = re.compile(r"""[.!?…]["'”’)\]]*\s+|[。！？．][」』”’）]*\s*|\n[ \t\r]*\n\s*""")
 
 
 def with_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> list[Hit]:
@@ -102,7 +102,7 @@ def with_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> l
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """Offsets of the sentences of a text, without the space around them."""
-    ends = [match.end() for match in _END.finditer(text)]
+    ends = sentence_ends(text)
     spans = zip([0, *ends], [*ends, len(text)], strict=True)
     found = []
     for start, end in spans:
