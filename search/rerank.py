@@ -29,8 +29,9 @@ def rerank(hits: Hits, scorer: Scorer, k: int) -> Hits:
     if not hits:
         return hits
     texts = [f"{hit.title} {hit.text}".strip() for hit in hits]
+    given = scorer(hits.query, texts)
     try:
-        scores = np.asarray(scorer(hits.query, texts), np.float64).reshape(-1).tolist()
+        scores = np.asarray(given, np.float64).reshape(-1).tolist()
     except (TypeError, ValueError) as error:
         raise BadInput(f"the reranker gave no list of numbers: {error}") from error
     if len(scores) != len(texts):

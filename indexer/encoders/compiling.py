@@ -48,7 +48,8 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         draft = Path(temporary) / "encoder"
         draft.mkdir()
-        _write_graph(inner, encoder if isinstance(encoder, PostProcessed) else None, draft / GRAPH)
+        post = encoder if isinstance(encoder, PostProcessed) else None
+        _write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
         (draft / TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
         (draft / RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
         if isinstance(encoder, PostProcessed):
@@ -97,8 +98,11 @@ def _agreement(encoder: Encoder, compiled: CompiledEncoder) -> float:
     return min(found)
 
 
-def _write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path) -> None:
-    """Trace the model and everything behind it, and save it as OpenVINO's intermediate representation."""
+def _write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path, *, whole: bool) -> None:
+    """Trace the model and everything behind it, and save it as OpenVINO's intermediate representation.
+
+    Weights are kept in float16, or `whole` in float32 and twice the size.
+    """
     import openvino
     import torch
     from openvino.frontend import FrontEndManager
@@ -117,7 +121,7 @@ def _write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path) 
             frontend = FrontEndManager().load_by_framework("pytorch")
             graph = frontend.convert(frontend.load(decoder))
         graph.reshape({name: [-1, -1] for name in range(2)})
-        openvino.save_model(graph, path)
+        openvino.save_model(graph, path, compress_to_fp16=not whole)
     except Exception as error:
         raise ModelError(f"{encoder.recipe} cannot be compiled ({one_line(error)}): it will run on torch") from error
 

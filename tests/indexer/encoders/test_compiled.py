@@ -215,3 +215,5 @@ def test_the_openvino_runtime_compiles_once(
     second = load_encoder(tiny("bert"), runtime="openvino", precision="float32")
     assert isinstance(second, CompiledEncoder)
     assert np.array_equal(first.encode(sentences), second.encode(sentences))
+    exact = load_encoder(tiny("bert"), precision="float32").encode(sentences)
+    assert np.abs(first.encode(sentences) - exact).max() < 1e-5
