@@ -13,7 +13,7 @@ import numpy as np
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
-from indexer.errors import RecipeMismatch, TextTooLong
+from indexer.errors import BadInput, NothingKnown, RecipeMismatch, TextTooLong
 from indexer.passages import PassageSettings, cut, embedded
 from indexer.records import Document, Span, Vector
 
@@ -39,8 +39,11 @@ class Embedding:
         """Passages of each document with their vectors (passages, dimensions); all are encoded together."""
         if not documents:
             return []
+        unknown: set[str] = set()
         while True:
             spans = cut(documents, encoder, self._settings, self._slack)
+            if unknown:
+                spans = [_known(document, own, unknown) for document, own in zip(documents, spans, strict=True)]
             texts = _texts(documents, spans)
             try:
                 if not self._calibrated:
@@ -50,6 +53,10 @@ class Embedding:
                     self._calibrated = True
                 vectors = encoder.encode(texts, role="document")
                 break
+            except NothingKnown as error:
+                if len(error.texts) == len(texts) > 1:  # then it is the model that is broken
+                    raise
+                unknown.update(texts[at] for at in error.texts)
             except TextTooLong as error:
                 # Joined to its prefix a text can be a token or two longer than its parts; leave that much free.
                 if self._slack >= self._settings.max_tokens // 4:
@@ -62,6 +69,10 @@ class Embedding:
         """Vectors of at most FIT_SAMPLE passages, spread evenly over the documents."""
         texts = _texts(documents, cut(documents, encoder, self._settings, self._slack))
         return encoder.encode(texts[:: -(-len(texts) // FIT_SAMPLE) or 1], role="document", truncate=True)
+
+
+def _known(document: Document, spans: Sequence[Span], unknown: set[str]) -> list[Span]:
+    return [span for span in spans if embedded(document, span) not in unknown]
 
 
 def _texts(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[str]:
@@ -81,6 +92,8 @@ def loaded(
         from indexer.encoders import load_unfitted
 
         return load_unfitted(model, precision=precision, device=device, trust_remote_code=trust_remote_code)
+    if not hasattr(model, "encode"):
+        raise BadInput(f"model {model!r:.80} is no name, folder, recipe or encoder")
     return model, model.recipe
 
 

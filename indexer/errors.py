@@ -36,6 +36,21 @@ class ModelError(BadInput):
     """A model that cannot be found, loaded or trusted, or a recipe it cannot follow."""
 
 
+class NothingKnown(ModelError):
+    """Texts that a model has no vector for, as it knows none of their tokens.
+
+    Attributes:
+        texts: their positions in the call (0-based).
+    """
+
+    def __init__(self, texts: list[int], model: str) -> None:
+        super().__init__(
+            f"model {model!r} gave a vector of zeros for text {texts[0]}: its weights are broken, or the text "
+            "holds nothing it knows"
+        )
+        self.texts = tuple(texts)
+
+
 class RecipeMismatch(BadInput):
     """Vectors of another recipe, or other passage settings, than the index was made with."""
 

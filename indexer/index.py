@@ -83,7 +83,7 @@ class Index:
                 raise BadInput("give either a model or dimensions (1 or more) of your own vectors")
             settings = {"dimensions": str(wide), "recipe": "", "passages": "", "language": language}
             return cls(LocalStore.create(Path(path), settings))
-        encoder, recipe = loaded(model or DEFAULT_MODEL, precision, device, trust_remote_code)
+        encoder, recipe = loaded(DEFAULT_MODEL if model is None else model, precision, device, trust_remote_code)
         limit = encoder.max_tokens
         if (room := limit if max_tokens is None else whole("max tokens", max_tokens)) > limit:
             raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
@@ -274,6 +274,8 @@ class Index:
         Raises:
             UnknownUri: one of them is no document; nothing was removed.
         """
+        if not isinstance(uris, Iterable):
+            raise BadInput(f"the uris are no list but {type(uris).__name__}")
         given = [uris] if isinstance(uris, str) else list(uris)
         for uri in given:
             if uri not in self:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -23,7 +25,7 @@ DUPLICATE = "duplicate id: a later record of the same run has it"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run did. seen = indexed + unchanged + updated + skipped + failed."""
+    """What a run did. seen = indexed + unchanged + updated + skipped + failed; `reason` is the most usual of these."""
 
     seen: int = 0
     indexed: int = 0
@@ -35,6 +37,7 @@ class Summary:
     duplicates: int = 0
     passages: int = 0
     nameless: int = 0
+    reason: str = ""
     stale: tuple[str, ...] = ()
 
 
@@ -55,6 +58,7 @@ class Run:
         self._batch = _Batch()
         self._counts = dict.fromkeys(("indexed", "unchanged", "updated", "skipped", "failed"), 0)
         self._duplicates = self._passages = self._bytes = self._nameless = 0
+        self._reasons: Counter[str] = Counter()
         self._met: set[str] = set()  # files of this run
         self._passed: set[str] = set()  # files that were not opened, as they have not changed
         self._broken: set[str] = set()  # files of which something failed
@@ -83,6 +87,7 @@ class Run:
             duplicates=self._duplicates,
             passages=self._passages,
             nameless=self._nameless,
+            reason=max(self._reasons, key=self._reasons.__getitem__, default=""),
         )
 
     def feed(self, sources: Sequence[Source]) -> Summary:
@@ -170,6 +175,7 @@ class Run:
         self._counts[state] += 1
         if state == "failed":
             self._broken.add(entry.file)
+            self._reasons[re.sub(r"^\w+ \d+: ", "", reason)] += 1
         self._batch.rows.append(LedgerRow(entry.file, entry.uri, state, reason))
         self._batch.characters += 256
 
@@ -187,7 +193,8 @@ class Run:
             recipe = self._index.recipe
             if given.recipe != (recipe.identity if recipe else ""):
                 raise RecipeMismatch(
-                    f"{entry.uri}: its vectors were made by another recipe than the index's: export without --vectors"
+                    f"{entry.uri}: its vectors were made by another recipe than the index's (whiten and center that "
+                    "are fitted anew are another): export without --vectors, or copy the index with backup"
                 )
             names = [entry.uri] * len(given.spans)
             return replace(given, vectors=stored_rows(given.vectors, self._index.dimensions, names))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from numbers import Integral
 
@@ -135,19 +135,24 @@ def _spans(
 
 
 def _sections(document: Document, starts: NDArray[np.int32]) -> Iterator[tuple[Section, int, int]]:
-    """Each section with its range of tokens; small ones are carried into the next of the same page."""
+    """Each section with its range of tokens; small ones are carried into the next of the same page.
+
+    A heading is that of where a range begins; of headings that stand above each other the lowest.
+    """
     sections = document.sections
     if not sections or sections[0].start > 0:
         sections = (Section(0), *sections)
     borders = [*np.searchsorted(starts, [section.start for section in sections]).tolist(), len(starts)]
-    first = borders[0]
+    first, heading = borders[0], ""
     for section, following, end in zip(sections, [*sections[1:], None], borders[1:], strict=True):
+        if not heading or section.heading.startswith(f"{heading} > "):
+            heading = section.heading
         carried = following is not None and following.page == section.page
         if end - first < SMALLEST_SECTION and carried:
             continue
         if end > first:
-            yield section, first, end
-        first = end
+            yield replace(section, heading=heading), first, end
+        first, heading = end, ""
 
 
 def _pieces(

@@ -52,6 +52,8 @@ def given(documents: Iterable[Document], vectors: NDArray[np.floating] | None, d
     Raises:
         BadInput: a document that cannot be stored, or vectors of another shape.
     """
+    if not isinstance(documents, Document | Iterable):
+        raise BadInput(f"the documents are no list but {type(documents).__name__}")
     documents = [documents] if isinstance(documents, Document) else list(documents)
     for document in documents:
         validate(document, empty=vectors is not None)
@@ -128,7 +130,7 @@ def validate(document: Document, *, empty: bool = False) -> None:
         if (broken := broken_at(value)) is not None:
             raise BadInput(f"{document.uri!r}: its {name} is no valid Unicode at character {broken}")
     if not empty and not document.text.strip():
-        raise BadInput(f"{document.uri}: has no text")
+        raise BadInput(f"{document.uri}: has no text, so that nothing could find it: leave it out")
     if not isinstance(document.sections, Sequence):
         raise BadInput(f"{document.uri}: its sections are no sequence but {type(document.sections).__name__}")
     for section in document.sections:

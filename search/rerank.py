@@ -42,6 +42,7 @@ def rerank(hits: Hits, scorer: Scorer, k: int) -> Hits:
     for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), 1):
         why = dict(hit.why or {})
         first = {"rank": rank, "score": hit.score} | {name: why.pop(name) for name in _OF_SCORE if name in why}
-        reranked.append(replace(hit, score=score, why={**why, "first": first}))
+        own = {"weights": {"reranker": 1.0}, "contributions": {"reranker": score}}
+        reranked.append(replace(hit, score=score, why={**why, **own, "first": first}))
     reranked.sort(key=lambda hit: -hit.score)  # stable: equals stay in the first order
     return replace(hits, hits=tuple(reranked[:k]), exact=False)

@@ -193,7 +193,8 @@ def _advise(summary: Summary, pruned: int, folder: Path) -> None:
             "those of another run will replace them; give each an id"
         )
     if summary.failed:
-        warn(f"{number(summary.failed)} failed: likewise info {folder} --ledger failed")
+        most = "most of them: " if summary.failed > 1 else ""
+        warn(f"{number(summary.failed)} failed, {most}{summary.reason}; likewise info {folder} --ledger failed has all")
     if len(summary.stale) > pruned:
         warn(f"{number(len(summary.stale) - pruned)} documents are no longer in their source; --prune removes them")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from indexer.encoders.automodel import one_line, quiet
 from indexer.encoders.hardware import choose_device
-from indexer.encoders.models import find_model
+from indexer.encoders.models import find_model, read_json
 from indexer.errors import ModelError
 
 Scorer = Callable[[str, Sequence[str]], Sequence[float]]
@@ -32,6 +33,11 @@ def cross_encoder(model: str, *, device: str = "auto", trust_remote_code: bool =
 
 def _load(model: str, device: str, trust_remote_code: bool) -> Scorer:
     folder = find_model(model)
+    if not _scores_pairs(folder):  # sentence-transformers would give it a head of random numbers
+        raise ModelError(
+            f"reranker {model!r} is no cross-encoder, as it has no head that scores pairs: name one, such as "
+            "cross-encoder/ms-marco-MiniLM-L6-v2"
+        )
     from sentence_transformers import CrossEncoder
 
     try:
@@ -55,3 +61,10 @@ def _load(model: str, device: str, trust_remote_code: bool) -> Scorer:
         return found
 
     return score
+
+
+def _scores_pairs(folder: Path) -> bool:
+    """Whether a model's files say that it was trained to score pairs, as classifiers and language models can."""
+    own = read_json(folder / "config_sentence_transformers.json", {}).get("model_type")
+    architectures = read_json(folder / "config.json", {}).get("architectures") or []
+    return own == "CrossEncoder" or any(name.endswith(("Classification", "ForCausalLM")) for name in architectures)

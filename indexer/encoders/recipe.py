@@ -118,6 +118,8 @@ class RecipeSpec:
         Raises:
             ModelError: a part that means nothing, or the same part twice.
         """
+        if not isinstance(text, str) or not text.strip():
+            raise ModelError(f"recipe {text!r:.80} names no model: write MODEL:POOLING@LAYERS")
         model, colon, rest = text.rpartition(":")
         if not colon or "/" in rest or "\\" in rest or Path(text).is_dir():
             return cls(text)

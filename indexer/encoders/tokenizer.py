@@ -87,6 +87,8 @@ class Tokenizer:
     def _checked(self, texts: Iterable[str], role: Role) -> list[str]:
         if isinstance(texts, str):
             raise BadInput("one string was given in place of a list of texts: put it in brackets")
+        if not isinstance(texts, Iterable):
+            raise BadInput(f"the texts are no list but {type(texts).__name__}")
         if role not in self._prompts:
             raise BadInput(f"role {role!r} is none of {', '.join(self._prompts)}")
         known = list(texts)

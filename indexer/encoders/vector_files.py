@@ -60,6 +60,8 @@ def format_of(path: Path | None, asked: str | None) -> Format:
     """
     found = asked or (path.suffix.removeprefix(".").lower() if path else "jsonl")
     known = next((each for each in FORMATS if each == found), None)
+    if known is None and asked:
+        raise BadInput(f"format {asked!r} is none of {', '.join(FORMATS)}")
     if known is None:
         endings = ", ".join(f".{each}" for each in FORMATS)
         raise BadInput(f"{path} has no ending that names a format ({endings}): change it, or give --format")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from indexer.encoders.tokenizer import Ids
-from indexer.errors import ModelError
+from indexer.errors import ModelError, NothingKnown
 from indexer.records import Vector
 
 
@@ -22,14 +22,18 @@ def batches(rows: Sequence[Ids], tokens: int) -> Iterator[list[int]]:
 
 
 def unit(vectors: Vector, order: Sequence[int], model: str) -> Vector:
-    """Rows scaled to unit length. Raises ModelError for a row that is not finite or zero."""
+    """Rows scaled to unit length.
+
+    Raises:
+        NothingKnown: rows of zeros.
+        ModelError: a row that is not finite.
+    """
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    bad = ~np.isfinite(norms[:, 0]) | (norms[:, 0] == 0)
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        what = "a vector of zeros" if norms[first, 0] == 0 else "numbers that are not finite"
+    if (bad := ~np.isfinite(norms[:, 0])).any():
         raise ModelError(
-            f"model {model!r} gave {what} for text {order[first]}: its weights are broken, or the text "
-            "holds nothing it knows"
+            f"model {model!r} gave numbers that are not finite for text {order[int(bad.argmax())]}: its weights are "
+            "broken; fetch it again"
         )
+    if (zero := norms[:, 0] == 0).any():
+        raise NothingKnown([order[at] for at in np.flatnonzero(zero).tolist()], model)
     return np.asarray(vectors / norms, np.float32)

@@ -70,7 +70,7 @@ class Container:
             return self._exported(place, rest)
         try:
             uri = self._uri(rest) or uri
-            title = _take(rest, self.options.title_field, TITLE_FIELDS)[1]
+            title = _take(rest, self.options.title_field, self._free(TITLE_FIELDS))[1]
             text = self._text(rest)
             vector = None if isinstance(rest.get("vector"), str) else _vector(rest.pop("vector", None))
         except BadRecord as error:
@@ -101,7 +101,7 @@ class Container:
 
     def _uri(self, rest: dict[str, Any]) -> str:
         """The record's id as text, empty for none."""
-        name, value = _take(rest, self.options.id_field, ID_FIELDS)
+        name, value = _take(rest, self.options.id_field, self._free(ID_FIELDS))
         if self.options.id_field and name is None:
             raise BadRecord(f'has no "{self.options.id_field}", which --id-field names')
         if value is None or isinstance(value, str):
@@ -109,6 +109,11 @@ class Container:
         if isinstance(value, bool | list | dict):
             raise BadRecord(f'its id "{name}" must be a string or a number (found {type_name(value)})')
         return str(value)
+
+    def _free(self, usual: tuple[str, ...]) -> tuple[str, ...]:
+        """Usual names that are not asked for as something else."""
+        options = self.options
+        return tuple(n for n in usual if n not in (options.id_field, options.title_field, options.text_field))
 
     def _text(self, rest: dict[str, Any]) -> str:
         field = self.options.text_field

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer import Changes, Document, Index, LikewiseError, Section
+from indexer import Changes, Document, Index, LikewiseError, Recipe, Section
 from indexer.errors import (
     BadInput,
     IndexDamaged,
@@ -404,6 +404,20 @@ def test_wrong_types_are_refused_before_anything_is_made(tmp_path: Path, encoder
             with pytest.raises(BadInput, match="section"):
                 index.add([Document("a", "a", sections=sections)], vectors=np.ones((1, 2)))  # type: ignore[arg-type]
         assert len(index) == 0
+
+
+def test_what_is_no_list_model_or_recipe_is_refused_by_name(tmp_path: Path, encoder: Any) -> None:
+    for model in (5, ""):
+        with pytest.raises(LikewiseError, match=r"no name, folder, recipe|names no model"):
+            Index.create(tmp_path / "x.index", model)  # type: ignore[arg-type]
+    for text in (5, None, "", " "):
+        with pytest.raises(ModelError, match="names no model"):
+            Recipe.parse(text)  # type: ignore[arg-type]
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        with pytest.raises(BadInput, match="no list but int"):
+            index.add(5)  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match="no list but NoneType"):
+            index.remove(None)  # type: ignore[arg-type]
 
 
 def test_a_filtered_listing_goes_through_all_there_are(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from indexer import Document, Index
 from indexer.cli import index as index_cli
+from indexer.errors import NothingKnown
 from indexer.ingest import Run
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores import local
@@ -97,7 +98,7 @@ def test_every_file_and_record_is_counted_once(
     with Index.open(folder) as index:
         assert index.get("r1").text == "two"
     assert "1 id(s) came more than once; the last of each counts" in said.err
-    assert "4 failed: likewise info" in said.err
+    assert "4 failed, most of them: " in said.err
 
 
 def test_a_second_run_reads_and_embeds_nothing(
@@ -413,6 +414,43 @@ def test_the_text_of_a_file_that_is_gone_gives_way_to_that_of_another_with_the_s
     with Index.open(folder) as index:
         assert index.get("x").text == "of a"
     assert counts(likewise("index", folder, tmp_path / "s", "--prune", "--json")) == {"unchanged": 1}
+
+
+def test_what_most_failed_of_is_said(likewise: Callable[..., Any], folder: Path, lines: Callable[..., str]) -> None:
+    records = lines(*({"id": str(i), "nothing": "here"} for i in range(5)), {"id": "6", "text": 5})
+    said = likewise("index", folder, "-", stdin=records)
+    assert "6 failed, most of them: has no text: give it a" in said.err
+
+
+@pytest.mark.parametrize("field", ["title", "_id", "headline"])
+def test_a_member_may_be_the_text_whatever_it_usually_is(
+    likewise: Callable[..., Any], folder: Path, lines: Callable[..., str], field: str
+) -> None:
+    record = {"_id": "an id", "title": "a title", "headline": "a line", "text": "a text"}
+    said = likewise("index", folder, "-", "--text-field", field, "--json", stdin=lines(record))
+    assert (said.code, said.json["indexed"]) == (0, 1)
+    with Index.open(folder) as index:
+        (document,) = index
+    assert document.text == record[field]
+    assert document.title == ("" if field == "title" else "a title")
+
+
+def test_a_text_of_which_the_model_knows_nothing_is_skipped(
+    folder: Path, make_encoder: Callable[..., Any], likewise: Callable[..., Any], lines: Callable[..., str],
+    encoder: Any, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    whole = type(encoder).encode
+
+    def encode(self: Any, texts: Sequence[str], role: Any = "document", truncate: bool = False) -> Any:
+        if unknown := [at for at, text in enumerate(texts) if text.endswith("zzz")]:
+            raise NothingKnown(unknown, "words")
+        return whole(self, texts, role, truncate)
+
+    monkeypatch.setattr(type(encoder), "encode", encode)
+    records = lines({"id": "a", "text": "zzz"}, {"id": "b", "text": "bread"}, {"id": "c", "text": "more zzz"})
+    said = likewise("index", folder, "-", "--json", stdin=records)
+    assert (said.code, said.json["indexed"], said.json["skipped"]) == (0, 1, 2)
+    assert uris(folder) == ["b"]
 
 
 def test_numbers_that_nothing_can_hold_are_one_failed_record(

@@ -154,3 +154,17 @@ def test_short_passages_have_a_short_overlap_unless_asked(tmp_path: Path, encode
 def test_beside_a_long_title_the_overlap_gives_way(model: Encoder, title: int) -> None:
     document = Document("a", "word " * 200, "title " * title)
     assert_whole(document, model, PassageSettings(64, 32))
+
+
+def test_a_heading_is_that_of_where_the_passage_begins(encoder: Any) -> None:
+    parts = [("Top", "# Top\n\n"), ("Top > One", "bananas are bent\n\n"), ("Top > Two", f"{'long ' * 60}\n\n")]
+    text, sections = "", []
+    for heading, part in parts:
+        sections.append(Section(len(text), heading))
+        text += part
+    (spans,) = cut([Document("d", text, sections=tuple(sections))], encoder, PassageSettings(32, 0))
+    assert (spans[0].start, spans[0].heading) == (0, "Top > One")
+    (lone,) = cut(
+        [Document("d", text[7:], sections=(Section(0, "A"), Section(18, "B")))], encoder, PassageSettings(32, 0)
+    )
+    assert {span.heading for span in lone} == {"A"}

@@ -40,7 +40,7 @@ def test_the_order_is_the_scorers_and_the_first_rank_is_told(searcher: Searcher)
     kept = {name: first[3].why[name] for name in ("cosine", "weights", "contributions")}
     before = {name: value for name, value in hits[0].why["first"].items() if name != "bm25"}
     assert before == {"score": first[3].score, "rank": 4, **kept}
-    assert "contributions" not in hits[0].why
+    assert hits[0].why["contributions"] == {"reranker": hits[0].score}
     assert hits[0].why["words"] == first[3].why["words"]
 
 
@@ -141,6 +141,13 @@ def test_a_reranker_that_is_none(tiny_cross_encoder: Callable[[int], Path], tmp_
         cross_encoder(str(tmp_path / "nothing"))
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "model.safetensors").write_bytes(b"x")
-    (tmp_path / "broken" / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    (tmp_path / "broken" / "config.json").write_text(
+        json.dumps({"model_type": "bert", "architectures": ["BertForSequenceClassification"]})
+    )
     with pytest.raises(ModelError, match="cannot be loaded as a cross-encoder"):
         cross_encoder(str(tmp_path / "broken"))
+
+
+def test_a_model_without_a_head_for_pairs_is_no_reranker(searcher: Searcher) -> None:
+    with pytest.raises(ModelError, match="no head that scores pairs: name one"):
+        searcher.search("bread", rerank="all-MiniLM-L6-v2")

@@ -387,6 +387,7 @@ def test_arguments_that_mean_nothing_are_refused_by_name(tmp_path: Path, encoder
             ({"min_score": "x"}, "min_score is 'x': give a number"),
             ({"min_percentile": True}, "min_percentile is True"),
             ({"where": 5}, "the filter is no string but int"),
+            ({"where": 'modified < "foo"'}, "compare it with a date in quotes"),
             ({"query": None}, "no string but NoneType"),
             ({"mode": "words", "min_percentile": 5.0}, "no percentiles"),
         ):
