@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -122,6 +123,9 @@ def _profile(fast: TorchEncoder, texts: list[str]) -> None:
 
 
 def _texts(count: int) -> list[str]:
+    if "LIKEWISE_EVAL_DATA" not in os.environ:
+        print("LIKEWISE_EVAL_DATA is not set: nothing measured")
+        sys.exit(0)
     folder = Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data/scifact"
     rows = map(json.loads, (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:count])
     return [f"{row['title']} {row['text']}" for row in rows]

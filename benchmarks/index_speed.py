@@ -1,7 +1,7 @@
 """Indexing speed against a plain sentence-transformers loop over the same passages, with the same threads.
 
-The first SciFact abstracts under $LIKEWISE_EVAL_DATA/data (without it: the project's own collection). likewise reads
-documents, cuts, embeds and commits; the loop only embeds, in float32, the passages that likewise cut. The two take
+The first SciFact abstracts under $LIKEWISE_EVAL_DATA/data (without it: the project's own collection). likewise
+cuts, embeds and commits documents; the loop only embeds, in float32, the passages that likewise cut. The two take
 turns; medians and the ratio of each turn are printed.
 """
 

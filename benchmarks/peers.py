@@ -4,7 +4,8 @@
     python -m benchmarks.peers [FOLDER]      default: $LIKEWISE_EVAL_DATA/data
 
 Both as a user would set them up: txtai's `Embeddings(hybrid=True)` over title and text, likewise's `--mode hybrid`.
-Times are of one process each, the model loaded: documents indexed a second, and the median of a question's answer.
+Documents indexed a second, loading the model included, and the median of a question's answer; in one process, likewise
+first.
 """
 
 from __future__ import annotations

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
-from indexer.errors import BadInput, NothingKnown, RecipeMismatch, TextTooLong
+from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.passages import PassageSettings, cut, embedded
 from indexer.records import Document, Span, Vector
 
@@ -54,7 +53,7 @@ class Embedding:
                 vectors = encoder.encode(texts, role="document")
                 break
             except NothingKnown as error:
-                if len(error.texts) == len(texts) > 1:  # then it is the model that is broken
+                if unknown or len(error.texts) == len(texts) > 1:  # then it is the model that is broken
                     raise
                 unknown.update(texts[at] for at in error.texts)
             except TextTooLong as error:
@@ -68,7 +67,12 @@ class Embedding:
     def sample(self, encoder: Encoder, documents: Sequence[Document]) -> Vector:
         """Vectors of at most FIT_SAMPLE passages, spread evenly over the documents."""
         texts = _texts(documents, cut(documents, encoder, self._settings, self._slack))
-        return encoder.encode(texts[:: -(-len(texts) // FIT_SAMPLE) or 1], role="document", truncate=True)
+        some = texts[:: -(-len(texts) // FIT_SAMPLE) or 1]
+        try:
+            return encoder.encode(some, role="document", truncate=True)
+        except NothingKnown as error:
+            known = [text for at, text in enumerate(some) if at not in set(error.texts)]
+            return encoder.encode(known, role="document", truncate=True)
 
 
 def _known(document: Document, spans: Sequence[Span], unknown: set[str]) -> list[Span]:
@@ -95,22 +99,3 @@ def loaded(
     if not hasattr(model, "encode"):
         raise BadInput(f"model {model!r:.80} is no name, folder, recipe or encoder")
     return model, model.recipe
-
-
-def mismatch(folder: Path, own: Recipe | None, other: Recipe) -> RecipeMismatch:
-    """That vectors of another recipe are not for the index in `folder`, naming both."""
-
-    def name(recipe: Recipe) -> str:
-        return f"{recipe} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens} tokens)"
-
-    return RecipeMismatch(
-        f"{folder}: was made with {name(own) if own else 'vectors of your own'} and not with {name(other)}: "
-        "their vectors do not mix; use that model, or --rebuild the index with the new one"
-    )
-
-
-def replaced(folder: Path) -> RecipeMismatch:
-    """That the folder holds another index than the one that was opened."""
-    return RecipeMismatch(
-        f"{folder}: an index of another recipe has come into this folder since it was opened: open it again"
-    )

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded, mismatch, replaced
+from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
 from indexer.encoders.models import DEFAULT_MODEL
@@ -24,6 +24,7 @@ from indexer.errors import BadInput, UnknownUri
 from indexer.passages import PassageSettings, usual_overlap, whole
 from indexer.prepared import Given, Prepared, batches, broken_at, compared, given, readable
 from indexer.records import Changes, Document
+from indexer.sameness import as_fitted, mismatch, replaced, what_it_is
 from indexer.stores import reading
 from indexer.stores.local import LocalStore
 from indexer.stores.store import Info, Report
@@ -37,7 +38,7 @@ class Index:
         self.store = store
         settings = store.settings()
         recipe, passages = settings["recipe"], settings["passages"]
-        self._opened = {name: settings[name] for name in ("dimensions", "recipe", "passages")}
+        self._opened = what_it_is(settings)
         self.dimensions = int(settings["dimensions"])
         self.recipe: Recipe | None = Recipe.from_json(recipe) if recipe else None
         self.passage_settings: PassageSettings | None = PassageSettings(**json.loads(passages)) if passages else None
@@ -153,12 +154,15 @@ class Index:
     def use(self, encoder: Encoder, recipe: Recipe) -> None:
         """Embed with this encoder, of `recipe` or to fit it to. Raises RecipeMismatch as `require`."""
         self.require(recipe)
-        post = self.store.post_parameters()
-        if post is not None and self.recipe is not None and not encoder.recipe.post:
-            from indexer.encoders.post import with_post
+        self._encoder = as_fitted(encoder, self.recipe, self.store.post_parameters())
 
-            encoder = with_post(encoder, self.recipe, post)
-        self._encoder = encoder
+    def moved(self, model: str) -> None:
+        """Keep where the model of this recipe lies now."""
+        assert self.recipe is not None
+        recipe = replace(self.recipe, model=model)
+        with self.store.writing() as catalog:
+            catalog.set("recipe", recipe.to_json())
+            self.recipe = recipe
 
     def require(self, recipe: Recipe) -> None:
         """Raise RecipeMismatch, naming both, unless vectors of `recipe` may be mixed with the index's."""
@@ -214,9 +218,9 @@ class Index:
             return reading.uris(view, [document.uri for document, _ in batch])
 
     def _require_as_opened(self) -> None:
-        if not self._opened.items() <= self.store.settings().items():
+        if self._opened != what_it_is(self.store.settings()):
             with self.store.writing():  # another thread may just have frozen what it fitted
-                if not self._opened.items() <= self.store.settings().items():
+                if self._opened != what_it_is(self.store.settings()):
                     raise replaced(self.store.folder)
 
     def prepare(self, documents: Sequence[Given]) -> Prepared:
@@ -264,7 +268,7 @@ class Index:
             vectors = self._embedding.sample(self.encoder, documents)
             fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
             self.store.freeze(fitted.recipe.to_json(), fitted.post_parameters() or b"")
-            self._opened = self._opened | {"recipe": fitted.recipe.to_json()}
+            self._opened = self._opened | {"recipe": fitted.recipe.identity}
             self._encoder = fitted  # first: who sees the fitted recipe embeds with this
             self.recipe = fitted.recipe
 

@@ -25,7 +25,12 @@ DUPLICATE = "duplicate id: a later record of the same run has it"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run did. seen = indexed + unchanged + updated + skipped + failed; `reason` is the most usual of these."""
+    """What a run did. seen = indexed + unchanged + updated + skipped + failed.
+
+    Attributes:
+        reason: why the most of those that failed did.
+        reread: files to be read again, as documents that they hold too were taken from files that are gone.
+    """
 
     seen: int = 0
     indexed: int = 0
@@ -39,6 +44,7 @@ class Summary:
     nameless: int = 0
     reason: str = ""
     stale: tuple[str, ...] = ()
+    reread: int = 0
 
 
 @dataclass(slots=True)
@@ -113,10 +119,10 @@ class Run:
             ]
             # What standard input once brought it need not bring again.
             catalog.mark_gone([*gone, *(self._read - {STDIN})], self._run)
-            catalog.reread_duplicates(DUPLICATE)
+            reread = catalog.reread_duplicates(DUPLICATE)
             catalog.mark_unchanged(self._passed)
             catalog.finish_run()
-        return replace(self.summary, stale=tuple(self._stale(sources)))
+        return replace(self.summary, stale=tuple(self._stale(sources)), reread=reread)
 
     def prune(self, sources: Sequence[Source], stale: Sequence[str], *, yes: bool) -> int:
         """Remove documents that their source no longer has; standard input is no whole, and prunes none.

@@ -101,7 +101,7 @@ def _question(place: str, item: Any) -> Question:
         raise BadInput(f"{place}: has no text: write it as '- question: ...'")
     settings = {name: item[name] for name in ("where", "mode") if name in item}
     for name, value in settings.items():
-        if not isinstance(value, str) or (name == "mode" and value not in _MODES):
+        if not isinstance(value, str) or not value.strip() or (name == "mode" and value not in _MODES):
             raise BadInput(f"{place}: its {name} {value!r} is no {name}")
     rest = {key: value for key, value in item.items() if key not in ("question", "where", "mode")}
     expectations = tuple(_expectation(place, str(key), value) for key, value in rest.items())
@@ -112,7 +112,7 @@ def _question(place: str, item: Any) -> Question:
 
 def _expectation(place: str, key: str, value: Any) -> Expectation:
     given = value if isinstance(value, list) else [value]
-    if not given or not all(isinstance(uri, str) and uri for uri in given):
+    if not given or not all(isinstance(uri, str) and uri not in ("", "~", "null") for uri in given):
         raise BadInput(f"{place}: {key!r} wants a uri, or a list of uris")
     uris = tuple(given)
     said = f"{key}: {', '.join(uris)}"

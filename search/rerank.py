@@ -31,8 +31,9 @@ def rerank(hits: Hits, scorer: Scorer, k: int) -> Hits:
     texts = [f"{hit.title} {hit.text}".strip() for hit in hits]
     given = scorer(hits.query, texts)
     try:
-        scores = np.asarray(given, np.float64).reshape(-1).tolist()
-    except (TypeError, ValueError) as error:
+        # One by one: torch's numbers are not all known to numpy. A column has rows of one.
+        scores = [float(np.squeeze(one)) if isinstance(one, np.ndarray | list) else float(one) for one in given]
+    except (RuntimeError, TypeError, ValueError) as error:
         raise BadInput(f"the reranker gave no list of numbers: {error}") from error
     if len(scores) != len(texts):
         raise BadInput(f"the reranker returned {len(scores)} scores for {len(texts)} texts: it must give one each")

@@ -48,7 +48,7 @@ _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "prun
     show_default=True,
     help="Skip larger files and records.",
 )
-@click.option("--id-field", metavar="F", help="Member of a record that is its uri.  [default: _id, id, uri]")
+@click.option("--id-field", metavar="F", help="Member of a record that is its uri.  [default: _id, id, uri, doc_id]")
 @click.option("--title-field", metavar="F", help="Member that is its title.  [default: title]")
 @click.option("--text-field", metavar="F", help="Member that is its text.  [default: text, body, content, abstract]")
 @click.option("--language", metavar="L", help="Of searching by words: a code or name, or none.  [default: en]")
@@ -193,8 +193,10 @@ def _advise(summary: Summary, pruned: int, folder: Path) -> None:
             "those of another run will replace them; give each an id"
         )
     if summary.failed:
-        most = "most of them: " if summary.failed > 1 else ""
-        warn(f"{number(summary.failed)} failed, {most}{summary.reason}; likewise info {folder} --ledger failed has all")
+        such = "such as: " if summary.failed > 1 else ""
+        warn(f"{number(summary.failed)} failed, {such}{summary.reason}; likewise info {folder} --ledger failed has all")
+    if summary.reread:
+        warn(f"{number(summary.reread)} file(s) hold what was taken from one that is gone: run again to read them")
     if len(summary.stale) > pruned:
         warn(f"{number(len(summary.stale) - pruned)} documents are no longer in their source; --prune removes them")
 

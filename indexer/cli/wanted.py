@@ -69,9 +69,12 @@ class Wanted:
         recipe, settings = index.recipe, index.passage_settings
         if self.names_model and not (recipe and self._same_words(recipe)):
             from indexer.encoders import load_unfitted
+            from indexer.encoders.models import lasting_name
 
             spec, trust = self._spec(recipe.model if recipe else None), self.trust_remote_code
             index.use(*load_unfitted(spec, precision=self.precision, device=self.device, trust_remote_code=trust))
+            if self.model and recipe and (now := lasting_name(spec.model)) != recipe.model:
+                index.moved(now)
         for name, asked, has in (
             ("--dimensions", self.dimensions, index.dimensions),
             ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
@@ -92,4 +95,6 @@ class Wanted:
 
     def _same_words(self, recipe: Recipe) -> bool:
         """The same model by the same name and no more asked: its weights are compared when it is loaded."""
-        return self.model == recipe.model and not (self.pooling or self.layers or self.combine)
+        from indexer.encoders.models import lasting_name
+
+        return lasting_name(self.model or "") == recipe.model and not (self.pooling or self.layers or self.combine)

@@ -22,7 +22,9 @@ class AutoModel:
         import transformers
 
         # Of an encoder-decoder, such as T5, the encoder alone, as in sentence-transformers.
-        whole = not read_json(folder / "config.json", {}).get("is_encoder_decoder")
+        said = read_json(folder / "config.json", {})
+        alone = any(name.endswith("EncoderModel") for name in said.get("architectures") or ())
+        whole = not (alone or said.get("is_encoder_decoder"))
         auto: Any = transformers.AutoModel if whole else transformers.AutoModelForTextEncoding
         try:
             with quiet():

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from indexer.encoders.head import transformer_settings
-from indexer.encoders.models import find_model, fingerprint, read_json
+from indexer.encoders.models import find_model, fingerprint, lasting_name, read_json
 from indexer.encoders.recipe import Combine, Pooling, Recipe, RecipeSpec
 from indexer.errors import ModelError
 
@@ -22,12 +22,6 @@ class Checkpoint:
     @cached_property
     def folder(self) -> Path:
         return find_model(self.spec.model)
-
-    @property
-    def name(self) -> str:
-        """As asked for; a folder by where it is from anywhere."""
-        asked = Path(self.spec.model).expanduser()
-        return str(asked.absolute()) if asked.is_dir() and self.folder == asked else self.spec.model
 
     @cached_property
     def fingerprint(self) -> str:
@@ -91,4 +85,5 @@ class Checkpoint:
         kept = width if self.spec.dimensions is None else self.spec.dimensions
         if not 0 < kept <= width:
             raise ModelError(f"model {self.spec.model!r} gives {width} dimensions: {kept} cannot be kept")
-        return Recipe(self.name, self.fingerprint, kept, limit, layers, combine, pooling, *self.prompts)
+        name = lasting_name(self.spec.model)
+        return Recipe(name, self.fingerprint, kept, limit, layers, combine, pooling, *self.prompts)

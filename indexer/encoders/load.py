@@ -71,8 +71,8 @@ def load_encoder(
         pooling=pooling or spec.pooling,
         layers=spec.layers if layers is None else _layers(layers),
         combine=combine if combine != "mean" else spec.combine,
-        max_tokens=spec.max_tokens if max_tokens is None else max_tokens,
-        dimensions=spec.dimensions if dimensions is None else dimensions,
+        max_tokens=spec.max_tokens if max_tokens is None else int(max_tokens),
+        dimensions=spec.dimensions if dimensions is None else int(dimensions),
         query_prompt=spec.query_prompt,
         document_prompt=spec.document_prompt,
     )

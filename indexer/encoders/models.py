@@ -34,6 +34,7 @@ _SETTINGS = (
     "*.model",
     "*.py",
 )
+_OWN = "sentence-transformers/"
 _HUB_TIMEOUT = 5.0  # seconds to wait for the hub's first answer
 
 _hashes: dict[tuple[str, int, int, int], str] = {}
@@ -47,7 +48,7 @@ def find_model(name: str) -> Path:
     Raises:
         ModelError: no such folder or model, no weights in it, or embedded files that were changed.
     """
-    if name.removeprefix("sentence-transformers/") == DEFAULT_MODEL:
+    if name.removeprefix(_OWN) == DEFAULT_MODEL:
         return _embedded()
     path = Path(name).expanduser()
     if path.is_dir():
@@ -55,8 +56,17 @@ def find_model(name: str) -> Path:
     if path.exists():
         raise ModelError(f"model {name!r} is a file: give the folder that holds config.json and the weights")
     if path.is_absolute() or name.startswith((".", "~")) or len(path.parts) > 2:
-        raise ModelError(f"model folder {name!r} does not exist: check the path")
+        raise ModelError(
+            f"model folder {name!r} does not exist: check the path; of an index whose model has moved, say where it is "
+            "now with likewise index INDEX SOURCE --model PATH"
+        )
     return _with_weights(_from_hub(name), name)
+
+
+def lasting_name(name: str) -> str:
+    """A model's name as it is, and a folder as its absolute path: what finds it from anywhere."""
+    folder = Path(name).expanduser()
+    return str(folder.absolute()) if folder.is_dir() and name.removeprefix(_OWN) != DEFAULT_MODEL else name
 
 
 def weight_files(folder: Path) -> list[Path]:

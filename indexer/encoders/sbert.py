@@ -58,7 +58,9 @@ class SentenceTransformerEncoder:
         for index, spans in zip(full, self.offsets([texts[index] for index in full]), strict=True):
             cut[index] = texts[index][: spans[: self.max_tokens - self.overhead(role)][-1, 1]]
         prompt = self.recipe.query_prompt if role == "query" else self.recipe.document_prompt
-        vectors = self.model.encode(cut, prompt=prompt, task=role, show_progress_bar=False)  # Router goes by the task
+        # A Router goes by the task; modules of a model's own may know others by this name.
+        task = {"task": role} if any(type(module).__name__ == "Router" for module in self.model) else {}
+        vectors = self.model.encode(cut, prompt=prompt, show_progress_bar=False, **task)
         kept = np.asarray(vectors, np.float32)[:, : self.dimensions]
         return unit(kept, range(len(kept)), self.recipe.model)
 

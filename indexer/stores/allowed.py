@@ -36,7 +36,7 @@ class Mask:
 
     def has(self, position: int) -> bool:
         if self.positions is not None:
-            return bool(np.isin(position, self.positions))
+            return position in self.positions
         return bool(self.bits[position >> 3] >> (position & 7) & 1)
 
 

@@ -52,7 +52,7 @@ _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 
 _VOWEL_SIGNS = "\u0900-\u0963\u0966-\u0dff"  # of Indic scripts: Python's \w leaves them out
 _POINTS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
-_UNSEEN = "\u00ad\u200b\u2060\ufeff"  # soft hyphens, and what else has no width
+_UNSEEN = "\u00ad\u2060\ufeff"  # soft hyphens, and what else has no width and parts no words
 
 IN_WORDS = rf"\w{_VOWEL_SIGNS}{_POINTS}{_UNSEEN}"
 """Characters that stand in a word as it is written."""

@@ -185,16 +185,19 @@ class Catalog:
                 ((file,) for file in files),
             )
 
-    def reread_duplicates(self, reason: str) -> None:
-        """Have files read again that hold a uri of which another file's record may have been taken, now gone."""
+    def reread_duplicates(self, reason: str) -> int:
+        """Have files read again that hold a uri of which another file's record may have been taken, now gone: how many.
+
+        The row of what is gone stays until then: it tells that the document may have to go too.
+        """
         others = (
-            "SELECT l.file_id, g.id FROM ledger l JOIN ledger g ON g.uri = l.uri WHERE g.state = 'gone' AND"
+            "SELECT DISTINCT l.file_id FROM ledger l JOIN ledger g ON g.uri = l.uri WHERE g.state = 'gone' AND"
             " (l.state IN ('indexed', 'updated', 'unchanged') OR (l.state = 'skipped' AND l.reason = ?))"
         )
         with self.transaction() as connection:
             found = connection.execute(others, (reason,)).fetchall()
-            connection.executemany("UPDATE file SET size = -1 WHERE id = ?", ((file,) for file, _ in found))
-            connection.executemany("DELETE FROM ledger WHERE id = ?", ((gone,) for _, gone in found))
+            connection.executemany("UPDATE file SET size = -1 WHERE id = ?", found)
+        return len(found)
 
     def distrust(self, uris: Iterable[str]) -> None:
         """Have documents embedded again by the next run over their source, though nothing has changed there."""
@@ -273,6 +276,9 @@ def _write_ledger(connection: sqlite3.Connection, rows: Sequence[LedgerRow], run
         "INSERT INTO ledger (file_id, uri, state, reason, run) SELECT id, ?, ?, ?, ? FROM file WHERE path = ?",
         ((row.uri, row.state, row.reason, run, row.file) for row in rows),
     )
+    # Whoever had it before and has it no more: it is this file's now.
+    taken = ((row.uri, run) for row in rows if row.state in ("indexed", "updated", "unchanged"))
+    connection.executemany("DELETE FROM ledger WHERE uri = ? AND state = 'gone' AND run < ?", taken)
 
 
 def _forget_stamps(connection: sqlite3.Connection, uris: Sequence[str]) -> None:

@@ -17,12 +17,13 @@ FORMAT_VERSION = 1
 
 Identity = tuple[int, ...]
 
-_NOT_DAMAGE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY}
+_DAMAGE = {sqlite3.SQLITE_OK, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def unreadable(catalog: Path, error: Exception) -> LikewiseError:
     """What to raise where the catalog cannot be read: only some of SQLite's errors mean that it is damaged."""
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_DAMAGE:
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code & 0xFF not in _DAMAGE and code != sqlite3.SQLITE_IOERR_SHORT_READ:
         return StorageError(
             f"{catalog}: cannot be opened now ({error}): look at its permissions, at free memory, and at how many "
             "files this process has open"

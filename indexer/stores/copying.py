@@ -94,7 +94,7 @@ def copy_store(snapshots: Snapshots, target: Path) -> None:
         files = [path for row in segments for path in paths(snapshots.folder / "segments", row.file)]
         files += [] if words is None else word_files(snapshots.folder, words)
         before, missing = missing, [path for path in files if not _copied(path, _inside(snapshots, target, path))]
-        if missing == before:  # none, or lost for good: otherwise a writer has put others in their place
+        if not missing or missing == before:  # lost for good; otherwise a writer has put others in their place
             break
     named = {_inside(snapshots, target, path) for path in files}
     for path in [*target.glob("segments/*"), *target.glob("words/*/*/*")]:

@@ -89,14 +89,15 @@ class LocalStore:
         with self._lock.held(wait=wait, waiting=waiting):
             if self._catalog is None:
                 self._catalog = Catalog(self.folder / "catalog.db")
-            self._depth += 1
+            self._depth, process = self._depth + 1, self._process
             try:
                 yield self._catalog
             finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    self._catalog.close()
-                    self._catalog = None
+                if process == os.getpid():  # and not a child that was forked inside
+                    self._depth -= 1
+                    if self._depth == 0:
+                        self._catalog.close()
+                        self._catalog = None
 
     def _after_fork(self) -> None:
         """The child begins anew: its parent's connections are not to be used, nor closed."""

@@ -43,7 +43,8 @@ class WriterLock:
             if self._file is not None:
                 os.close(self._file)
             self._begin()
-        if not self._threads.acquire(blocking=wait):
+        threads, process = self._threads, self._process
+        if not threads.acquire(blocking=wait):
             raise IndexLocked(f"{self._path.parent}: this process (pid {os.getpid()}) is writing already")
         try:
             if self._depth == 0:
@@ -52,13 +53,14 @@ class WriterLock:
             try:
                 yield
             finally:
-                self._depth -= 1
-                if self._depth == 0 and self._file is not None and self._process == os.getpid():
+                if process == os.getpid():  # a child forked inside leaves the block too, and holds nothing
+                    self._depth -= 1
+                if self._depth == 0 and self._file is not None and process == os.getpid():
                     fcntl.flock(self._file, fcntl.LOCK_UN)  # a child forked meanwhile has the file open too
                     os.close(self._file)
                     self._file = None
         finally:
-            self._threads.release()
+            threads.release()
 
     def _is_in_place(self, file: int) -> bool:
         try:

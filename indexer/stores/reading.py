@@ -205,7 +205,10 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
 
 
 def damaged(uri: str) -> IndexDamaged:
-    return IndexDamaged(f"{uri}: its stored row, text or vector is damaged; check --repair, then index it again")
+    return IndexDamaged(
+        f"{uri}: its stored row, text or vector is damaged; likewise check --repair, then index its "
+        "source again (without --rebuild), or likewise remove it"
+    )
 
 
 def get(view: View, uri: str) -> Document | None:
@@ -227,8 +230,15 @@ def uris(view: View, given: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
 
 
 def documents_after(view: View, after: int, many: int) -> list[tuple[int, Document]]:
-    """The next `many` documents after an id, with their ids."""
-    return list(_numbered(view, "d.id > ?", (after,), many))
+    """The next `many` documents after an id, with their ids; fewer up to a damaged one, which the next call names."""
+    found = []
+    try:
+        for numbered in _numbered(view, "d.id > ?", (after,), many):
+            found.append(numbered)
+    except IndexDamaged:
+        if not found:
+            raise
+    return found
 
 
 def documents_of(view: View, ids: Ids) -> list[Document]:

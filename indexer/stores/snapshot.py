@@ -119,10 +119,14 @@ class Snapshots:
         """
         if self._process != os.getpid():
             self._after_fork()
+        process = os.getpid()
         connection, identity, epoch = self._leased()
         try:
             connection.execute("BEGIN")
             yield View(connection, self._current(connection, identity))
+            if process != os.getpid():  # a forked child leaves the block too, with its parent's connection
+                self._inherited.append(connection)
+                return
             connection.execute("ROLLBACK")
         except sqlite3.DatabaseError as error:
             connection.close()
@@ -155,7 +159,7 @@ class Snapshots:
     def _after_fork(self) -> None:
         """The child keeps the state, and leaves its parent's connections alone: SQLite's are not to be shared."""
         self._process, self._lock = os.getpid(), threading.Lock()
-        self._inherited, self._idle = self._idle, []
+        self._inherited, self._idle = [*self._inherited, *self._idle], []
 
     def _connect(self) -> sqlite3.Connection:
         catalog = self.folder / "catalog.db"
@@ -190,7 +194,10 @@ class Snapshots:
         except (KeyError, TypeError, ValueError) as error:
             raise unreadable(self.folder / "catalog.db", error) from error
         with self._lock:
-            if identity == self._identity:  # that of a replaced folder would never be asked for again
+            newest = self._state
+            ahead = newest and (newest.catalog, newest.history) == (identity, loaded.history)
+            # That of a replaced folder would never be asked for again; and another thread may be further.
+            if identity == self._identity and not (ahead and newest and newest.generation > loaded.generation):
                 self._state = loaded
         return loaded
 
@@ -213,8 +220,7 @@ def _load(
     settings = dict(connection.execute("SELECT name, value FROM setting"))
     dimensions = int(settings["dimensions"])
     generation, history = int(settings["generation"]), settings["history"]
-    # Another thread may have gone ahead: what it has is not all in this transaction.
-    if before and ((before.catalog, before.history) != (identity, history) or before.generation > generation):
+    if before and (before.catalog, before.history) != (identity, history):
         before = None
     open_ = {part.file: part for part in before.parts} if before else {}
     parts, sealed = [], 0
@@ -226,7 +232,9 @@ def _load(
         parts.append(_part(folder, connection, file, ids, earlier, dimensions, stand_in))
         sealed = last_id
     damaged = any(not part.file for part in parts)
-    tail = _tail(connection, sealed, before.tail if before and before.sealed == sealed else None, dimensions)
+    # Another thread may have gone ahead: its tail is not all in this transaction.
+    known = before.tail if before and before.sealed == sealed and before.generation <= generation else None
+    tail = _tail(connection, sealed, known, dimensions)
     if len(tail.rows):
         parts.append(Part(tail, _NO_IDS))
     # Ever given, not alive: segments still hold the rows of documents that were removed.

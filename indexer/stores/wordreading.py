@@ -75,7 +75,7 @@ class WordReader:
 
     def at(self, view: View) -> Words:
         """The words of a view: opened at its first question, brought up to date after each commit."""
-        key = (view.state.catalog, view.state.history, view.state.generation)
+        key = (*_index_of(view), view.state.generation)
         if (known := self._known.get(key)) is not None:
             return known
         if self._process != os.getpid():
@@ -109,11 +109,16 @@ class WordReader:
             return words
 
 
+def _index_of(view: View) -> tuple[Identity, str]:
+    """Which file, and which index in it; its times, which tell of commits where one may not write, are left out."""
+    return view.state.catalog[:2], view.state.history
+
+
 class _Overlay:
     """An index of a reader's own that follows the catalog from one generation to the next."""
 
     def __init__(self, folder: Path, view: View, row: WordFiles | None, *, trusted: bool = True) -> None:
-        self._of, self._generation = (view.state.catalog, view.state.history), -1
+        self._of, self._generation = _index_of(view), -1
         self.name = row.name if row is not None else ""
         self._analysis = language(view)
         self._linked: Path | None = None
@@ -151,12 +156,12 @@ class _Overlay:
         return self._linked is not None
 
     def is_ahead_of(self, view: View) -> bool:
-        return self._of == (view.state.catalog, view.state.history) and self._generation > view.state.generation
+        return self._of == _index_of(view) and self._generation > view.state.generation
 
     def leads_to(self, view: View, row: WordFiles | None) -> bool:
         """Whether it can become that view's: the same word index below it, and no earlier state."""
         name = row.name if row is not None else ""
-        same = self._of == (view.state.catalog, view.state.history) and self.name == name
+        same = self._of == _index_of(view) and self.name == name
         return same and self._generation <= view.state.generation and self._analysis == language(view)
 
     def advanced(self, view: View) -> Words:

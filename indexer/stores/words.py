@@ -107,6 +107,8 @@ def state(view: View, folder: Path) -> tuple[list[str], list[str]]:
     except IndexDamaged as error:
         return [str(error)], []
     (new,) = view.connection.execute("SELECT count(*) FROM passage WHERE id > ?", (row.last_id,)).fetchone()
+    if row.analysis != str(language(view)):
+        return [], ["the word index is of an earlier version and lies idle; the next indexing run or compact renews it"]
     lagging = (
         f"the word index lags {new} passage(s) behind; readers add them, the next indexing run or compact writes them"
     )

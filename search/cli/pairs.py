@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from indexer.cli.command import json_option, trust_option
 from indexer.cli.terminal import number, quiet_libraries, say, say_json, shown, warn
@@ -51,6 +52,9 @@ def pairs(
     likewise pairs questions.txt -n 100 --min-score 0.8
     likewise pairs papers.index --json
     """
+    typed = click.get_current_context().get_parameter_source("source") == ParameterSource.COMMANDLINE
+    if index and typed:
+        raise click.UsageError("give --index, or a FILE or INDEX as an argument, not both")
     if (source := index or source) is None:
         raise click.UsageError("name a FILE or an INDEX first, or set LIKEWISE_INDEX")
     if math.isnan(min_score):

@@ -92,7 +92,7 @@ go, ready = os.pipe(), os.pipe()
 row = np.ones((1, 32), np.float32)
 with index.store.writing():
     if (child := os.fork()) == 0:
-        faulthandler.dump_traceback_later(20, exit=True)
+        faulthandler.dump_traceback_later(100, exit=True)
         try:
             with index.store.writing(wait=False):
                 os._exit(7)
@@ -114,3 +114,43 @@ assert index.check().ok
 def test_a_child_forked_by_a_writer_neither_writes_with_it_nor_keeps_its_lock(tmp_path: Path) -> None:
     Index.create(tmp_path / "x.index", dimensions=32).close()
     subprocess.run([sys.executable, "-c", HOLDER, str(tmp_path / "x.index")], check=True, timeout=120)
+
+
+LEAVERS = """
+import faulthandler, os, sys
+import numpy as np
+from indexer import Document, Index
+faulthandler.dump_traceback_later(100, exit=True)
+index = Index.open(sys.argv[1])
+parent, row = os.getpid(), np.ones((1, 32), np.float32)
+def work(how):
+    with index.store.writing():
+        if os.fork() == 0:
+            if how == "reads":
+                index.store.ledger_counts()
+            return  # the child leaves the block as its parent does
+    os.wait()
+for how in ("leaves", "reads"):
+    work(how)
+    if os.getpid() != parent:
+        index.add([Document(how, "of the child")], vectors=row)
+        os._exit(0)
+    index.add([Document(f"after {how}", "of the parent")], vectors=row)
+def read():
+    with index.store.reading():
+        if os.fork() == 0:
+            index.info()
+            return
+    assert os.wait()[1] == 0
+read()
+if os.getpid() != parent:
+    assert index.info().documents == 4
+    os._exit(0)
+assert sorted(document.uri for document in index) == ["after leaves", "after reads", "leaves", "reads"]
+assert index.check().ok
+"""
+
+
+def test_a_child_may_leave_the_block_that_it_was_forked_in(tmp_path: Path) -> None:
+    Index.create(tmp_path / "x.index", dimensions=32).close()
+    subprocess.run([sys.executable, "-c", LEAVERS, str(tmp_path / "x.index")], check=True, timeout=120)

@@ -149,6 +149,8 @@ def test_the_command_on_an_index(likewise: Callable[..., Any], tmp_path: Path, m
     assert (best["first"]["uri"], best["second"]["uri"]) == ("a", "c")
     monkeypatch.setenv("LIKEWISE_INDEX", str(tmp_path))
     assert likewise("pairs", "--index", tmp_path / "x.index", "--json").json["pairs"][0] == best
+    (tmp_path / "t.txt").write_text("one\ntwo\n")
+    assert "not both" in likewise("pairs", tmp_path / "t.txt", "--index", tmp_path / "x.index").err
     monkeypatch.delenv("LIKEWISE_INDEX")
     assert "name a FILE or an INDEX first" in likewise("pairs").err
 

@@ -57,7 +57,6 @@ def test_the_pooler_of_models_that_keep_its_activation_beside_it(
     encoder = load_encoder(folder, pooling="pooler", precision="float32", max_tokens=64)
     model = transformers.AutoModel.from_pretrained(folder).eval()
     for sentence, row in zip(sentences, encoder.encode(sentences), strict=True):
-        ids = torch.tensor([Tokenizer.from_file(str(folder / "tokenizer.json")).encode(sentence).ids])
         ids = torch.tensor([encoder.tokenizer.ids([sentence])[0].tolist()])  # type: ignore[attr-defined]
         with torch.inference_mode():
             wanted = torch.nn.functional.normalize(model(input_ids=ids).pooler_output, dim=-1)[0].numpy()

@@ -49,6 +49,12 @@ def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
     with Index.open(tmp_path / "x.index", "./moved:mean") as index:
         index.add(documents(9))
         assert len(index) == 9
+        held = index.recipe
+        index.moved(str(tmp_path / "there" / "moved"))
+        assert held is not None and index.recipe is not None and held.same(index.recipe)
+    monkeypatch.setattr(shared, "_loaded", {})
+    with Searcher(tmp_path / "x.index") as searcher:
+        assert len(searcher.search("dogs snow", 9)) == 9
 
 
 def test_whitening_is_fitted_before_the_first_commit_and_then_frozen(

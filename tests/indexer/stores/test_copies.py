@@ -230,4 +230,5 @@ def test_a_damaged_document_is_neither_shown_nor_exported_nor_rebuilt(
     ):
         said = likewise(*command)
         assert (said.code, "damaged" in said.err, "internal" in said.err) == (3, True, False), (command, said)
+        assert ("hello there" in said.out or "sound" in said.out) == (command[0] in ("list", "export"))
     assert likewise("check", folder).code != 0
