@@ -24,10 +24,12 @@ Written by `make docs` from what `likewise COMMAND --help` says.
 
 Every command takes `--help`. Where `LIKEWISE_INDEX` is set, INDEX is left out; `--index PATH` goes before both.
 Results go to standard output, progress, warnings and errors to standard error. Exit codes: 0 done, 1 done but
-something failed, 2 wrong usage or bad input, 3 could not run, 130 interrupted."""
+something failed, 2 wrong usage or bad input, 3 could not run, 130 interrupted, 141 the reader of a
+pipe left before the end (`index` finishes all the same, and exits as it ended)."""
 
-_DEFAULT = re.compile(r"(.*?)(?: ?\[(?:default: )?([^\]]*)\])?")
-"""What an option means, and what its help gives in brackets at the end."""
+_RANGE = r"(?:[\d.-]+<=?)?x(?:[<>]=?[\d.-]+)?"
+_BRACKETS = re.compile(rf" *\[(?:default: )?(?P<default>(?!{_RANGE}\])[^][]+?)?(?:; )?(?P<range>{_RANGE})?\]$")
+"""What an option's help gives at its end, once of ours and once of click's: `default: 64; x>=1`, `required`, `x>=1`."""
 
 
 def commands() -> dict[str, click.Command]:
@@ -57,15 +59,19 @@ def _blocks(name: str, command: click.Command) -> Iterator[str]:
     # As in click's own help: a paragraph that begins with \b keeps its lines. Here those are the examples.
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         lines = paragraph.removeprefix("\b\n")
-        language = "sh" if lines.startswith("likewise ") else ""
-        yield paragraph if lines == paragraph else f"```{language}\n{inspect.cleandoc(lines)}\n```"
+        language = "sh" if lines.startswith("likewise ") else "yaml" if lines.lstrip().startswith("- ") else ""
+        yield paragraph if lines == paragraph else f"```{language}\n{textwrap.dedent(lines)}\n```"
     rows = "\n".join(_row(option, context) for option in options(command))
     yield f"| option | meaning | default |\n| --- | --- | --- |\n{rows}"
 
 
 def _row(option: click.Option, context: click.Context) -> str:
     written, said = option.get_help_record(context) or ("", "")
-    meaning, default = _DEFAULT.fullmatch(" ".join(said.split())).groups("")  # type: ignore[union-attr]
+    meaning, default, bounds = " ".join(said.split()), "", ""
+    while found := _BRACKETS.search(meaning):
+        meaning = meaning[: found.start()]
+        default, bounds = found["default"] or default, found["range"] or bounds
+    meaning += f" ({bounds})" if bounds else ""
     return "| {} | {} | {} |".format(*(cell.replace("|", "\\|") for cell in (f"`{written}`", meaning, default)))
 
 

@@ -31,7 +31,7 @@ def show(path: str, uri: str, as_json: bool) -> None:
     for name, value in (*known, *document.metadata.items()):
         if value not in (None, ""):
             say(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
-    say(f"\n{document.text}")
+    say(f"\n{document.text}", tabs=True)
 
 
 @click.command("list", cls=IndexCommand)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from indexer.cli.terminal import number, on_terminal
@@ -21,7 +19,7 @@ class Progress:
     def __init__(self, sources: list[Source]) -> None:
         self._bar = _bar() if on_terminal() else None
         if self._bar is not None:
-            self._task = self._bar.add_task("reading", total=sum(_size(source.root) for source in sources) or None)
+            self._task = self._bar.add_task("reading", total=_size(sources))
 
     def __enter__(self) -> Self:
         if self._bar is not None:
@@ -58,7 +56,12 @@ def _bar() -> Bar:
     )
 
 
-def _size(root: str) -> int:
-    if not os.path.isdir(root):  # noqa: PTH112 - stdin is no path
-        return os.path.getsize(root) if os.path.exists(root) else 0  # noqa: PTH110, PTH202
-    return sum(entry.stat().st_size for entry in Path(root).rglob("*") if entry.is_file())
+def _size(sources: list[Source]) -> int | None:
+    """Bytes of the files that the run will come to; None, as of standard input, where that cannot be told."""
+    if any(source.root == "-" for source in sources):
+        return None
+    try:
+        found = (found.status for source in sources for found in source.files())
+        return sum(status.st_size for status in found if status is not None) or None
+    except OSError:  # the run itself will meet it, and say so
+        return None

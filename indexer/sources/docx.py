@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import docx
+from docx.opc.part import PartFactory
 from docx.oxml.ns import qn
+from docx.package import Package
+from docx.parts.document import DocumentPart
 from lxml import etree
 
 from indexer.sources import archive
@@ -26,23 +28,30 @@ _OMITTED = {
 }
 _WRITTEN = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
 _P, _TBL, _TR, _TC, _T = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc", "t"))
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+for _kind in (  # .docm, .dotx and .dotm, which are the same within
+    "application/vnd.ms-word.document.macroEnabled.main+xml",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml",
+    "application/vnd.ms-word.template.macroEnabledTemplate.main+xml",
+):
+    PartFactory.part_type_for[_kind] = DocumentPart
 
 
 def read(path: str) -> Content:
     """The title is the document's property, else its first paragraph styled as a title or heading."""
     archive.check(path)
-    try:
-        document = docx.Document(path)
-    except ValueError as error:  # a part that is no document
-        raise Unreadable(f"damaged: no DOCX ({error})") from error
+    main = Package.open(path).main_document_part  # docx.Document takes .docx alone
+    if not isinstance(main, DocumentPart):
+        raise Unreadable(f"damaged: no DOCX (content type {main.content_type})")
+    document = main.document
     levels = {style.style_id: level for style in document.styles if (level := _level(style)) is not None}
     headings, assembly, first = Headings(), Assembly(), ""
     for element in _blocks(document.element.body):
         if element.tag == _TBL:
-            assembly.add("\n".join(_row(row) for row in element.iter(_TR)))
+            assembly.add("\n".join(_rows(element)))
             continue
         text = _text(element)
-        level = levels.get(element.style or "") if text.strip() else None
+        level = levels.get(getattr(element, "style", None) or "") if text.strip() else None
         if level is not None:
             first = first or " ".join(text.split())
             assembly.section(headings.enter(level, text))
@@ -50,7 +59,7 @@ def read(path: str) -> Content:
     for part in document.part.package.iter_parts():
         if str(part.partname) in {"/word/footnotes.xml", "/word/endnotes.xml"}:
             notes = etree.fromstring(part.blob, etree.XMLParser(resolve_entities=False, no_network=True))
-            texts = [_text(paragraph) for paragraph in notes.iter(_P)]
+            texts = ["\n".join(_rows(block)) if block.tag == _TBL else _text(block) for block in _blocks(notes)]
             if any(text.strip() for text in texts):
                 assembly.section(str(part.partname)[6:-4].capitalize())
             for text in texts:
@@ -75,17 +84,27 @@ def _level(style: Any) -> int | None:
 
 
 def _blocks(parent: Any) -> Iterator[Any]:
-    """Paragraphs and tables, also those inside content controls and insertions."""
+    """Paragraphs, tables and equations of their own, also those inside content controls and insertions."""
+    return _within(parent, {_P, _TBL, f"{_MATH}oMathPara"})
+
+
+def _within(parent: Any, tags: set[str]) -> Iterator[Any]:
+    """The outermost elements of these names: through content controls, but not into one another."""
     for child in parent.iterchildren():
-        if child.tag in {_P, _TBL}:
+        if child.tag in tags:
             yield child
         elif isinstance(child.tag, str) and child.tag not in _OMITTED:
-            yield from _blocks(child)
+            yield from _within(child, tags)
 
 
-def _row(row: Any) -> str:
-    cells = (" ".join(_text(paragraph) for paragraph in cell.iter(_P)) for cell in row.iterchildren(_TC))
-    return "\t".join(" ".join(cell.split()) for cell in cells)
+def _rows(table: Any) -> Iterator[str]:
+    """A table's rows with tabs between their cells. A table within a cell is a part of that cell's words."""
+    for row in _within(table, {_TR}):
+        yield "\t".join(" ".join(_cell(cell).split()) for cell in _within(row, {_TC}))
+
+
+def _cell(cell: Any) -> str:
+    return " ".join(" ".join(_rows(block)) if block.tag == _TBL else _text(block) for block in _blocks(cell))
 
 
 def _text(element: Any) -> str:
@@ -94,7 +113,7 @@ def _text(element: Any) -> str:
     stack = [element]
     while stack:
         node = stack.pop()
-        if node.tag == _T:
+        if node.tag in {_T, f"{_MATH}t"}:
             parts.append(node.text or "")
         elif node.tag in _WRITTEN:
             parts.append(_WRITTEN[node.tag])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import unicodedata
 import zipfile
 from typing import Any
 from urllib.parse import unquote
@@ -35,12 +36,15 @@ def read(path: str) -> Content:
             for item in package.iterfind("opf:manifest/opf:item", _NAMES)
         }
         chapters = [pages.get(item.get("idref"), "") for item in package.iterfind("opf:spine/opf:itemref", _NAMES)]
-        if _encrypted(book).intersection(chapters):
+        if {_plain(name) for name in _encrypted(book)}.intersection(map(_plain, chapters)):
             raise Unreadable("encrypted (DRM)")
         assembly = Assembly()
-        members = set(book.namelist())
-        for chapter in chapters:
-            tree = html.parse(book.read(chapter)) if chapter in members else None
+        members = {_plain(name): name for name in book.namelist()} | {name: name for name in book.namelist()}
+        for chapter in filter(None, chapters):  # an itemref may name an item that is not there: no chapter is lost
+            member = members.get(chapter) or members.get(_plain(chapter))
+            if member is None:
+                raise Unreadable(f"damaged: its chapter {chapter} is not in it")
+            tree = html.parse(book.read(member))
             if tree is not None:
                 assembly.section(" ".join((tree.findtext(".//title") or "").split()))
                 html.write_body(tree, assembly)
@@ -52,6 +56,11 @@ def read(path: str) -> Content:
 
 def _xml(book: zipfile.ZipFile, member: str) -> Any:
     return ElementTree.fromstring(book.read(member))
+
+
+def _plain(name: str) -> str:
+    """A member's name without what differs between a book's list and its zip file: case, and composed letters."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def _dc(package: Any, tag: str) -> str:

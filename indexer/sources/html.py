@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from indexer.sources.content import Assembly, Content, Headings
-from indexer.sources.encoding import bom_encoding, guess
+from indexer.sources.content import Assembly, Content, Headings, Unreadable
+from indexer.sources.encoding import ascii_compatible, bom_encoding, guess
 
 _CHARSET = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?([-\w.:]+)|<\?xml[^>]+?encoding=[\"']([-\w.]+)", re.IGNORECASE)
 _DROPPED = {
@@ -20,7 +20,6 @@ _DROPPED = {
         "nav",
         "aside",
         "footer",
-        "form",
         "button",
         "select",
         "iframe",
@@ -57,11 +56,12 @@ def read(path: str) -> Content:
     if tree is None:
         return Content("")
     whole = Assembly()
-    write_body(tree, whole)
+    heading = write_body(tree, whole)
     metadata = {name: value for name in ("description", "author", "keywords") if (value := _meta(tree, name))}
     if language := tree.get("lang"):
         metadata["lang"] = language
-    title = " ".join((tree.findtext(".//title") or _meta(tree, "og:title") or "").split())
+    titles = (tree.findtext(".//title"), _meta(tree, "og:title"), heading)
+    title = next((text for title in titles if (text := " ".join((title or "").split()))), "")
     found = trafilatura.bare_extraction(tree, favor_recall=True, include_comments=False, include_links=False)
     main = Assembly()
     if found is not None and found.body is not None:
@@ -69,22 +69,33 @@ def read(path: str) -> Content:
     content, everything = main.content(title, metadata), whole.content(title, metadata)
     few, all_of_it = len(content.text), len(everything.text)
     too_little = few < 0.1 * all_of_it or (few < 200 and all_of_it > 2 * few)
-    # As much as everything is what trafilatura gives up with: one paragraph of all words, menus included.
-    return everything if too_little or few >= all_of_it else content
+    # Where it finds no structure, trafilatura gives one paragraph of all words, menus included. Unless that has far
+    # more words, the blocks of everything are the better text; in any other case the shorter one lost something.
+    gave_up = "\n" not in content.text and "\n" in everything.text and all_of_it > 0.5 * few
+    return everything if too_little or gave_up else content
 
 
-def parse(data: bytes) -> Any:
-    """The root element, parsed in the declared encoding or the one that fits; None for an empty page."""
+def parse(page: bytes | str) -> Any:
+    """The root element; bytes in the declared encoding or the one that fits. None for an empty page."""
     from lxml import etree, html
 
-    parser = html.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
-    text = _decode(data)
+    parser = html.HTMLParser(
+        encoding="utf-8",
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+        huge_tree=True,  # or libxml2 cuts long scripts, images within the page and deep trees, silently
+    )
+    text = page if isinstance(page, str) else _decode(page)
     if not text.strip():
         return None
     try:
-        return html.document_fromstring(text.encode("utf-8", errors="replace"), parser=parser)
+        tree = html.document_fromstring(text.encode("utf-8", errors="replace"), parser=parser)
     except etree.ParserError:  # nothing but comments
         return None
+    if fatal := [error for error in parser.error_log if error.level == etree.ErrorLevels.FATAL]:
+        raise Unreadable(f"damaged: read as far as line {fatal[0].line:,} ({fatal[0].message})")
+    return tree
 
 
 def write_body(tree: Any, into: Assembly, page: int | None = None) -> str:
@@ -165,12 +176,19 @@ def _meta(tree: Any, name: str) -> str:
     return " ".join(found[0].split()) if found else ""
 
 
+def _is_wide(encoding: str) -> bool:
+    """Whether this is UTF-16 or UTF-32, which a page that is read byte by byte cannot be in."""
+    return encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")) and not ascii_compatible(encoding)
+
+
 def _decode(data: bytes) -> str:
     """Byte order mark, then a declared charset, then UTF-8, then a guess; what does not fit is U+FFFD."""
     found = _CHARSET.search(data[:4096])
     declared = bom_encoding(data) or ((found[1] or found[2]).decode() if found else "")
     if declared.lower() in {"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"}:
         declared = "windows-1252"  # as browsers do
+    elif found and not bom_encoding(data) and _is_wide(declared):
+        declared = "utf-8"  # as the HTML standard says: a page in UTF-16 could not have declared it readably
     try:
         return data.decode(declared or "utf-8", errors="replace" if declared else "strict")
     except (LookupError, UnicodeError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import codecs
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from indexer.sources.encoding import bom_encoding
 from indexer.sources.entry import Entry, ReadOptions
-from indexer.sources.record import TEXT_FIELDS, Container, type_name
+from indexer.sources.record import TEXT_FIELDS, Container, text_names, type_name
 
 
 def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
@@ -18,6 +18,9 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
     limit = container.options.max_bytes
     number = 0
     found = False
+    if container.met and _of_other_things(stream, container.options):
+        yield container.whole(True, "holds no record with a text: name its member with --text-field")
+        return
     while line := stream.readline(limit + 1):
         number += 1
         if len(line) > limit and not line.endswith(b"\n"):
@@ -47,6 +50,33 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
         yield container.whole(True, "holds no records")
 
 
+def _of_other_things(stream: BinaryIO, options: ReadOptions) -> bool:
+    """Whether every line is an object and none has a text, not even in a member that was not asked for.
+
+    Stops at the first line that is another. One that is damaged may have been a document.
+    """
+    texts = {*TEXT_FIELDS, *text_names(options)}
+    objects = 0
+    try:
+        while line := stream.readline(options.max_bytes + 1):
+            line = line if objects else line.removeprefix(codecs.BOM_UTF8)
+            if line.strip():
+                record = parse(line.rstrip()) if len(line) <= options.max_bytes else None
+                if not isinstance(record, dict) or _has_text(record, texts):
+                    return False
+                objects += 1
+    except Invalid:
+        return False
+    finally:
+        stream.seek(0)
+    return objects > 0
+
+
+def _has_text(record: dict[str, Any], names: Iterable[str]) -> bool:
+    """Whether an object can be a document: its text is a string, or likewise exported it."""
+    return {"likewise", "id"} <= record.keys() or any(isinstance(record.get(name), str) for name in names)
+
+
 def json_records(text: str, options: ReadOptions) -> list[dict[str, Any]] | None:
     """The records of a .json file: an object or a list of objects with a text; None for anything else."""
     try:
@@ -54,10 +84,9 @@ def json_records(text: str, options: ReadOptions) -> list[dict[str, Any]] | None
     except (Invalid, UnicodeEncodeError):
         return None
     records = value if isinstance(value, list) else [value]
-    names = (options.text_field,) if options.text_field else TEXT_FIELDS
     if not all(isinstance(record, dict) for record in records):
         return None
-    return records if any(name in record for record in records for name in names) else None
+    return records if any(_has_text(record, text_names(options)) for record in records) else None
 
 
 class Invalid(Exception):

@@ -15,15 +15,17 @@ _FRONT_MATTER = re.compile(
     r"---[ \t]*(?:\r\n|\r|\n)(.{0,65536}?(?:\r\n|\r|\n))(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|$)", re.DOTALL
 )
 
+_MEMBER = re.compile(r"\s*[\w-]+:(?:\s|$)")
+
 
 def read(text: str) -> Content:
     """Sections begin at headings; the title is the front matter's, or else the first heading of level 1."""
     from markdown_it import MarkdownIt
 
     front = _FRONT_MATTER.match(text)
-    metadata = _front_matter(front[1]) if front else {}
+    metadata = _front_matter(front[1]) if front else None
     body = text
-    if front:  # blanked, line for line: its last line would make a heading of the one before
+    if front and metadata is not None:  # blanked, line for line: its last line would make a heading of the one before
         body = "\n" * len(_NEWLINE.findall(front[0])) + text[front.end() :]
         offset = front.end() - len(_NEWLINE.findall(front[0]))
     else:
@@ -31,6 +33,7 @@ def read(text: str) -> Content:
     starts = [0, *(newline.end() for newline in _NEWLINE.finditer(body))]
     parser = MarkdownIt("commonmark").disable("inline")  # inline markup of paragraphs is most of the work
     inline = MarkdownIt("commonmark")
+    metadata = metadata or {}
     headings, sections, first = Headings(), [], ""
     tokens = parser.parse(body)
     for opening, content in pairwise(tokens):
@@ -46,16 +49,17 @@ def read(text: str) -> Content:
     return Content(text, str(title) if title else first, tuple(lead_in(sections)), metadata)
 
 
-def _front_matter(yaml_text: str) -> dict[str, Any]:
-    """Scalars and lists of scalars; anything deeper, or that does not parse, stays in the text alone."""
-    import yaml  # type: ignore[import-untyped, unused-ignore]
+def _front_matter(yaml_text: str) -> dict[str, Any] | None:
+    """Scalars and lists of scalars; anything deeper, or that does not parse, stays in the text alone.
 
+    None where it is no mapping: a rule at the top and another further on are not front matter.
+    """
     try:
-        members = yaml.safe_load(yaml_text)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
+        members = _parsed(yaml_text)
+    except Exception:  # noqa: BLE001 - YAMLError; and PyYAML's constructors raise anything on a wrong tag
+        return {} if _MEMBER.match(yaml_text) else None
     if not isinstance(members, dict):
-        return {}
+        return None
     kept: dict[str, Any] = {}
     for name, value in members.items():
         values = [_scalar(each) for each in (value if isinstance(value, list) else [value])]
@@ -64,7 +68,21 @@ def _front_matter(yaml_text: str) -> dict[str, Any]:
     return kept
 
 
+def _parsed(yaml_text: str) -> object:
+    import yaml  # type: ignore[import-untyped, unused-ignore]
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc, unused-ignore]
+        """Leaves merges (<<) out: PyYAML copies what they name, so that a few nested ones take for ever."""
+
+        def flatten_mapping(self, node: Any) -> None:
+            node.value = [pair for pair in node.value if pair[0].tag != "tag:yaml.org,2002:merge"]
+
+    return yaml.load(yaml_text, Loader)
+
+
 def _scalar(value: object) -> str | int | float | bool | None:
     if isinstance(value, datetime.date):
         return value.isoformat()
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return None  # more than a column holds
     return value if isinstance(value, str | int | float) else None

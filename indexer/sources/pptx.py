@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pptx
+from pptx.package import Package
+from pptx.parts.presentation import PresentationPart
 
 from indexer.sources import archive
-from indexer.sources.content import Assembly, Content
+from indexer.sources.content import Assembly, Content, Unreadable
 
 _NO_TITLES = {"", "PowerPoint Presentation"}  # what PowerPoint and python-pptx write of their own accord
 
@@ -16,7 +17,10 @@ _NO_TITLES = {"", "PowerPoint Presentation"}  # what PowerPoint and python-pptx 
 def read(path: str) -> Content:
     """The title is the presentation's property, else the first slide's."""
     archive.check(path)
-    presentation = pptx.Presentation(path)
+    main = Package.open(path).main_document_part  # pptx.Presentation refuses .ppsx, which is the same within
+    if not isinstance(main, PresentationPart):
+        raise Unreadable(f"damaged: no PPTX (content type {main.content_type})")
+    presentation = main.presentation
     assembly, first = Assembly(), ""
     for number, slide in enumerate(presentation.slides, 1):
         title = slide.shapes.title

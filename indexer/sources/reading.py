@@ -15,7 +15,7 @@ from typing import BinaryIO
 from indexer.records import Document
 from indexer.sources import jsonl, table
 from indexer.sources.content import Content, Skip, Unreadable
-from indexer.sources.encoding import decode, is_binary
+from indexer.sources.encoding import decode, is_binary, undecodable
 from indexer.sources.entry import Entry, Known, ReadOptions, Stamp
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, format_of
@@ -155,14 +155,21 @@ def _document(file: BinaryIO, path: str, found: Format, stamp: Stamp, options: R
 
 def _decoded(data: bytes, found: Format) -> Content:
     """Text that is kept as it is, with what its reader found in it."""
-    text = decode(data)
+    text = decode(data, cookies=not found.module)  # in Markdown "# Encoding: of names" is a heading
     if text is None:
-        raise Unreadable("its encoding cannot be found out: save it as UTF-8")
+        raise Unreadable(undecodable(data))
     if "\0" in text:
         raise Skip("a binary file: it holds NUL characters")
     if not found.module:
         return Content(text)
-    content: Content = importlib.import_module(f"indexer.sources.{found.module}").read(text)
+    reader = importlib.import_module(f"indexer.sources.{found.module}")
+    try:
+        content: Content = reader.read(text)
+    except (Skip, Unreadable, MemoryError):
+        raise
+    except Exception as error:  # as in worker.py: one file must not end the run
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise Unreadable(f"damaged, or no {found.module} file ({what[:200]})") from error
     return content
 
 

@@ -26,6 +26,11 @@ def type_name(value: object) -> str:
     return _JSON_TYPES.get(type(value), "a number")
 
 
+def text_names(options: ReadOptions) -> tuple[str, ...]:
+    """The members that a record's text may be in."""
+    return (options.text_field,) if options.text_field else TEXT_FIELDS
+
+
 class BadRecord(Exception):
     """The record cannot be a document; the message says why."""
 
@@ -131,9 +136,18 @@ class Container:
 
 
 def _take(rest: dict[str, Any], named: str | None, usual: tuple[str, ...]) -> tuple[str | None, Any]:
-    """Remove the named member, or the first usual one that is present: its name and value, or two None."""
-    name = next((name for name in ((named,) if named else usual) if name in rest), None)
-    return (None, None) if name is None else (name, rest.pop(name))
+    """Remove the named member, or the first usual one: its name and value, or two None.
+
+    One that is null counts only where it was named, or there is no other: it is how many programs write "none".
+    """
+    there = [name for name in ((named,) if named else usual) if name in rest]
+    if not there:
+        return None, None
+    name = next((name for name in there if rest[name] is not None), there[0])
+    value = rest.pop(name)
+    for other in there[: there.index(name)] if value is not None else ():
+        del rest[other]  # null, and passed over
+    return name, value
 
 
 def _vector(value: object) -> list[float] | None:

@@ -70,5 +70,7 @@ def _pep_header(lines: list[str]) -> dict[str, str | int]:
     if "title" not in header:
         return {}
     return {
-        name: int(value) if value.isdecimal() and name != "title" else value for name, value in header.items() if value
+        name: int(value) if value.isdecimal() and len(value) <= 18 and name != "title" else value
+        for name, value in header.items()
+        if value
     }

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from indexer.sources.encoding import bom_encoding, guess
 from indexer.sources.entry import Entry
-from indexer.sources.record import ID_FIELDS, TEXT_FIELDS, TITLE_FIELDS, Container
+from indexer.sources.record import ID_FIELDS, TEXT_FIELDS, TITLE_FIELDS, Container, text_names
 
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # at most 18 digits: SQLite's integers have 64 bits
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -20,9 +20,18 @@ _BOOLEANS = {"true": True, "false": False}
 
 Cell = str | int | float | bool
 
+_NEVER_CLOSED = 'a quote that begins here is never closed, and takes in all that follows: close it, or write it as ""'
+
 
 class _TooLong(Exception):
     """A row over the limit; most often a quote that is never closed."""
+
+
+class _Unclosed(Exception):
+    """The file ended inside a quote: every row from `line` on lies in one cell."""
+
+    def __init__(self, line: int) -> None:
+        self.line = line
 
 
 def read_table(stream: BinaryIO, container: Container, delimiter: str | None) -> Iterator[Entry]:
@@ -46,16 +55,15 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         _, header = next(table, (0, []))
         header = [name.strip() for name in header]
         if problem := _header_problem(header, container):
-            yield container.whole(False, problem)
-            return
-        if not container.options.text_field and not set(TEXT_FIELDS).intersection(header):
-            columns = ", ".join(header)
-            problem = f"has no column of text: name one with --text-field (columns: {columns})"
-            yield container.whole(container.met, problem)
+            texts = {*TEXT_FIELDS, *text_names(container.options)}
+            yield container.whole(container.met and not texts.intersection(header), problem)
             return
         converters = _column_types(header, table, container)
     except _TooLong:
         yield container.too_large(1)
+        return
+    except _Unclosed as error:
+        yield container.failed(error.line, _NEVER_CLOSED)
         return
     last = 0
     rows = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
@@ -73,6 +81,8 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
             yield container.entry(last, cells)
     except _TooLong:
         yield container.too_large(last + 1)
+    except _Unclosed as error:
+        yield container.failed(error.line, _NEVER_CLOSED)
     else:
         if not last:
             yield container.whole(True, "holds no rows below its header")
@@ -84,7 +94,7 @@ def _rows(
     """The rows that are not blank, with the line each begins at."""
     stream.seek(0)
     decoder = io.TextIOWrapper(stream, encoding, newline="")
-    used = 0
+    used, first = 0, 1
 
     def lines() -> Iterator[str]:
         nonlocal used
@@ -93,6 +103,8 @@ def _rows(
             if used > limit:
                 raise _TooLong
             yield line
+        if used:  # lines of a row that wants more
+            raise _Unclosed(first)
 
     reader = csv.reader(lines(), delimiter=delimiter, quoting=quoting, strict=strict)  # type: ignore[arg-type]
     try:
@@ -119,7 +131,7 @@ def _quoted(stream: BinaryIO, encoding: str, limit: int) -> bool:
         try:
             _, header = next(rows, (0, []))
             return sum(len(row) != len(header) for _, row in rows)
-        except (_TooLong, csv.Error):
+        except (_TooLong, _Unclosed, csv.Error):
             return math.inf
 
     plain = misfits(csv.QUOTE_NONE, False)
@@ -176,6 +188,8 @@ def _header_problem(header: Sequence[str], container: Container) -> str:
     for flag, name in (("--id-field", options.id_field), ("--text-field", options.text_field)):
         if name and name not in header:
             return f'has no column "{name}", which {flag} names (columns: {columns})'
+    if not set(text_names(options)).intersection(header):
+        return f"has no column of text: name one with --text-field (columns: {columns})"
     return ""
 
 
@@ -203,7 +217,7 @@ def _column_types(
                     open_types[at] = [test for test in open_types[at] if test(cell) is not None]
                     if not open_types[at]:
                         del open_types[at]
-    except _TooLong:
+    except (_TooLong, _Unclosed):
         pass  # the second pass meets it at the same row, and says so
     types: list[Callable[[str], Cell] | None] = []
     for at, name in enumerate(header):

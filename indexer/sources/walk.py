@@ -102,7 +102,7 @@ class _Walk:
                 if path in self.claimed:
                     continue
                 is_folder, is_link = entry.is_dir(follow_symlinks=False), entry.is_symlink()
-                if not is_link and not self.belongs(path, is_folder):
+                if not self.belongs(path, is_folder) and not (is_link and self.leads_on(path)):
                     continue
                 if name[0] == ".":
                     yield Found(path, None, "skipped", "hidden folder" if is_folder else "hidden file")
@@ -119,6 +119,10 @@ class _Walk:
     def belongs(self, path: str, is_folder: bool) -> bool:
         test = self.reaches if is_folder else self.wanted
         return test is None or test(path[self.cut :])
+
+    def leads_on(self, path: str) -> bool:
+        """Whether a link leads to a folder that can hold wanted files."""
+        return os.path.isdir(path) and self.belongs(path, is_folder=True)  # noqa: PTH112
 
     def file(self, path: str, entry: os.DirEntry[str]) -> Found:
         try:

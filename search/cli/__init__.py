@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from indexer.cli.terminal import say, warn
+from indexer.cli.terminal import FINISHES, LEFT, colour, discard, prepare_streams, say, warn
 from indexer.errors import LikewiseError
 
 _COMMANDS = {
@@ -40,6 +40,12 @@ _COMMANDS = {
 _NAMES = {"index": "index_command", "compile": "compile_command", "list": "list_command"}
 
 
+_WORK = frozenset({"index", "remove", "check", "compact", "compile", "backup", "tune", "expect"})
+"""Commands that finish when nobody reads what they print: they change something, or answer by their exit code."""
+
+_READER_LEFT = 141  # as a shell says of a program that SIGPIPE ended
+
+
 class _Lazy(click.Group):
     """Imports a command's file when the command is asked for, so that help costs nothing."""
 
@@ -63,35 +69,52 @@ class _Lazy(click.Group):
         command = self.get_command(ctx, name)
         return command.get_short_help_str(limit=200) if command else ""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().invoke(ctx)
+            return super().parse_args(ctx, args)
         except BrokenPipeError:  # before click sees it, which would exit 1
             _reader_left()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            code = super().invoke(ctx)
+        except BrokenPipeError:
+            _reader_left()
+        # Who follows --stream may leave when it has seen enough; the run still ended as it did.
+        return code or (_READER_LEFT if ctx.meta.get(LEFT) and ctx.invoked_subcommand != "index" else 0)
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="likewise")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Search your own documents by meaning.
 
     \b
     likewise index papers.index ~/papers          make or update an index
     likewise search papers.index "how do vaccines work"
     """
+    ctx.meta[FINISHES] = ctx.invoked_subcommand in _WORK
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit: 0 done, 1 done with failures, 2 bad input, 3 could not run, 130 interrupted."""
+    """Run the command line and exit.
+
+    0 done, 1 done with failures, 2 bad input, 3 could not run, 130 interrupted, 141 the reader left before the end.
+    """
     warnings.showwarning = _show_warning
+    prepare_streams()
     try:
-        code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
+        code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False, color=colour())
         sys.stdout.flush()
         _exit(code if isinstance(code, int) else 0)
     except LikewiseError as error:
         _fail(str(error), error.exit_code, getattr(error, "caret", ""))
     except click.ClickException as error:
-        error.show()
+        try:
+            error.show()
+        except BrokenPipeError:
+            discard(sys.stderr)
         _exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         say("likewise: interrupted; what was committed is kept", err=True)
@@ -109,8 +132,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def _reader_left() -> NoReturn:
     """The reader of our output has gone; that is its right. Nothing more may be flushed to it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    _exit(0)
+    discard(sys.stdout)
+    _exit(_READER_LEFT)
 
 
 def _fail(message: str, code: int, caret: str = "") -> NoReturn:

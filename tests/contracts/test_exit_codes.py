@@ -156,19 +156,77 @@ def test_a_full_disk_keeps_what_was_committed(tmp_path: Path, many: Path, likewi
     assert (said.code, said.json["unchanged"], said.json["indexed"]) == (0, there, 60 - there)
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
-    likewise("index", tmp_path / "x.index", many)
+def without_reader(*arguments: str | Path, before: str = "") -> tuple[int, str]:
+    """The exit code and errors of a command whose output nobody reads."""
     ends, begins = os.pipe()
     os.close(ends)
+    program = PROGRAM.format(root=str(ROOT), before=before)
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(root=str(ROOT), before=""), "search", str(tmp_path / "x.index"), "word1"],
-        stdout=begins,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", program, *map(str, arguments)], stdout=begins, stderr=subprocess.PIPE, text=True
     )
     os.close(begins)
     _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, "")
+    return process.returncode, err
+
+
+def test_a_reader_that_goes_away_ends_a_command_quietly(
+    tmp_path: Path, many: Path, likewise: Callable[..., Any]
+) -> None:
+    likewise("index", tmp_path / "x.index", many)
+    for arguments in (["search", tmp_path / "x.index", "word1"], ["search", tmp_path / "x.index", "word1", "--json"],
+                      ["list", tmp_path / "x.index"], ["check", tmp_path / "x.index"], ["search", "--help"],
+                      ["--help"]):  # fmt: skip
+        assert without_reader(*arguments) == (141, ""), arguments
+
+
+def test_a_command_that_works_finishes_without_a_reader_and_keeps_its_exit_code(
+    tmp_path: Path, many: Path, likewise: Callable[..., Any]
+) -> None:
+    small = "indexer.index.TOGETHER = 20_000"
+    code, err = without_reader("index", tmp_path / "x.index", many, "--stream", before=small)
+    assert (code, "error" in err) == (0, False), err
+    with Index.open(tmp_path / "x.index") as index:
+        assert (len(index), index.check().ok) == (60, True)
+    (tmp_path / "bad.jsonl").write_text('{"id": "a", "text": "text"}\nnot json\n')
+    code, err = without_reader("index", tmp_path / "x.index", tmp_path / "bad.jsonl", "--stream")
+    assert (code, "1 failed" in err) == (1, True)
+    for path in (tmp_path / "x.index" / "segments").iterdir():
+        path.write_bytes(b"damaged")
+    assert likewise("check", tmp_path / "x.index").code == 1
+    assert without_reader("check", tmp_path / "x.index") == (1, "")
+    assert without_reader("check", tmp_path / "x.index", "--json") == (1, "")
+
+
+def in_a_shell(arguments: str, *, cwd: Path, **environment: str) -> tuple[int, str, str]:
+    """A command line with redirections, as sh runs it."""
+    program = cwd / "program.py"
+    program.write_text(PROGRAM.format(root=str(ROOT), before=""))
+    ended = subprocess.run(
+        ["sh", "-c", f"{sys.executable} {program} {arguments}"],
+        cwd=cwd, env=os.environ | environment, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    return ended.returncode, ended.stdout.decode("latin-1"), ended.stderr.decode("latin-1")
+
+
+def test_closed_standard_streams(tmp_path: Path, likewise: Callable[..., Any]) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    assert in_a_shell("index x.index a.txt >&- 2>&- <&-", cwd=tmp_path) == (0, "", "")
+    with Index.open(tmp_path / "x.index") as index:
+        assert (len(index), index.check().ok) == (1, True)
+    assert in_a_shell("search x.index text >&-", cwd=tmp_path) == (0, "", "")
+    code, out, err = in_a_shell("search x.index text <&-", cwd=tmp_path)
+    assert (code, "a.txt" in out, err) == (0, True, "")
+    closed = "likewise: error: standard input is closed, so - has nothing to read: give it a pipe or a file\n"
+    for arguments in ("search x.index -", "index x.index -", "index new.index -"):
+        assert in_a_shell(f"{arguments} <&-", cwd=tmp_path) == (2, "", closed)
+
+
+def test_an_output_that_cannot_write_every_character(tmp_path: Path, likewise: Callable[..., Any]) -> None:
+    (tmp_path / "r.jsonl").write_text('{"id": "caf\u00e9", "title": "\u6578\u64da", "text": "\u6578\u64da"}\n')
+    assert likewise("index", tmp_path / "x.index", tmp_path / "r.jsonl").code == 0
+    said = in_a_shell("list x.index", cwd=tmp_path, PYTHONIOENCODING="latin-1")
+    assert said == (0, "caf\u00e9\t\\u6578\\u64da\n", "")
+    assert in_a_shell("search x.index a", cwd=tmp_path, PYTHONIOENCODING="ascii")[0] == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from docs.reference import PAGE, commands, options, page
+import re
+
+import click
+import yaml
+
+from docs.reference import PAGE, _row, commands, options, page
 from search.cli import _COMMANDS
 
 
@@ -31,3 +36,27 @@ def test_every_option_says_what_it_does() -> None:
     silent = [f"{name} {each.opts[0]}" for name, command in commands().items() for each in options(command)
               if not each.help]  # fmt: skip
     assert silent == []
+
+
+def test_every_yaml_example_is_yaml() -> None:
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 1
+    ((question,),) = map(yaml.safe_load, blocks)
+    assert question["question"] == "how can I stop my bread from going stale"
+    assert (question["top 3"], question["above"]) == ("bread-storage", ["bread-storage", "bread-history"])
+
+
+def test_defaults_and_ranges_are_told_apart() -> None:
+    text = page()
+    for row in (
+        "| `--recall R` | Share of the ten nearest to find. (0<x<=1) | 0.98 |",
+        "| `--min-percentile P` | Leave out hits that rank lower. (0<=x<=100) |  |",
+        "| `--max-file-mb MB` | Skip larger files and records. (x>=0.001) | 64 |",
+        "| `--id-field F` | Member of a record that is its uri. | _id, id, uri, doc_id |",
+        "| `--precision P` | auto, float32, bfloat16, int8. | auto; of tokens and words float32 |",
+        "| `--queries FILE` | Questions: JSON lines with _id and text. | required |",
+        "| `--recipe R` | MODEL[:POOLING@LAYERS+...]. | required |",
+    ):
+        assert row in text
+    option = click.Option(["-n"], type=click.IntRange(-5, 5), default=-1, show_default=True, help="A number.")
+    assert _row(option, click.Context(click.Command("x"))).endswith("| A number. (-5<=x<=5) | -1 |")

@@ -55,6 +55,27 @@ def test_words_are_set_off_on_a_terminal(
     assert click.unstyle(said.out).splitlines()[2] == "    The moon pulls the water of the sea"
 
 
+def test_no_colours_where_none_are_wanted_or_understood(
+    likewise: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(click.utils, "should_strip_ansi", lambda _=None, color=None: color is False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[1m" in likewise("search", folder, "moon").out
+    monkeypatch.setenv("TERM", "dumb")
+    assert "\x1b" not in likewise("search", folder, "moon").out
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in likewise("search", folder, "moon").out
+
+
+def test_show_keeps_tabs_and_lines(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("all:\n\techo\tone \x1b[31m\n")
+    likewise("index", tmp_path / "x.index", tmp_path / "Makefile")
+    said = likewise("show", tmp_path / "x.index", tmp_path / "Makefile")
+    assert said.out.endswith("\n\nall:\n\techo\tone \N{REPLACEMENT CHARACTER}[31m\n\n")
+
+
 def test_files_are_named_by_path_and_line(
     likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,7 +53,7 @@ def test_beir_and_the_usual_names(lines: Callable[..., list[Entry]], tmp_path: P
         ("d", "", "a", {"metadata": "a text"}),
         (f"{file}:5", "", "no id", {}),
         (f"{file}:6", "", "empty id", {}),
-        (f"{file}:7", "", "null id", {"id": "other"}),
+        ("other", "", "null id", {}),
         ("1.5", "12", "t", {}),
     ]
     document = entries[0].document
