@@ -7,12 +7,11 @@ languages of one do, are left out as others of each other.
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE, collections
 from search import Searcher
@@ -29,11 +28,7 @@ def questions(collection: Path) -> list[str]:
 
 
 def main() -> None:
-    root = os.environ.get("LIKEWISE_EVAL_DATA")
-    if len(sys.argv) < 2 and not root:
-        print("LIKEWISE_EVAL_DATA is not set and no folder was given: nothing measured")
-        return
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(root or "") / "data"
+    folder = folder_asked()
     found = collections(folder)
     asked = {collection: questions(collection) for collection in found}
     names = ["collection", "threshold", *(f"{rate}, {mode}" for mode in _MODES for rate in ("missed", "false"))]

@@ -8,7 +8,6 @@ the folder chunking-eval under $LIKEWISE_EVAL_DATA/data; without it, says so and
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders.encoder import Encoder
 from indexer.passages import PassageSettings, cut, embedded
@@ -98,13 +98,10 @@ def read(folder: Path) -> tuple[dict[str, str], list[Question]]:
 
 
 def main() -> None:
-    root = os.environ.get("LIKEWISE_EVAL_DATA")
-    if not root:
-        print("LIKEWISE_EVAL_DATA is not set: nothing measured")
-        return
+    data = evaluation_data()
     from indexer.encoders import load_encoder
 
-    texts, questions = read(Path(root) / "data" / "chunking-eval")
+    texts, questions = read(data / "chunking-eval")
     documents = [
         Document(name, text, sections=markdown.read(text).sections, format="markdown") for name, text in texts.items()
     ]

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from benchmarks.data import evaluation_data
 from indexer.encoders.int8 import Int8Encoder
 from indexer.encoders.load import load_encoder
 from indexer.encoders.models import DEFAULT_MODEL, find_model
@@ -123,10 +121,7 @@ def _profile(fast: TorchEncoder, texts: list[str]) -> None:
 
 
 def _texts(count: int) -> list[str]:
-    if "LIKEWISE_EVAL_DATA" not in os.environ:
-        print("LIKEWISE_EVAL_DATA is not set: nothing measured")
-        sys.exit(0)
-    folder = Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data/scifact"
+    folder = evaluation_data() / "scifact"
     rows = map(json.loads, (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:count])
     return [f"{row['title']} {row['text']}" for row in rows]
 

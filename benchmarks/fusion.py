@@ -8,14 +8,13 @@ learnt from the judgments of the collection.
 from __future__ import annotations
 
 import json
-import os
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index, load_encoder
@@ -98,11 +97,7 @@ def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
 
 
 def main() -> None:
-    root = os.environ.get("LIKEWISE_EVAL_DATA")
-    if len(sys.argv) < 2 and not root:
-        print("LIKEWISE_EVAL_DATA is not set and no folder was given: nothing measured")
-        return
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(root or "") / "data"
+    folder = folder_asked()
     print(f"{machine()}\n\n| collection | {' | '.join(WAYS)} | to the better leg | words, dense on pseudo-questions |")
     print("| --- " * (len(WAYS) + 3) + "|")
     rows = []

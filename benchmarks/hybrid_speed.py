@@ -9,7 +9,6 @@ SciFact's own questions are asked; their vectors are looked up, and not computed
 from __future__ import annotations
 
 import json
-import os
 import re
 import statistics
 import tempfile
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import scale, words_speed
+from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer import Document, Index
 from indexer.encoders import Recipe
@@ -49,11 +49,8 @@ class Known:
 
 
 def main() -> None:
-    root = os.environ.get("LIKEWISE_EVAL_DATA")
-    if not root:
-        print("LIKEWISE_EVAL_DATA is not set: nothing measured")
-        return
-    folder = Path(root) / "data" / "scifact"
+    data = evaluation_data()
+    folder = data / "scifact"
     questions = [json.loads(line)["text"] for line in (folder / "queries.jsonl").read_text().splitlines()]
     corpus = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
     real, asked = scale.embeddings()

@@ -10,7 +10,6 @@ each sentence; likewise is asked for 20 pairs, and for 500,000, and finds exactl
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer import Document
 from indexer.encoders import load_encoder
@@ -36,12 +36,10 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    if "LIKEWISE_EVAL_DATA" not in os.environ:
-        print("LIKEWISE_EVAL_DATA is not set: nothing measured")
-        return
+    folder = evaluation_data() / "sts"
     from sentence_transformers import SentenceTransformer, util
 
-    texts = sentences(arguments.sentences)
+    texts = sentences(folder, arguments.sentences)
     documents = [Document(str(number), text) for number, text in enumerate(texts)]
     plain = SentenceTransformer(str(find_model(DEFAULT_MODEL)), device="cpu")
     fast = load_encoder(DEFAULT_MODEL)
@@ -77,9 +75,8 @@ def main() -> None:
     )
 
 
-def sentences(count: int) -> list[str]:
+def sentences(folder: Path, count: int) -> list[str]:
     """The first distinct sentences of STS-B, train and then dev, each pair's first before its second."""
-    folder = Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data/sts"
     found: dict[str, None] = {}
     for name in ("train", "dev"):
         judged = read_sts(folder / f"stsb-{name}.tsv")

@@ -13,15 +13,14 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
-import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index
@@ -71,11 +70,10 @@ def measured(build: Callable[[], Ask], documents: int, collection: Path) -> str:
 
 
 def main() -> None:
-    root = os.environ.get("LIKEWISE_EVAL_DATA")
-    if importlib.util.find_spec("txtai") is None or (len(sys.argv) < 2 and not root):
-        print("this needs txtai, and LIKEWISE_EVAL_DATA or a folder: nothing measured")
+    if importlib.util.find_spec("txtai") is None:
+        print("this needs txtai: nothing measured")
         return
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(root or "") / "data"
+    folder = folder_asked()
     print(f"{machine()}; txtai {importlib.metadata.version('txtai')}\n")
     print("| collection | | nDCG@10 | documents/s | a question |\n|" + " --- |" * 5)
     for collection in collections(folder):

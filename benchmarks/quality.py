@@ -7,7 +7,6 @@ The second table is the encoder alone on texts cut at its limit, the way publish
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from search.evaluate import evaluate, read_qrels, read_queries
 
@@ -64,11 +64,7 @@ def encoder_alone(collection: Path) -> float:
 
 
 def main() -> None:
-    root = os.environ.get("LIKEWISE_EVAL_DATA")
-    if len(sys.argv) < 2 and not root:
-        print("LIKEWISE_EVAL_DATA is not set and no folder was given: nothing measured")
-        return
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(root or "") / "data"
+    folder = folder_asked()
     print(f"{machine()}\n")
     print("nDCG@10; recall@100 is that of dense; alone is the encoder on texts cut at its limit.\n")
     print("| collection | words | dense | hybrid | to the better | recall@100 | alone |\n|" + " --- |" * 7)

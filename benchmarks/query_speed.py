@@ -6,7 +6,6 @@ $LIKEWISE_EVAL_DATA. The script loads the same model and encodes the same questi
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ import time
 from pathlib import Path
 from statistics import median
 
+from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE
 
@@ -40,11 +40,8 @@ def seconds(command: list[str]) -> float:
 
 
 def main() -> None:
-    root = os.environ.get("LIKEWISE_EVAL_DATA")
-    if len(sys.argv) < 2 and not root:
-        print("LIKEWISE_EVAL_DATA is not set and no corpus was given: nothing measured")
-        return
-    corpus = sys.argv[1] if len(sys.argv) > 1 else str(Path(root or "") / "data" / "scifact" / "corpus.jsonl")
+    given = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    corpus = str(given or evaluation_data(" and no corpus was given") / "scifact" / "corpus.jsonl")
     with tempfile.TemporaryDirectory() as folder:
         index = str(Path(folder) / "bench.index")
         subprocess.run([LIKEWISE, "index", index, corpus], check=True, capture_output=True)

@@ -8,12 +8,12 @@ STS-B test (Spearman x 100) and SciFact (nDCG@10), from $LIKEWISE_EVAL_DATA, by 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders import load_encoder
 from indexer.encoders.torch_encoder import TorchEncoder
@@ -64,10 +64,7 @@ def main() -> None:
     parser.add_argument("--model", default="all-MiniLM-L6-v2")
     parser.add_argument("--picture", type=Path, metavar="FILE")
     arguments = parser.parse_args()
-    if "LIKEWISE_EVAL_DATA" not in os.environ:
-        print("LIKEWISE_EVAL_DATA is not set: nothing measured")
-        return
-    data = Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data"
+    data = evaluation_data()
     encoder = load_encoder(f"{arguments.model}:mean")
     assert isinstance(encoder, TorchEncoder)
     last = encoder.transformer.layers

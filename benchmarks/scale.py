@@ -10,7 +10,6 @@ $LIKEWISE_EVAL_DATA/data/scifact once; the embeddings are kept in the temporary 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer import Document, Index
 from search import Searcher
@@ -43,10 +43,7 @@ def embeddings() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     if not all(file.exists() for file in files):
         from indexer import load_encoder
 
-        if "LIKEWISE_EVAL_DATA" not in os.environ:
-            print("LIKEWISE_EVAL_DATA is not set: nothing measured")
-            sys.exit(0)
-        folder = Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data" / "scifact"
+        folder = evaluation_data() / "scifact"
         encoder = load_encoder("all-MiniLM-L6-v2")
         CACHE.mkdir(exist_ok=True)
         for file, source, role in zip(files, ("corpus", "queries"), ("document", "query"), strict=True):

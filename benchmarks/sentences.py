@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import tempfile
@@ -13,6 +12,7 @@ import time
 from pathlib import Path
 
 from benchmarks.answers import questions
+from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE
 from search import Searcher
@@ -22,11 +22,8 @@ _ASKED = 50
 
 
 def main() -> None:
-    root = os.environ.get("LIKEWISE_EVAL_DATA")
-    if not root:
-        print("LIKEWISE_EVAL_DATA is not set: nothing measured")
-        return
-    collection = Path(root) / "data" / "scifact"
+    data = evaluation_data()
+    collection = data / "scifact"
     rows: dict[bool, list[float]] = {False: [], True: []}
     counts = []
     with tempfile.TemporaryDirectory() as temporary:

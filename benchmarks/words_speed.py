@@ -9,10 +9,8 @@ the first collection's, with and without a filter; latencies are medians of the 
 from __future__ import annotations
 
 import json
-import os
 import random
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, load_encoder
@@ -144,11 +143,7 @@ def scale(documents: Sequence[Document], questions: Sequence[str]) -> None:
 
 
 def main() -> None:
-    root = os.environ.get("LIKEWISE_EVAL_DATA")
-    if len(sys.argv) < 2 and not root:
-        print("LIKEWISE_EVAL_DATA is not set and no folder was given: nothing measured")
-        return
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(root or "") / "data"
+    folder = folder_asked()
     columns = (
         "collection",
         "documents",
