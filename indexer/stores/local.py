@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from indexer.stores.catalog import Catalog
     from indexer.stores.postings import Found
 
+
+T = TypeVar("T")
 
 _TOGETHER = 256
 """Documents read in one transaction: a long listing pins none."""
@@ -230,25 +233,24 @@ class LocalStore:
                     some = reading.documents_of(view, ids[at : at + _TOGETHER])
                 yield from some
             return
-        after = 0
-        while True:
-            with self.reading() as view:
-                numbered = reading.documents_after(view, after, _TOGETHER)
-            if not numbered:
-                return
-            yield from (document for _, document in numbered)
-            after = numbered[-1][0]
+        yield from self._in_turn(lambda view, known: [document for _, document in known])
 
     def embedded(self) -> Iterator[EmbeddedDocument]:
         """Documents with their passages and vectors, in the order they were added; without the hashes."""
+        return self._in_turn(
+            lambda view, known: [EmbeddedDocument(one, b"", b"", *reading.spans(view, id_)) for id_, one in known]
+        )
+
+    def _in_turn(self, made: Callable[[View, list[tuple[int, Document]]], list[T]]) -> Iterator[T]:
+        """What is made of all documents, some of them at a time."""
         after = 0
         while True:
             with self.reading() as view:
                 known = reading.documents_after(view, after, _TOGETHER)
-                found = [EmbeddedDocument(document, b"", b"", *reading.spans(view, id_)) for id_, document in known]
+                some = made(view, known)
             if not known:
                 return
-            yield from found
+            yield from some
             after = known[-1][0]
 
     def recall(self) -> Recall:

@@ -251,6 +251,7 @@ def documents_of(view: View, ids: Ids) -> list[Document]:
 class DocumentRow:
     """A document as it is stored, with what was recorded of it; `document` is None where it cannot be read."""
 
+    id: int
     uri: str
     tokens: int
     content_hash: bytes
@@ -258,16 +259,34 @@ class DocumentRow:
     document: Document | None
 
 
-def rows_of_documents(view: View) -> Iterator[DocumentRow]:
-    for uri, tokens, content, row, title, path, format_, modified, metadata, text, sections in view.connection.execute(
-        "SELECT d.uri, d.tokens, d.content_hash, d.row_hash, d.title, d.path, d.format, d.modified, d.metadata, t.text,"
-        " t.sections FROM document d JOIN document_text t ON t.document_id = d.id ORDER BY d.id"
+def rows_of_documents(
+    view: View, condition: str = "true", parameters: Sequence[Any] = (), many: int = -1
+) -> Iterator[DocumentRow]:
+    """Rows in order of their ids, at most `many` unless that is negative."""
+    for (
+        id_,
+        uri,
+        tokens,
+        content,
+        row,
+        title,
+        path,
+        format_,
+        modified,
+        metadata,
+        text,
+        sections,
+    ) in view.connection.execute(
+        "SELECT d.id, d.uri, d.tokens, d.content_hash, d.row_hash, d.title, d.path, d.format, d.modified,"
+        " d.metadata, t.text, t.sections FROM document d JOIN document_text t ON t.document_id = d.id"
+        f" WHERE {condition} ORDER BY d.id LIMIT {many}",
+        parameters,
     ):
         document = None
         with suppress(TypeError, ValueError):
             marks = tuple(Section(*mark) for mark in json.loads(sections))
             document = Document(uri, text, title, json.loads(metadata), path, format_, modified, marks)
-        yield DocumentRow(uri, tokens, content, row, document)
+        yield DocumentRow(id_, uri, tokens, content, row, document)
 
 
 def _numbered(view: View, condition: str, parameters: Sequence[Any], many: int) -> Iterator[tuple[int, Document]]:
@@ -276,21 +295,17 @@ def _numbered(view: View, condition: str, parameters: Sequence[Any], many: int) 
     Raises:
         IndexDamaged: a row that does not match its hash. What nobody embedded has no hash of its text.
     """
-    for id_, uri, title, path, format_, modified, metadata, text, sections, recorded in view.connection.execute(
-        "SELECT d.id, d.uri, d.title, d.path, d.format, d.modified, d.metadata, t.text, t.sections, d.row_hash"
-        " FROM document d JOIN document_text t ON t.document_id = d.id"
-        f" WHERE {condition} ORDER BY d.id LIMIT {many}",
-        parameters,
-    ).fetchall():
+    for row in list(rows_of_documents(view, condition, parameters, many)):
+        document = row.document
+        if document is None:
+            raise damaged(row.uri)
         try:
-            marks = tuple(Section(*mark) for mark in json.loads(sections))
-            document = Document(uri, text, title, json.loads(metadata), path, format_, modified, marks)
-            sound = row_hash(document) == recorded and _passages_sound(view, id_, text)
+            sound = row_hash(document) == row.row_hash and _passages_sound(view, row.id, document.text)
         except (AttributeError, TypeError, ValueError) as error:
-            raise damaged(uri) from error
+            raise damaged(row.uri) from error
         if not sound:
-            raise damaged(uri)
-        yield id_, document
+            raise damaged(row.uri)
+        yield row.id, document
 
 
 def _passages_sound(view: View, document_id: int, text: str) -> bool:
