@@ -247,15 +247,19 @@ def _after_embedding(index: Index, progress: Progress) -> str:
 
 def _unfinished(index: Index) -> bool:
     """Whether the run that embedded these documents was interrupted before its end."""
-    compiled = (index.store.folder / "encoder").exists() or "uncompiled" in index.store.settings()
-    return not compiled and len(index) > 0
+    return not _settled(index) and len(index) > 0
+
+
+def _settled(index: Index) -> bool:
+    """Whether the encoder was compiled, or could not be."""
+    return (index.store.folder / "encoder").exists() or "uncompiled" in index.store.settings()
 
 
 def _compile(index: Index) -> None:
     """Once: make questions quick, or say why they will not be."""
     from indexer.errors import ModelError
 
-    if (index.store.folder / "encoder").exists() or "uncompiled" in index.store.settings():
+    if _settled(index):
         return
     try:
         index.compile()
