@@ -22,12 +22,12 @@ from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, load_encoder
+from indexer.filters.parse import parse
 from indexer.passages import PassageSettings, cut
 from indexer.records import Span
 from indexer.stores.hashes import row_hash
 from indexer.stores.local import LocalStore
 from indexer.stores.store import EmbeddedDocument, Unit
-from indexer.where import parse
 from search.evaluate import evaluate, read_qrels, read_queries
 
 LANGUAGES = {"xquad/de": "de", "xquad/ar": "ar"}

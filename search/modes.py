@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.stores.store import Store, Unit
-from indexer.where import Where
 from search.fusion import CANDIDATES, Background, Fused, Scores, document_cosines, fuse, words_weight
 
 Ids = NDArray[np.int64]

@@ -17,13 +17,14 @@ from indexer.calibration import Calibration, stored
 from indexer.encoders import Encoder, Recipe, query_encoder
 from indexer.encoders.cross import Scorer
 from indexer.errors import BadInput, NoWords, UnknownUri
+from indexer.filters.parse import parse
+from indexer.filters.tree import Where
 from indexer.prepared import broken_at
 from indexer.probing import SAMPLE, Probed
 from indexer.records import Vector
 from indexer.stores.local import LocalStore
 from indexer.stores.store import Unit
 from indexer.stores.vectors import unit_rows
-from indexer.where import Where, parse
 from search import modes
 from search.arguments import Mode, check_text, checked
 from search.explain import all_words, with_sentences, with_words

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from indexer.filters.tree import Scalar, Where
     from indexer.index import Index
-    from indexer.where import Scalar, Where
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -93,7 +93,8 @@ def resolve_where(where: str | None) -> str | None:
     """A filter in which files may be named relative to the working folder, as hits show them."""
     if where is None:
         return None
-    from indexer.where import parse, render
+    from indexer.filters.parse import parse
+    from indexer.filters.tree import render
 
     tree = parse(where)
     resolved = _resolved(tree)
@@ -101,7 +102,7 @@ def resolve_where(where: str | None) -> str | None:
 
 
 def _resolved(tree: Where) -> Where:
-    from indexer.where import And, Compare, In, Not, Or
+    from indexer.filters.tree import And, Compare, In, Not, Or
 
     match tree:
         case And(parts) | Or(parts):

@@ -43,8 +43,8 @@ def list_command(path: str, where: str | None, as_json: bool) -> None:
     \b
     likewise list papers.index --where 'year >= 2020'
     """
+    from indexer.filters.parse import parse
     from indexer.index import Index
-    from indexer.where import parse
 
     where = resolve_where(where)
     with Index.open(path) as index:

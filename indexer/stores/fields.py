@@ -1,6 +1,6 @@
 """Metadata as rows to filter by: flattened when a document is written, and a filter's tree as SQL over them.
 
-What a filter means lives in `indexer.where`; the table `document` and the transactions are the catalog's.
+What a filter means lives in `indexer.filters.tree`; the table `document` and the transactions are the catalog's.
 
 Metadata becomes (field, type, value) rows. A field's name is the dotted path to it: members of an object, or
 of the objects in a list, under the path of their key (a key that holds a dot is such a path already), and
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from indexer.errors import BadInput, FilterError
-from indexer.where import (
+from indexer.filters.tree import (
     COLUMNS,
     And,
     Compare,

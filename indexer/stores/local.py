@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import BadInput, NotAnIndex, StorageError
+from indexer.filters.tree import Where
 from indexer.records import Changes, Document, Vector
 from indexer.stores import checking, completing, ledger, reading, sealing, wordranking, words
 from indexer.stores.analysis import code
@@ -30,7 +31,6 @@ from indexer.stores.sampling import sample
 from indexer.stores.snapshot import Snapshots, View
 from indexer.stores.store import EmbeddedDocument, Info, LedgerRow, Passage, Ranking, Report, Unit
 from indexer.stores.wordreading import WordReader
-from indexer.where import Where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged
+from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.stores import reading
 from indexer.stores.allowed import Allowed
 from indexer.stores.snapshot import View
 from indexer.stores.store import Ranking, Unit
 from indexer.stores.vectors import cosines
-from indexer.where import Where
 
 _SLACK = 2e-6
 """How far FAISS's score of a row may lie from ours: float32 sums in another order, its length (vectors.py)."""

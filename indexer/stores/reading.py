@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from indexer.errors import IndexDamaged
+from indexer.filters.tree import And, Not, Or, Scalar, Where, render
 from indexer.records import Document, Section, Span, Vector
 from indexer.stores.allowed import Allowed, mask
 from indexer.stores.fields import compile_where
@@ -19,7 +20,6 @@ from indexer.stores.sealed import SegmentFile
 from indexer.stores.snapshot import Flags, Ids, View
 from indexer.stores.store import Passage
 from indexer.stores.vectors import checksum, from_blobs
-from indexer.where import And, Not, Or, Scalar, Where, render
 
 _MANY = 500
 """Values bound in one statement: SQLite takes more, but plans no faster."""

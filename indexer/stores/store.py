@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.filters.tree import Where
 from indexer.records import Changes, Document, Span, Vector
-from indexer.where import Where
 
 if TYPE_CHECKING:
     from indexer.stores.postings import Found

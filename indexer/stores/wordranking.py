@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import NoWords
+from indexer.filters.tree import Where, render
 from indexer.stores import reading
 from indexer.stores.snapshot import Ids, View
 from indexer.stores.store import Ranking, Unit
 from indexer.stores.wordreading import Words
-from indexer.where import Where, render
 
 if TYPE_CHECKING:
     from indexer.stores.postings import Chosen, Found, Postings

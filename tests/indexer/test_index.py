@@ -23,8 +23,8 @@ from indexer.errors import (
     RecipeMismatch,
     UnknownUri,
 )
+from indexer.filters.parse import parse
 from indexer.stores import reading
-from indexer.where import parse
 from search import Searcher
 
 DOCUMENT = Document(

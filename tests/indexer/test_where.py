@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexer.errors import FilterError
-from indexer.where import And, Compare, Exists, FilterSyntaxError, In, Not, Or, Where, matches, parse, render
+from indexer.filters.parse import parse
+from indexer.filters.tree import And, Compare, Exists, FilterSyntaxError, In, Not, Or, Where, matches, render
 
 names = st.sampled_from(["year", "lang", "author.name", "my field", "in", "x`\\y", "title", "metadata.path", "é-1"])
 scalars = st.one_of(

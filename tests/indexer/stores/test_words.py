@@ -18,12 +18,12 @@ import pytest
 
 from indexer import Document, Index
 from indexer.errors import BadInput
+from indexer.filters.parse import parse
 from indexer.passages import Span
 from indexer.stores.analysis import Analysis
 from indexer.stores.hashes import row_hash
 from indexer.stores.local import LocalStore
 from indexer.stores.store import EmbeddedDocument
-from indexer.where import parse
 
 WORDS = [f"word{number}" for number in range(120)]
 DIMENSIONS = 4

@@ -1,6 +1,6 @@
 """The one filter grammar, `year >= 2020 and lang in ("en", "de")`: its tree, and what the tree means.
 
-How text is read lives in grammar.py; what a tree becomes in SQL, and which fields exist, with the stores.
+How text becomes a tree is in grammar.py. What a tree becomes in SQL, and which fields exist, is in the stores.
 
 Meaning: a missing field satisfies no comparison, `!=` and `not in` included, and null is missing; `exists`
 tests presence; `not` is plain negation of what follows it. A field of several values satisfies `=`, `<` and
@@ -102,20 +102,6 @@ def one_line(text: str, length: int) -> str:
     """Text to quote in a message: the first characters of it, a space for each that does not print."""
     shown = "".join(c if c.isprintable() else " " for c in text[:length])
     return shown + ("…" if len(text) > length else "")
-
-
-def parse(text: str) -> Where:
-    """The tree of a filter.
-
-    Raises:
-        FilterSyntaxError: with the place, and what would be possible there.
-        FilterError: it is no string.
-    """
-    if not isinstance(text, str):
-        raise FilterError(f"the filter is no string but {type(text).__name__}: write it as in 'year >= 2020'")
-    from indexer.grammar import read  # late: lark takes 80 ms to import
-
-    return read(text)
 
 
 def type_of(value: Scalar) -> Type:

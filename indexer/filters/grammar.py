@@ -1,6 +1,6 @@
 """Reads a filter's text with lark, and says in a person's words where and why it does not parse.
 
-What the tree means lives in where.py, which imports this file, and lark with it, at the first filter only.
+What the tree means is in tree.py. Importing this file imports lark: parse.py does that with the first filter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
 
-from indexer.where import (
+from indexer.filters.tree import (
     BARE,
     COLUMNS,
     And,
@@ -75,7 +75,7 @@ class _Mistake(Exception):
 
 
 def read(text: str) -> Where:
-    """The tree of a filter; see `indexer.where.parse`."""
+    """The tree of a filter; see `indexer.filters.tree.parse`."""
     if not text.strip():
         hint = "write a condition such as year >= 2020, or leave the filter out"
         raise FilterSyntaxError("the filter is empty", hint, text, 0)

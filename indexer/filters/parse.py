@@ -1,0 +1,20 @@
+"""Parse the text of a filter. The grammar, and lark with it, is imported with the first filter."""
+
+from __future__ import annotations
+
+from indexer.errors import FilterError
+from indexer.filters.tree import Where
+
+
+def parse(text: str) -> Where:
+    """Return the tree of a filter.
+
+    Raises:
+        FilterSyntaxError: it does not parse; names the place, and what would be possible there.
+        FilterError: it is not a string.
+    """
+    if not isinstance(text, str):
+        raise FilterError(f"the filter is no string but {type(text).__name__}: write it as in 'year >= 2020'")
+    from indexer.filters.grammar import read  # importing lark takes 80 ms
+
+    return read(text)
