@@ -20,16 +20,18 @@ from benchmarks.quality import collections
 from indexer import Document, Index, load_encoder
 from indexer.bm25 import Bm25
 from indexer.encoders import Encoder
-from indexer.probing import SAMPLE, Probed, probe
+from indexer.probing import SAMPLE, probe
 from indexer.records import Vector
+from indexer.settings import Probed
 from indexer.stores.analysis import Analysis
-from indexer.stores.local import LocalStore
+from indexer.stores.candidates import best_passages
+from indexer.stores.open import open_store
+from indexer.stores.port import Store
 from search.evaluate import evaluate, read_qrels, read_queries
 from search.fusion import (
     CANDIDATES,
     Background,
     Scores,
-    document_cosines,
     fuse,
     lean,
     min_max,
@@ -40,7 +42,7 @@ from search.fusion import (
 WAYS = ("words", "dense", "RRF, k = 60", "min-max .7", "hybrid")
 
 
-def scored(cosines: Vector, blended: Scores, words: Scores, standing: Scores, count: int, lean_: float) -> list[Scores]:
+def scored(cosines: Vector, both: Scores, words: Scores, standing: Scores, count: int, lean_: float) -> list[Scores]:
     """One question's candidates by each of WAYS (candidates,)."""
     ranks = [np.argsort(-scores, kind="stable").tolist() for scores in (cosines, words)]
     reciprocal = reciprocal_rank_fusion(ranks)
@@ -53,12 +55,12 @@ def scored(cosines: Vector, blended: Scores, words: Scores, standing: Scores, co
     ]
 
 
-def _indexed(collection: Path, folder: Path, encoder: Encoder) -> LocalStore:
+def _indexed(collection: Path, folder: Path, encoder: Encoder) -> Store:
     rows = map(json.loads, (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines())
     documents = [Document(uri=row["_id"], text=row["text"], title=row.get("title", "")) for row in rows]
     with Index.create(folder, model=encoder) as index:
         index.add([document for document in documents if document.text.strip()])
-    return LocalStore(folder)
+    return open_store(folder)
 
 
 def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
@@ -70,9 +72,12 @@ def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
     asked = [query for query in qrels.judged if query in queries]
     with tempfile.TemporaryDirectory() as folder:
         store = _indexed(collection, Path(folder) / "bench.index", encoder)
-        stored = list(store.embedded())
-        ids, sample = store.sample(SAMPLE)
-        probed = probe(store.passages(ids.tolist()), sample, encoder, analysis.stems)
+        stored = list(store.export())
+        with store.snapshot() as snapshot:
+            drawn = snapshot.sample(SAMPLE)
+            passages_drawn = snapshot.passages_by_id(drawn.passages.tolist())
+        sample = drawn.vectors
+        probed = probe(passages_drawn, sample, encoder, analysis.stems)
         store.close()
     background = Background.of(sample)
     bm25 = Bm25([analysis.stems(f"{item.document.title} {item.document.text}") for item in stored])
@@ -87,9 +92,10 @@ def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
         np.maximum.at(best, owner, passages)
         union = np.union1d(*(np.argsort(-leg, kind="stable")[:CANDIDATES] for leg in (best, words)))
         held = np.isin(owner, union)
-        _, blended = document_cosines(passages[held], owner[held])
-        standing = background.standing(question, blended)
-        ways = scored(best[union], blended, words[union], standing, len(asked_terms), lean(probed))
+        _, _, nearest, means = best_passages(np.flatnonzero(held), owner[held], passages[held])
+        document_cosines = blended(nearest, means)
+        standing = background.standing(question, document_cosines)
+        ways = scored(best[union], document_cosines, words[union], standing, len(asked_terms), lean(probed))
         for way, scores in zip(WAYS, ways, strict=True):
             order = np.argsort(-scores, kind="stable")[:100]
             runs[way][query] = [(stored[union[at]].document.uri, float(scores[at])) for at in order]

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from indexer import Document, Index
 from indexer.stores import sealing, words
 from indexer.stores.failpoint import STEPS
+from indexer.stores.snapshot import Snapshots
 from search import Searcher
 
 DIMENSIONS = 16
@@ -78,7 +79,8 @@ def write(folder: Path, seed: int) -> None:
             elif remove:
                 index.remove(remove)
             elif what == "seal":
-                index.store.settle()
+                with index.store.writer() as writer:
+                    writer.settle()
             else:
                 index.compact(what)
             state.update(put)
@@ -130,10 +132,10 @@ def verify(folder: Path, allowed: list[State]) -> State:
         for gone in [uri for state in allowed for uri in state if uri not in found][:20]:
             hits = searcher.search_vector(vector(gone, 1), 5)
             assert gone not in [hit.uri for hit in hits]
-        assert searcher.store.words("document", 1).matched == len(found)
-        with index.store.writing():
-            sealing.sweep(index.store.snapshots)
-            words.sweep(index.store.snapshots)
+        assert searcher.search("document", 1, mode="words").matched == len(found)
+        with index.store.writer():
+            sealing.sweep(Snapshots(folder))
+            words.sweep(Snapshots(folder))
         assert len(list((folder / "words").glob("*"))) <= 1
         named = {row["file"] for row in index.info().segments}
         assert {path.stem for path in (folder / "segments").iterdir()} == named

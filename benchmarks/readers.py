@@ -23,6 +23,7 @@ from benchmarks.machine import machine
 from indexer import Document, Index
 from indexer.exchange import Embedded
 from indexer.records import Span
+from indexer.stores.port import Batch
 from search import Searcher
 
 DIMENSIONS, DOCUMENTS, READERS = 16, 300, 8
@@ -47,13 +48,15 @@ def write(folder: Path, seconds: float) -> Counter[str]:
             some = chance.sample(range(DOCUMENTS), 20)
             match chance.choice(["put"] * 8 + ["remove", "compact", "approximate", "settle"]):
                 case "put":
-                    index.store.put(index.prepare([document(name, version) for name in some]).work)
+                    with index.store.writer() as writer:
+                        writer.put(Batch(index.prepare([document(name, version) for name in some]).work))
                     done["documents put"] += len(some)
                 case "remove":
                     there = [f"d{name}" for name in some if f"d{name}" in index]
                     done["documents removed"] += index.remove(there)
                 case "settle":
-                    index.store.settle()
+                    with index.store.writer() as writer:
+                        writer.settle()
                     done["runs settled"] += 1
                 case kind:
                     index.compact("auto" if kind == "compact" else kind)
@@ -67,9 +70,9 @@ def read(folder: Path, seconds: float) -> int:
     question = np.ones(DIMENSIONS, np.float32)
     with Searcher(folder) as searcher:
         while time.monotonic() < until:
-            with searcher.store.reading():
-                found = searcher.store.dense(question / 4, 10_000, unit="passage")
-                passages = searcher.store.passages(found.passages.tolist())
+            with searcher.store.snapshot() as snapshot:
+                found = snapshot.dense(question / 4, 10_000, unit="passage")
+                passages = snapshot.passages_by_id(found.passages.tolist())
             assert len(passages) == found.matched
             by_uri: dict[str, list[str]] = {}
             for passage in passages:

@@ -23,11 +23,13 @@ from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, load_encoder
 from indexer.filters.parse import parse
+from indexer.filters.tree import Where
 from indexer.passages import PassageSettings, cut
 from indexer.records import Span
+from indexer.settings import Settings
 from indexer.stores.hashes import row_hash
-from indexer.stores.local import LocalStore
-from indexer.stores.store import EmbeddedDocument, Unit
+from indexer.stores.open import create_store
+from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Ranking, Store, Unit
 from search.evaluate import evaluate, read_qrels, read_queries
 
 LANGUAGES = {"xquad/de": "de", "xquad/ar": "ar"}
@@ -36,21 +38,29 @@ MANY = 100_000
 Cut = tuple[Document, Sequence[Span]]
 
 
-def filled(folder: Path, language: str, documents: Iterable[Cut]) -> tuple[LocalStore, float]:
+def filled(folder: Path, language: str, documents: Iterable[Cut]) -> tuple[Store, float]:
     """A store of these documents with one and the same vector for all, and the seconds that its word index took."""
-    store = LocalStore.create(folder, {"dimensions": "2", "recipe": "", "passages": "", "language": language})
+    store = create_store(folder, Settings(2, language=language))
     row = np.ones((1, 2), np.float32) / np.sqrt(2)
     work = [
         EmbeddedDocument(
-            document, document.uri.encode(), row_hash(document), tuple(spans), np.repeat(row, len(spans), axis=0)
+            document,
+            Hashes(document.uri.encode(), row_hash(document)),
+            tuple(spans),
+            np.repeat(row, len(spans), axis=0),
         )
         for document, spans in documents
     ]
-    with store.writing() as catalog:
-        catalog.put(work, (), 0)
+    with store.writer() as writer:
+        writer.put(Batch(work))
         begun = time.perf_counter()
-        store.settle()
+        writer.settle()
     return store, time.perf_counter() - begun
+
+
+def words(store: Store, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
+    with store.snapshot() as snapshot:
+        return snapshot.words(text, k, where, unit)
 
 
 def median(ask: Callable[[str], object], questions: Sequence[str]) -> float:
@@ -63,13 +73,14 @@ def median(ask: Callable[[str], object], questions: Sequence[str]) -> float:
     return 1e3 * statistics.median(took)
 
 
-def ndcg(store: LocalStore, collection: Path, unit: Unit) -> float:
+def ndcg(store: Store, collection: Path, unit: Unit) -> float:
     queries = read_queries(collection / "queries.jsonl")
     qrels = read_qrels(collection / "qrels" / "test.tsv", queries)
     run = {}
     for query in qrels.judged:
-        found = store.words(queries[query], 10 if unit == "document" else 60, None, unit)
-        uris = dict.fromkeys(passage.uri for passage in store.passages(found.passages.tolist()))
+        with store.snapshot() as snapshot:
+            found = snapshot.words(queries[query], 10 if unit == "document" else 60, None, unit)
+            uris = dict.fromkeys(passage.uri for passage in snapshot.passages_by_id(found.passages.tolist()))
         run[query] = [(uri, -float(rank)) for rank, uri in enumerate(uris)][:10]
     return evaluate(run, qrels, ["nDCG@10"]).averages["nDCG@10"]
 
@@ -89,11 +100,11 @@ def judge(collection: Path, name: str, settings: PassageSettings) -> list[Docume
         store, seconds = filled(Path(folder) / "x.index", LANGUAGES.get(name, "en"), zip(documents, spans, strict=True))
         questions = list(read_queries(collection / "queries.jsonl").values())[:500]
         text = sum(len(document.text.encode()) for document in documents)
-        store.words(questions[0], 10)
+        words(store, questions[0], 10)
         print(
             f"| {name} | {len(documents):,} | {sum(map(len, spans)):,} | {ndcg(store, collection, 'document'):.4f} "
-            f"| {ndcg(store, collection, 'passage'):.4f} | {median(lambda q: store.words(q, 10), questions):.2f} "
-            f"| {seconds:.1f} | {size(store.folder / 'words') / text:.2f} |",
+            f"| {ndcg(store, collection, 'passage'):.4f} | {median(lambda q: words(store, q, 10), questions):.2f} "
+            f"| {seconds:.1f} | {size(Path(store.address) / 'words') / text:.2f} |",
             flush=True,
         )
         store.close()
@@ -111,10 +122,10 @@ def mixed(documents: Sequence[Document]) -> list[Cut]:
     ]
 
 
-def filtered(store: LocalStore, questions: Sequence[str], where: str) -> float:
+def filtered(store: Store, questions: Sequence[str], where: str) -> float:
     condition = parse(where)
-    store.words(questions[0], 10, condition)
-    return median(lambda question: store.words(question, 10, condition), questions)
+    words(store, questions[0], 10, condition)
+    return median(lambda question: words(store, question, 10, condition), questions)
 
 
 def scale(documents: Sequence[Document], questions: Sequence[str]) -> None:
@@ -122,23 +133,22 @@ def scale(documents: Sequence[Document], questions: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store, seconds = filled(Path(folder) / "x.index", "en", mixed(documents))
         begun = time.perf_counter()
-        store.words(questions[0], 10)
+        words(store, questions[0], 10)
         first = time.perf_counter() - begun
-        ids = np.arange(1, 201)
         print(f"\n| {MANY:,} passages | milliseconds |\n| --- | --- |")
         print(f"| word index, built in | {1e3 * seconds:,.0f} |\n| first question | {1e3 * first:.1f} |")
-        print(f"| 10 best documents | {median(lambda q: store.words(q, 10), questions):.2f} |")
-        print(f"| 10 best passages | {median(lambda q: store.words(q, 10, None, 'passage'), questions):.2f} |")
-        print(f"| scores of 200 given passages | {median(lambda q: store.words_scores(q, ids), questions):.2f} |")
+        print(f"| 10 best documents | {median(lambda q: words(store, q, 10), questions):.2f} |")
+        print(f"| 10 best passages | {median(lambda q: words(store, q, 10, None, 'passage'), questions):.2f} |")
         for share in (50, 10, 1, 0.1, 0.01):
             scattered = filtered(store, questions, f"chance < {share / 100}")
             print(f"| 10 best, filter of {share} %, scattered | {scattered:.2f} |")
         print(f"| 10 best, filter of 50 %, in a row | {filtered(store, questions, f'n < {MANY // 2}'):.2f} |")
-        store.remove(["1"])
+        with store.writer() as writer:
+            writer.remove(["1"])
         begun = time.perf_counter()
-        store.words(questions[0], 10)
+        words(store, questions[0], 10)
         print(f"| first question after a removal | {1e3 * (time.perf_counter() - begun):.1f} |")
-        print(f"| 10 best, with a removed document | {median(lambda q: store.words(q, 10), questions):.2f} |")
+        print(f"| 10 best, with a removed document | {median(lambda q: words(store, q, 10), questions):.2f} |")
         store.close()
 
 

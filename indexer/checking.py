@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from indexer.encoders.compiled import damage
 from indexer.errors import ModelError
-from indexer.stores.store import Report
-
-if TYPE_CHECKING:
-    from indexer.index import Index
+from indexer.settings import Meaning
+from indexer.stores.port import CheckReport, Store
 
 
-def check(index: Index, repair: bool) -> Report:
-    """What is wrong, and what is worth knowing; `repair` rebuilds what can be rebuilt."""
-    report = index.store.check(repair, index.meaning if index.recipe else None)
-    found = damage(index.store.folder / "encoder")
-    if found is None:
+def check(store: Store, meaning: Meaning | None, compile_again: Callable[[], None] | None) -> CheckReport:
+    """Report what is wrong and what is worth knowing.
+
+    Args:
+        meaning: what the hashes of embedded content were made with; None for an index of the user's own vectors.
+        compile_again: compiles the encoder; given where what can be rebuilt is to be.
+    """
+    if compile_again is not None:
+        with store.writer() as writer:
+            report = writer.repair(meaning)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a damaged segment is in the report, once
+            with store.snapshot() as snapshot:
+                report = snapshot.check(meaning)
+    problem = damage(store.artifacts())
+    if problem is None:
         return report
-    if repair:
+    if compile_again is not None:
         try:
-            index.compile()
+            compile_again()
             return replace(report, notes=("compiled the encoder again", *report.notes))
         except ModelError as error:
-            found = f"{found}, which failed: {error}"
-    return replace(report, problems=(*report.problems, found))
+            problem = f"{problem}, which failed: {error}"
+    return replace(report, problems=(*report.problems, problem))

@@ -1,4 +1,4 @@
-"""Documents cut into passages and embedded together, and the encoder that an index is given for it.
+"""Documents cut into passages and embedded together, and what a new index is to be: its encoder and its settings.
 
 What is compared with the index and committed is not decided here.
 """
@@ -12,9 +12,11 @@ import numpy as np
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
+from indexer.encoders.models import DEFAULT_MODEL
 from indexer.errors import BadInput, NothingKnown, TextTooLong
-from indexer.passages import PassageSettings, cut, embedded
+from indexer.passages import PassageSettings, cut, embedded, usual_overlap, whole
 from indexer.records import Document, Span, Vector
+from indexer.settings import Settings
 
 TOGETHER = 512 * 1024
 """Characters embedded and committed together: a few seconds of work, and bounded memory."""
@@ -99,3 +101,32 @@ def loaded(
     if not hasattr(model, "encode"):
         raise BadInput(f"model {model!r:.80} is no name, folder, recipe or encoder")
     return model, model.recipe
+
+
+def settings_of_new(
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None,
+    *,
+    dimensions: int | None = None,
+    max_tokens: int | None = None,
+    overlap: int | None = None,
+    language: str = "en",
+    precision: Precision = "auto",
+    device: str = "auto",
+    trust_remote_code: bool = False,
+) -> tuple[Settings, Encoder | None]:
+    """The settings of an index that is to be made, and its encoder; arguments are those of `Index.create`.
+
+    Raises:
+        BadInput: the settings do not fit the model.
+        ModelError: the model cannot be loaded.
+    """
+    if dimensions is not None:
+        if model is not None or (width := whole("dimensions", dimensions)) < 1:
+            raise BadInput("give either a model or dimensions (1 or more) of your own vectors")
+        return Settings(width, language=language), None
+    encoder, recipe = loaded(DEFAULT_MODEL if model is None else model, precision, device, trust_remote_code)
+    limit = encoder.max_tokens
+    if (room := limit if max_tokens is None else whole("max tokens", max_tokens)) > limit:
+        raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
+    passages = PassageSettings(room, whole("overlap", overlap) if overlap is not None else usual_overlap(room))
+    return Settings(recipe.dimensions, recipe, passages, language), encoder

@@ -5,46 +5,38 @@ What is stored where, the store knows (stores/); what a vector means, the recipe
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
-from pathlib import Path
+from os import PathLike, fspath
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded
+from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded, settings_of_new
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
-from indexer.encoders.models import DEFAULT_MODEL
 from indexer.errors import BadInput, UnknownUri
-from indexer.passages import PassageSettings, usual_overlap, whole
+from indexer.identity import as_fitted, index_was_replaced, require_recipe
+from indexer.passages import PassageSettings
 from indexer.prepared import Given, Prepared, batches, broken_at, compared, given, readable
 from indexer.records import Changes, Document
-from indexer.sameness import as_fitted, mismatch, replaced, what_it_is
-from indexer.stores import reading
-from indexer.stores.local import LocalStore
-from indexer.stores.store import Info, Report
+from indexer.settings import Settings
+from indexer.stores.open import create_store, open_store
+from indexer.stores.port import Batch, CheckReport, Hashes, Info, Kind, Store
 
 
 class Index:
     """A folder of documents, their passages and vectors. Safe to share among threads."""
 
-    def __init__(self, store: LocalStore, encoder: Encoder | None = None) -> None:
+    def __init__(self, store: Store, encoder: Encoder | None = None) -> None:
         """Use `Index.create` or `Index.open`."""
         self.store = store
-        settings = store.settings()
-        recipe, passages = settings["recipe"], settings["passages"]
-        self._opened = what_it_is(settings)
-        self.dimensions = int(settings["dimensions"])
-        self.recipe: Recipe | None = Recipe.from_json(recipe) if recipe else None
-        self.passage_settings: PassageSettings | None = PassageSettings(**json.loads(passages)) if passages else None
+        self._settings = self.settings
         self._encoder = encoder
         self._computed: tuple[Precision, str, bool] = ("auto", "auto", False)  # precision, device, trust
-        self._embedding = Embedding(self.passage_settings) if self.passage_settings else None
+        self._embedding = Embedding(self._settings.passages) if self._settings.passages else None
 
     @classmethod
     def create(
@@ -79,23 +71,17 @@ class Index:
             BadInput: something is there already, or the settings do not fit the model.
             ModelError: the model cannot be loaded.
         """
-        if dimensions is not None:
-            if model is not None or (wide := whole("dimensions", dimensions)) < 1:
-                raise BadInput("give either a model or dimensions (1 or more) of your own vectors")
-            settings = {"dimensions": str(wide), "recipe": "", "passages": "", "language": language}
-            return cls(LocalStore.create(Path(path), settings))
-        encoder, recipe = loaded(DEFAULT_MODEL if model is None else model, precision, device, trust_remote_code)
-        limit = encoder.max_tokens
-        if (room := limit if max_tokens is None else whole("max tokens", max_tokens)) > limit:
-            raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
-        passages = PassageSettings(room, whole("overlap", overlap) if overlap is not None else usual_overlap(room))
-        settings = {
-            "dimensions": str(recipe.dimensions),
-            "recipe": recipe.to_json(),
-            "passages": json.dumps({"max_tokens": passages.max_tokens, "overlap": passages.overlap}),
-            "language": language,
-        }
-        return cls(LocalStore.create(Path(path), settings), encoder)
+        settings, encoder = settings_of_new(
+            model,
+            dimensions=dimensions,
+            max_tokens=max_tokens,
+            overlap=overlap,
+            language=language,
+            precision=precision,
+            device=device,
+            trust_remote_code=trust_remote_code,
+        )
+        return cls(create_store(path, settings), encoder)
 
     @classmethod
     def open(
@@ -117,7 +103,7 @@ class Index:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             RecipeMismatch: `model` is not the one the index was made with.
         """
-        index = cls(LocalStore(Path(path)))
+        index = cls(open_store(path))
         index._computed = precision, device, trust_remote_code
         if isinstance(model, Recipe):
             index.require(model)
@@ -137,6 +123,26 @@ class Index:
         self.close()
 
     @property
+    def dimensions(self) -> int:
+        return self._settings.dimensions
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How its vectors are made; None for vectors of the user's own."""
+        return self._settings.recipe
+
+    @property
+    def passage_settings(self) -> PassageSettings | None:
+        """How its documents are cut; None for vectors of the user's own."""
+        return self._settings.passages
+
+    @property
+    def settings(self) -> Settings:
+        """Everything that is stored about the index, as of now."""
+        with self.store.snapshot() as snapshot:
+            return snapshot.settings
+
+    @property
     def encoder(self) -> Encoder:
         """The encoder of the index's recipe; loaded when first asked for and shared by the process.
 
@@ -146,30 +152,31 @@ class Index:
         """
         if self._encoder is None:
             if self.recipe is None:
-                raise BadInput(f"{self.store.folder}: holds your own vectors and has no model: give vectors")
-            post = self.store.post_parameters()
-            self._encoder = encoder_for(self.recipe, post, *self._computed)
+                raise BadInput(f"{self.store.address}: holds your own vectors and has no model: give vectors")
+            with self.store.snapshot() as snapshot:
+                fitted_parameters = snapshot.fitted_parameters()
+            self._encoder = encoder_for(self.recipe, fitted_parameters, *self._computed)
         return self._encoder
 
     def use(self, encoder: Encoder, recipe: Recipe) -> None:
         """Embed with this encoder, of `recipe` or to fit it to. Raises RecipeMismatch as `require`."""
         self.require(recipe)
-        self._encoder = as_fitted(encoder, self.recipe, self.store.post_parameters())
+        with self.store.snapshot() as snapshot:
+            self._encoder = as_fitted(encoder, self.recipe, snapshot.fitted_parameters())
 
     def moved(self, model: str) -> None:
-        """Keep where the model of this recipe lies now."""
-        assert self.recipe is not None
-        recipe = replace(self.recipe, model=model)
-        with self.store.writing() as catalog:
-            catalog.set("recipe", recipe.to_json())
-            self.recipe = recipe
+        """Keep where the model of this recipe is now."""
+
+        def renamed(stored: Settings) -> Settings:
+            assert stored.recipe is not None
+            return replace(stored, recipe=replace(stored.recipe, model=model))
+
+        with self.store.writer() as writer:
+            self._settings = writer.change(renamed)
 
     def require(self, recipe: Recipe) -> None:
         """Raise RecipeMismatch, naming both, unless vectors of `recipe` may be mixed with the index's."""
-        if recipe.post and not recipe.fitted and self.recipe:
-            recipe = replace(recipe, post_sha256=self.recipe.post_sha256)  # fitted once; it is not fitted again
-        if self.recipe is None or not self.recipe.same(recipe):
-            raise mismatch(self.store.folder, self.recipe, recipe)
+        require_recipe(self.store.address, self.recipe, recipe)
 
     # writing
 
@@ -202,37 +209,32 @@ class Index:
         prepared = self.prepare(batch)  # without the lock: others may write meanwhile
         if not prepared.work:
             return Changes(unchanged=readable(prepared).unchanged)
-        with self.store.writing():
+        with self.store.writer() as writer:
             self._require_as_opened()
             if self._known(batch) != prepared.known:
                 prepared = self.prepare(batch)
-            return replace(self.store.put(readable(prepared).work), unchanged=prepared.unchanged)
+            return replace(writer.put(Batch(readable(prepared).work)), unchanged=prepared.unchanged)
 
-    @property
-    def meaning(self) -> tuple[str, str]:
-        """What vectors depend on besides the document."""
-        return self.recipe.identity if self.recipe else "", repr(self.passage_settings)
-
-    def _known(self, batch: Sequence[Given]) -> dict[str, tuple[bytes, bytes]]:
-        with self.store.snapshots.view() as view:
-            return reading.uris(view, [document.uri for document, _ in batch])
+    def _known(self, batch: Sequence[Given]) -> Mapping[str, Hashes]:
+        with self.store.snapshot() as snapshot:
+            return snapshot.hashes([document.uri for document, _ in batch])
 
     def _require_as_opened(self) -> None:
-        if self._opened != what_it_is(self.store.settings()):
-            with self.store.writing():  # another thread may just have frozen what it fitted
-                if self._opened != what_it_is(self.store.settings()):
-                    raise replaced(self.store.folder)
+        if self._settings.kind != self.settings.kind:
+            with self.store.writer():  # another thread may just have stored what it fitted
+                if self._settings.kind != self.settings.kind:
+                    raise index_was_replaced(self.store.address)
 
     def prepare(self, documents: Sequence[Given]) -> Prepared:
         """Compare valid documents of distinct uris with the index and embed what is new, or take its own vectors."""
         self._require_as_opened()
         known = self._known(documents)
         if self.recipe is not None and not self.recipe.fitted:
-            self._fit(self.recipe, [document for document, own in documents if own is None])
-        work, unchanged = compared(documents, known, self.meaning)
+            self._fit(self._settings, [document for document, own in documents if own is None])
+        work, unchanged = compared(documents, known, self._settings.meaning)
         new = [item.document for item in work if item.spans == ()]
         if new and self._embedding is None:
-            raise BadInput(f"{new[0].uri}: {self.store.folder} holds your own vectors: pass vectors= with documents")
+            raise BadInput(f"{new[0].uri}: {self.store.address} holds your own vectors: pass vectors= with documents")
         passages = iter(self._embedding.embed(self.encoder, new) if new and self._embedding else [])
         embedded_work = [
             replace(item, spans=spans, vectors=vectors)
@@ -251,8 +253,8 @@ class Index:
         """Characters to embed and commit together; of the first batch so many more as there is to be fitted to."""
         return TOGETHER if self.recipe is None or self.recipe.fitted else FITTED_TO
 
-    def _fit(self, recipe: Recipe, documents: Sequence[Document]) -> None:
-        """Fit the recipe's post-processing to passages of these documents and freeze it, before any is committed.
+    def _fit(self, unfitted: Settings, documents: Sequence[Document]) -> None:
+        """Fit the recipe's post-processing to passages of these documents and store it, before any is committed.
 
         All under the writer lock: before this is done nobody can write anything, and only one may do it.
         """
@@ -260,17 +262,20 @@ class Index:
             return
         from indexer.encoders import fit_post
 
-        with self.store.writing():
-            if self.recipe is not recipe:  # another thread was first
+        with self.store.writer() as writer:
+            if self._settings is not unfitted:  # another thread was first
                 return
             self._require_as_opened()  # or another process
-            assert self._embedding is not None and recipe.post is not None
+            recipe = unfitted.recipe
+            assert self._embedding is not None and recipe is not None and recipe.post is not None
             vectors = self._embedding.sample(self.encoder, documents)
             fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
-            self.store.freeze(fitted.recipe.to_json(), fitted.post_parameters() or b"")
-            self._opened = self._opened | {"recipe": fitted.recipe.identity}
-            self._encoder = fitted  # first: who sees the fitted recipe embeds with this
-            self.recipe = fitted.recipe
+            settings = writer.change(
+                lambda stored: replace(stored, recipe=fitted.recipe), fitted.post_parameters() or b""
+            )
+            # Set before the settings: another thread that sees the fitted recipe must find this encoder.
+            self._encoder = fitted
+            self._settings = settings
 
     def remove(self, uris: Iterable[str]) -> int:
         """Remove documents; how many.
@@ -283,17 +288,19 @@ class Index:
         given = [uris] if isinstance(uris, str) else list(uris)
         for uri in given:
             if uri not in self:
-                raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; nothing was removed")
-        return self.store.remove(given)
+                raise UnknownUri(f"{self.store.address}: has no document {uri!r}; nothing was removed")
+        with self.store.writer() as writer:
+            return writer.remove(given)
 
-    def compact(self, kind: str = "auto", recall: float | None = None) -> None:
+    def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
         """Rewrite the vectors into one segment and give free space back to the disk.
 
         Args:
             kind: "exact", "approximate", or "auto": approximate from 100,000 passages on.
             recall: share of the ten nearest that an approximate segment is tuned to find; kept for later ones.
         """
-        self.store.compact(kind, recall)
+        with self.store.writer() as writer:
+            writer.compact(kind, recall)
 
     def compile(self) -> None:
         """Write the encoder into the folder as a graph, with which questions need no torch.
@@ -303,8 +310,8 @@ class Index:
         """
         from indexer.encoders.compiling import compile_encoder
 
-        with self.store.writing():
-            compile_encoder(self.encoder, self.store.folder / "encoder")
+        with self.store.writer():
+            compile_encoder(self.encoder, self.store.artifacts())
 
     def backup(self, destination: str | PathLike[str]) -> None:
         """Copy the index as of one commit to a new folder, while it is read and written.
@@ -312,7 +319,7 @@ class Index:
         Raises:
             BadInput: something is there already.
         """
-        self.store.backup(Path(destination))
+        self.store.backup(fspath(destination))
 
     # reading
 
@@ -320,31 +327,32 @@ class Index:
         """Raises UnknownUri."""
         document = None
         if broken_at(uri) is None:
-            with self.store.snapshots.view() as view:
-                document = reading.get(view, uri)
+            with self.store.snapshot() as snapshot:
+                document = snapshot.get(uri)
         if document is None:
-            raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; likewise list shows what there is")
+            raise UnknownUri(f"{self.store.address}: has no document {uri!r}; likewise list shows what there is")
         return document
 
     def __contains__(self, uri: object) -> bool:
         if not isinstance(uri, str) or broken_at(uri) is not None:
             return False
-        with self.store.snapshots.view() as view:
-            return bool(reading.uris(view, [uri]))
+        with self.store.snapshot() as snapshot:
+            return bool(snapshot.hashes([uri]))
 
     def __len__(self) -> int:
-        with self.store.snapshots.view() as view:
-            return view.state.documents
+        with self.store.snapshot() as snapshot:
+            return snapshot.documents
 
     def __iter__(self) -> Iterator[Document]:
         """Documents in the order they were added."""
-        return self.store.documents()
+        return self.store.iterate()
 
-    def check(self, repair: bool = False) -> Report:
+    def check(self, repair: bool = False) -> CheckReport:
         """Verify every checksum; `repair` rebuilds what can be rebuilt."""
         from indexer.checking import check
 
-        return check(self, repair)
+        return check(self.store, self._settings.meaning if self.recipe else None, self.compile if repair else None)
 
     def info(self) -> Info:
-        return self.store.info()
+        with self.store.snapshot() as snapshot:
+            return snapshot.info()

@@ -13,14 +13,11 @@ from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
 from indexer.index import Index
 from indexer.prepared import validate
-from indexer.records import Changes, Document, Span
-from indexer.sources import Entry, Known, ReadOptions, Source, Stamp, read
+from indexer.records import Changes, Document, Span, Stamp
+from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.source import STDIN
-from indexer.stores import ledger
-from indexer.stores.store import LedgerRow
+from indexer.stores.port import DUPLICATE, Batch, LedgerRow, RunOutcome, Writer
 from indexer.stores.vectors import stored_rows, unit_rows
-
-DUPLICATE = "duplicate id: a later record of the same run has it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +53,22 @@ class _Batch:
 
 
 class Run:
-    """Feeds sources into an index. Use under the writer lock."""
+    """Feeds sources into an index."""
 
-    def __init__(self, index: Index, options: ReadOptions, committed: Callable[[Summary, Changes, int], None]) -> None:
-        """`committed` is told after each commit: the run so far, what this commit changed, bytes read so far."""
-        self._index, self._options, self._committed = index, options, committed
+    def __init__(
+        self,
+        index: Index,
+        writer: Writer,
+        options: ReadOptions,
+        committed: Callable[[Summary, Changes, int], None],
+    ) -> None:
+        """Begin a run.
+
+        Args:
+            writer: of the index, held until the run has ended.
+            committed: told after each commit: the run so far, what this commit changed, bytes read so far.
+        """
+        self._index, self._writer, self._options, self._committed = index, writer, options, committed
         self._batch = _Batch()
         self._counts = dict.fromkeys(("indexed", "unchanged", "updated", "skipped", "failed"), 0)
         self._duplicates = self._passages = self._bytes = self._nameless = 0
@@ -70,11 +78,9 @@ class Run:
         self._broken: set[str] = set()  # files of which something failed
         self._read: set[str] = set()  # files read to their end, nothing failing
         self._seen: set[int] = set()  # hashes of uris, to tell a second one of the same run
-        with index.store.writing() as catalog, index.store.snapshots.view() as view:
-            self._run = catalog.begin_run()
-            self._known = {
-                path: Known(Stamp(*stamp), tuple(entries)) for path, (stamp, entries) in ledger.files(view).items()
-            }
+        self._run = writer.begin_run()
+        with index.store.snapshot() as snapshot:
+            self._known = snapshot.files()
 
     @property
     def embedded(self) -> bool:
@@ -111,17 +117,12 @@ class Run:
             if last is not None:
                 self._finish(last)
         self._commit()
-        with self._index.store.writing() as catalog:
-            gone = [
-                path
-                for path in self._known
-                if path not in self._met and any(s.whole and s.covers(path) for s in sources)
-            ]
-            # What standard input once brought it need not bring again.
-            catalog.mark_gone([*gone, *(self._read - {STDIN})], self._run)
-            reread = catalog.reread_duplicates(DUPLICATE)
-            catalog.mark_unchanged(self._passed)
-            catalog.finish_run()
+        gone = [
+            path for path in self._known if path not in self._met and any(s.whole and s.covers(path) for s in sources)
+        ]
+        # What standard input once brought it need not bring again.
+        outcome = RunOutcome([*gone, *(self._read - {STDIN})], [*self._passed])
+        reread = self._writer.end_run(self._run, outcome)
         return replace(self.summary, stale=tuple(self._stale(sources)), reread=reread)
 
     def prune(self, sources: Sequence[Source], stale: Sequence[str], *, yes: bool) -> int:
@@ -138,16 +139,16 @@ class Run:
                 f"pruning would remove {len(stale)} of {len(self._index)} documents, more than half: nothing was "
                 "pruned; add --yes if that is meant"
             )
-        return self._index.store.remove(stale)
+        return self._writer.remove(stale)
 
     def _stale(self, sources: Sequence[Source]) -> list[str]:
         """Documents that lie under these sources and were not found there: gone, or skipped by now."""
         found: dict[str, bool] = {}
-        with self._index.store.snapshots.view() as view:
-            for file, uri, state, reason in ledger.sources_of_documents(view):
-                lost = state == "gone" or (state == "skipped" and reason != DUPLICATE)
-                lost = lost and any(source.covers(file) for source in sources)
-                found[uri] = found.get(uri, True) and lost
+        with self._index.store.snapshot() as snapshot:
+            for row in snapshot.ledger_of_documents():
+                lost = row.state == "gone" or (row.state == "skipped" and row.reason != DUPLICATE)
+                lost = lost and any(source.covers(row.file) for source in sources)
+                found[row.uri] = found.get(row.uri, True) and lost
         return [uri for uri, lost in found.items() if lost]
 
     def _take(self, entry: Entry) -> None:
@@ -230,10 +231,6 @@ class Run:
             rows.append(LedgerRow(file, uri, state, "no text that the model can read" * (state == "skipped")))
         if not rows and not batch.stamps:
             return
-        changes = self._index.store.put(prepared.work, rows, self._run)
-        with self._index.store.writing() as catalog:
-            catalog.finish_files(
-                {path: (stamp.size, stamp.mtime_ns, stamp.inode, stamp.read_ns) for path, stamp in batch.stamps.items()}
-            )
+        changes = self._writer.put(Batch(prepared.work, rows, batch.stamps, self._run))
         self._passages += sum(len(item.spans) for item in prepared.work if item.spans)
         self._committed(self.summary, changes, self._bytes)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from indexer.errors import BadInput
 from indexer.exchange import Embedded
 from indexer.records import Document, Section, Span
+from indexer.settings import Meaning
 from indexer.stores import fields
 from indexer.stores.hashes import content_hash, row_hash
-from indexer.stores.store import EmbeddedDocument
+from indexer.stores.port import EmbeddedDocument, Hashes
 from indexer.stores.vectors import unit_rows
 
 Given = tuple[Document, Embedded | None]
@@ -35,7 +36,7 @@ class Prepared:
     work: tuple[EmbeddedDocument, ...]
     unchanged: tuple[str, ...]
     empty: tuple[str, ...]
-    known: Mapping[str, tuple[bytes, bytes]]
+    known: Mapping[str, Hashes]
 
     def states(self) -> dict[str, Literal["indexed", "updated", "unchanged", "skipped"]]:
         """What the ledger says of each uri once this is committed."""
@@ -69,27 +70,29 @@ def given(documents: Iterable[Document], vectors: NDArray[np.floating] | None, d
 
 
 def compared(
-    documents: Sequence[Given], known: Mapping[str, tuple[bytes, bytes]], meaning: tuple[str, str]
+    documents: Sequence[Given], known: Mapping[str, Hashes], meaning: Meaning
 ) -> tuple[list[EmbeddedDocument], tuple[str, ...]]:
     """What is new or changed, without spans where only the row is and with none where it is to be embedded; the rest.
 
     Args:
-        known: content and row hashes of the documents that the index has, by uri.
+        known: hashes of the documents that the index has, by uri.
         meaning: what vectors depend on besides the document.
     """
     work: list[EmbeddedDocument] = []
     unchanged: list[str] = []
     for document, own in documents:
         brought = own.vectors.astype("<f2").tobytes() if own is not None and not own.recipe else b""
-        content, row = content_hash(document, meaning, brought), row_hash(document)
+        now = Hashes(content_hash(document, meaning, brought), row_hash(document))
         before = known.get(document.uri)
-        if before == (content, row):
+        same_content = before is not None and before.content == now.content
+        if before == now:
             unchanged.append(document.uri)
-        elif own is not None and (before is None or before[0] != content):
-            work.append(EmbeddedDocument(document, content, row, own.spans, own.vectors))
+        elif same_content:
+            work.append(EmbeddedDocument(document, now))
+        elif own is not None:
+            work.append(EmbeddedDocument(document, now, own.spans, own.vectors))
         else:
-            spans = None if before is not None and before[0] == content else ()
-            work.append(EmbeddedDocument(document, content, row, spans))
+            work.append(EmbeddedDocument(document, now, ()))
     return work, tuple(unchanged)
 
 

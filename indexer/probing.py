@@ -7,10 +7,7 @@ What becomes of that in a ranking is decided in search/fusion.py. Nothing here r
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,47 +16,14 @@ from indexer.bm25 import Bm25
 from indexer.encoders import Encoder
 from indexer.records import Vector
 from indexer.sentences import sentence_ends
-from indexer.stores.store import Passage
+from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
+from indexer.stores.port import Passage
 
 SAMPLE = 2000
 """Passages to draw: those that are asked about and those they compete with."""
 
 QUESTIONS = 200
 """Pseudo-questions at most; their answers have to be embedded, about 10 ms each."""
-
-LEAST = 50
-"""Pseudo-questions below which they say nothing."""
-
-SMOOTHING = 0.1
-"""Added to both reciprocal ranks: where neither leg finds anything, none is to be preferred."""
-
-
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """What the pseudo-questions said.
-
-    Attributes:
-        words, dense: mean reciprocal rank of the passage that the sentence was taken from, by each leg.
-        questions: how many were asked; 0 where the collection has too few passages of two sentences.
-    """
-
-    words: float = 0.0
-    dense: float = 0.0
-    questions: int = 0
-
-    @property
-    def log_ratio(self) -> float:
-        """Natural logarithm of words over dense, smoothed: above 0 where words find more, 0 where nothing is known."""
-        if self.questions < LEAST:
-            return 0.0
-        return math.log((self.words + SMOOTHING) / (self.dense + SMOOTHING))
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Probed:
-        return cls(**json.loads(text))
 
 
 def probe(
@@ -80,7 +44,7 @@ def probe(
     drawn = list(_questions(passages, np.random.default_rng(seed)))
     read = encoder.offsets([text for _, *both in drawn for text in both])  # some hold nothing that the model reads
     asked = [one for at, one in enumerate(drawn) if len(read[2 * at]) and len(read[2 * at + 1])]
-    if len(asked) < LEAST:
+    if len(asked) < MIN_PSEUDO_QUESTIONS:
         return Probed()
     at = np.array([number for number, _, _ in asked])
     questions = encoder.encode([question for _, question, _ in asked], role="query", truncate=True)

@@ -5,82 +5,65 @@ The documents come from the catalog, so that what their sources no longer have i
 
 from __future__ import annotations
 
-import glob
-import re
-import secrets
-import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.index import Index
-from indexer.prepared import batches
-from indexer.stores.copying import exchange
-from indexer.stores.store import LedgerRow
-
-if TYPE_CHECKING:
-    from indexer.stores.catalog import Catalog
+from indexer.prepared import Given, batches
+from indexer.settings import Settings
+from indexer.stores.port import Batch, LedgerRow, Writer
 
 
 @contextmanager
 def rebuilt(
-    old: Index, create: Callable[[Path], Index], *, wait: bool = True, waiting: Callable[[str], None] | None = None
+    old: Index,
+    describe: Callable[[], tuple[Settings, Encoder | None]],
+    *,
+    wait: bool = True,
+    on_wait: Callable[[str], None] | None = None,
 ) -> Iterator[Index]:
     """The successor of an index, filled with its documents; takes its place when the block ends well.
 
     Searches go on in the old one until then, and afterwards find the new one by themselves.
 
     Args:
-        wait, waiting: as of the writer lock (lock.py).
+        describe: what the successor is to be.
+        wait, on_wait: as of `Store.writer`.
 
     Raises:
         BadInput: the index holds vectors of the user's own, which nothing can embed again.
     """
-    folder = old.store.folder.resolve()
     if old.recipe is None:
-        raise BadInput(f"{folder}: holds your own vectors; make a new index and add them again")
-    sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    try:
-        with old.store.writing(wait=wait, waiting=waiting):
-            _sweep(folder)
-            with create(sibling) as new, new.store.writing() as catalog:
-                _take_over(old, new, catalog)
-                _refill(old, new)
-                yield new
-            exchange(folder, sibling)
-    finally:
-        shutil.rmtree(sibling, ignore_errors=True)
+        raise BadInput(f"{old.store.address}: holds your own vectors; make a new index and add them again")
+    with old.store.writer(wait=wait, on_wait=on_wait):
+        settings, encoder = describe()
+        successor = old.store.successor(_taken_over(old.settings, settings))
+        with successor as store, Index(store, encoder) as new, store.writer() as writer:
+            _refill(old, new, writer)
+            yield new
 
 
-def _take_over(old: Index, new: Index, catalog: Catalog) -> None:
-    """Settings that hold for the successor too: of the same vectors also what `tune` learnt."""
-    names = ["recall", *(["lean"] if old.recipe == new.recipe else [])]
-    settings = old.store.settings()
-    for name in (name for name in names if name in settings):
-        catalog.set(name, settings[name])
+def _taken_over(old: Settings, new: Settings) -> Settings:
+    """The new settings with those of the old that hold for it too: of the same vectors also what `tune` learned."""
+    return replace(new, recall=old.recall, words_bias=old.words_bias if old.recipe == new.recipe else None)
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what a rebuild that was killed has left: nobody else makes one while this holds the lock."""
-    for path in folder.parent.glob(f".{glob.escape(folder.name)}.*"):
-        if re.fullmatch(r"[0-9a-f]{8}", path.name[len(folder.name) + 2 :]):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _refill(old: Index, new: Index) -> None:
+def _refill(old: Index, new: Index, writer: Writer) -> None:
     rows: dict[str, list[LedgerRow]] = {}
-    for row in old.store.ledger():
-        rows.setdefault(row.uri, []).append(row)
+    with old.store.snapshot() as snapshot:
+        for row in snapshot.ledger():
+            rows.setdefault(row.uri, []).append(row)
     for batch in batches(((document, None) for document in old), lambda: new.together):
-        _commit(new, batch, rows)
-    new.store.put([], [row for left in rows.values() for row in left])  # of what is no document: skipped, failed
+        _commit(new, writer, batch, rows)
+    # What remains belongs to no document: it was skipped, or failed.
+    writer.put(Batch(rows=[row for remaining in rows.values() for row in remaining]))
 
 
-def _commit(new: Index, batch: list, rows: dict[str, list[LedgerRow]]) -> None:  # type: ignore[type-arg]
+def _commit(new: Index, writer: Writer, batch: Sequence[Given], rows: dict[str, list[LedgerRow]]) -> None:
     prepared = new.prepare(batch)
     if prepared.empty:
         warnings.warn(
@@ -95,4 +78,4 @@ def _commit(new: Index, batch: list, rows: dict[str, list[LedgerRow]]) -> None: 
         for row in rows.pop(document.uri, ())
         for state, reason in [left_out.get(row.uri, (row.state, row.reason))]
     ]
-    new.store.put(prepared.work, known)
+    writer.put(Batch(prepared.work, known))

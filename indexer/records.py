@@ -1,10 +1,11 @@
-"""The nouns that cross from room to room: documents, passages and what became of them.
+"""The nouns that every folder uses: documents, passages, files that were read, and what a call changed.
 
-Frozen values without behaviour. Nothing here knows of files, models or databases.
+Frozen values. Nothing here knows models or databases.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,3 +99,40 @@ class Changes:
             self.updated + later.updated,
             self.unchanged + later.unchanged,
         )
+
+
+_SETTLED_NS = 2_000_000_000
+"""FAT keeps times to 2 seconds: a file younger than that may change again without a change of its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells that a file has not changed since it was read.
+
+    Attributes:
+        size: bytes.
+        mtime_ns, inode: as `os.stat` gives them.
+        read_ns: `time.time_ns()` taken before reading began.
+    """
+
+    size: int
+    mtime_ns: int
+    inode: int
+    read_ns: int
+
+    def holds(self, status: os.stat_result) -> bool:
+        """Whether a file with this status is the one that was read, and had settled by then."""
+        return (
+            self.size == status.st_size
+            and self.mtime_ns == status.st_mtime_ns
+            and self.inode == status.st_ino
+            and self.mtime_ns <= self.read_ns - _SETTLED_NS
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """What the ledger recorded of a file: its stamp, and (uri, state, reason) of each entry."""
+
+    stamp: Stamp
+    entries: tuple[tuple[str, str, str], ...]

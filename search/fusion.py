@@ -16,14 +16,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.probing import Probed
 from indexer.records import Vector
+from indexer.settings import Probed
 
 CANDIDATES = 100
 """Documents to take from each leg, or twice as many as are asked for: for ten, 60 and 200 rank them alike."""
-
-BEST = 3
-"""Passages of a document, the best ones, that its place depends on."""
 
 Scores = NDArray[np.float64]
 
@@ -104,21 +101,12 @@ def lean(probed: Probed) -> float:
     return 2 * probed.log_ratio
 
 
-def document_cosines(cosines: NDArray[np.floating], documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], Scores]:
-    """What ranks a document of several passages: half its best passage, half the mean of its BEST best ones.
+def blended(cosines: NDArray[np.floating], best_means: NDArray[np.floating]) -> Scores:
+    """What ranks a unit (n,): half its best passage, half the mean of its best ones.
 
-    Args:
-        cosines, documents: of every passage of the candidates (passages,).
-
-    Returns:
-        Documents in ascending order and the value of each. The cosine to show is still that of the best passage.
+    The cosine to show is still that of the best passage.
     """
-    order = np.lexsort((-cosines, documents))
-    ids, first, counts = np.unique(documents[order], return_index=True, return_counts=True)
-    sorted_ = cosines[order].astype(np.float64)
-    rank = np.arange(len(order)) - np.repeat(first, counts)
-    sums = np.add.reduceat(np.where(rank < BEST, sorted_, 0.0), first) if len(first) else np.empty(0)
-    return ids, (sorted_[first] + sums / np.minimum(counts, BEST)) / 2
+    return (cosines.astype(np.float64) + best_means) / 2
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], k: int = 60) -> dict[int, float]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, overload
 
-from indexer.stores.store import Passage
+from indexer.stores.port import Passage
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import numpy as np
 from indexer.encoders import Encoder, Recipe
 from indexer.errors import TextTooLong
 from indexer.records import Document, Vector
-from indexer.stores.local import LocalStore
-from indexer.stores.neighbours import nearest_pairs, stored
+from indexer.stores.neighbours import nearest_pairs
+from indexer.stores.port import Store
 
 _TOGETHER = 16_384
 """Texts embedded at a time."""
@@ -80,15 +80,14 @@ def pairs_of_texts(
     )
 
 
-def pairs_of_passages(store: LocalStore, count: int, min_score: float = -1.0) -> Report:
+def pairs_of_passages(store: Store, count: int, min_score: float = -1.0) -> Report:
     """The `count` most similar pairs of passages of different documents, by their vectors as stored."""
-    with store.reading() as view:
-        ids, documents, rows = stored(view)
-        found = nearest_pairs(rows, count, min_score, documents)
-        wanted = [int(ids[at]) for at in (*found.first, *found.second)]
-        sides = [Text(each.uri, each.text, start=each.start) for each in store.passages(wanted)]
+    with store.snapshot() as snapshot:
+        found = snapshot.nearest_pairs(count, min_score)
+        wanted = [*found.first.tolist(), *found.second.tolist()]
+        sides = [Text(each.uri, each.text, start=each.start) for each in snapshot.passages_by_id(wanted)]
     halves = zip(sides[: len(found.first)], sides[len(found.first) :], found.scores.tolist(), strict=True)
-    return Report(tuple(Pair(*pair) for pair in halves), len(ids))
+    return Report(tuple(Pair(*pair) for pair in halves), found.passages)
 
 
 def embed(texts: Sequence[str], encoder: Encoder, recipe: Recipe) -> tuple[Vector, int]:

@@ -6,31 +6,32 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.calibration import Calibration, stored
 from indexer.encoders import Encoder, Recipe, query_encoder
 from indexer.encoders.cross import Scorer
 from indexer.errors import BadInput, NoWords, UnknownUri
 from indexer.filters.parse import parse
 from indexer.filters.tree import Where
+from indexer.identity import require_recipe
 from indexer.prepared import broken_at
-from indexer.probing import SAMPLE, Probed
+from indexer.probing import SAMPLE
 from indexer.records import Vector
-from indexer.stores.local import LocalStore
-from indexer.stores.store import Unit
+from indexer.settings import Calibration, Settings
+from indexer.stores.analysis import stored_analysis
+from indexer.stores.open import open_store
+from indexer.stores.port import Snapshot, Unit
 from indexer.stores.vectors import unit_rows
 from search import modes
 from search.arguments import Mode, check_text, checked
 from search.explain import all_words, with_sentences, with_words
 from search.fusion import Background, lean
 from search.hits import Hit, Hits
-from search.modes import Candidates
+from search.modes import ScoredCandidates
 from search.rerank import DEPTH
 from search.rerank import rerank as reranked
 
@@ -51,12 +52,13 @@ class Searcher:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             RecipeMismatch: `encoder` is not the one the index was made with.
         """
-        self.store = LocalStore(Path(path))
+        self.store = open_store(path)
         self._given, self._trust = encoder, trust_remote_code
         self._known_background: tuple[str, int, Background] | None = None
-        self._fits = ""  # the index's recipe that the given encoder was found to have
+        self._fits: Recipe | None = None  # the index's recipe that the given encoder was found to have
         if encoder is not None:
-            self._encoder()
+            with self.store.snapshot() as snapshot:
+                self._encoder(snapshot)
 
     def close(self) -> None:
         self.store.close()
@@ -108,12 +110,13 @@ class Searcher:
         k = checked(k, mode, rerank_depth, min_score, min_percentile)
         condition = parse(where) if where is not None else None
         depth = k if rerank is None else max(k, rerank_depth)
-        with self.store.reading():  # question and answer see one index, whatever takes its place meanwhile
-            vectors = self._vectors([query], mode)
+        with self.store.snapshot() as snapshot:  # question and answer see one index, whatever takes its place meanwhile
+            vectors = self._vectors(snapshot, [query], mode)
             vector = vectors[0] if vectors is not None else None
-            hits = self._ranked(query, vector, depth, condition, mode, "passage" if passages else "document", exact)
-            encoder = self._encoder() if explain and self.store.settings()["recipe"] else None
-            question = self._encode([query])[0] if encoder is not None and vector is None else vector
+            unit: Unit = "passage" if passages else "document"
+            hits = self._ranked(snapshot, query, vector, depth, condition, mode, unit, exact)
+            encoder = self._encoder(snapshot) if explain and snapshot.settings.recipe else None
+            question = self._encode(snapshot, [query])[0] if encoder is not None and vector is None else vector
         if rerank is not None:
             hits = reranked(hits, _scorer(rerank), k)
         hits = self._cut(hits, min_score, min_percentile)
@@ -138,12 +141,12 @@ class Searcher:
         if not queries:
             return []
         found = []
-        with self.store.reading():
-            vectors = self._vectors(queries, mode)
+        with self.store.snapshot() as snapshot:
+            vectors = self._vectors(snapshot, queries, mode)
             for at, query in enumerate(queries):
                 vector = None if vectors is None else vectors[at]
                 try:
-                    found.append(self._ranked(query, vector, k, condition, mode, "document", False))
+                    found.append(self._ranked(snapshot, query, vector, k, condition, mode, "document", False))
                 except NoWords as error:
                     warnings.warn(str(error), stacklevel=2)
                     found.append(Hits((), 0, True, query, mode))
@@ -154,9 +157,10 @@ class Searcher:
     ) -> Hits:
         """The k best documents for a vector of the index's dimensions, of any length but zero."""
         k = checked(k, "dense")
-        with self.store.reading() as view:
-            (row,) = unit_rows(np.asarray(vector)[None], view.state.dimensions, ["search_vector"])
-            return self._ranked("", row, k, parse(where) if where is not None else None, "dense", "document", False)
+        condition = parse(where) if where is not None else None
+        with self.store.snapshot() as snapshot:
+            (row,) = unit_rows(np.asarray(vector)[None], snapshot.settings.dimensions, ["search_vector"])
+            return self._ranked(snapshot, "", row, k, condition, "dense", "document", False)
 
     def similar(self, uri: str, k: int = 10, where: str | None = None) -> Hits:
         """The k documents nearest to one of the index, by the mean of its passages' vectors; itself left out.
@@ -165,14 +169,14 @@ class Searcher:
             UnknownUri: no document has this uri.
         """
         k = checked(k, "dense")
-        with self.store.reading():
-            rows = self.store.vectors_of(uri) if isinstance(uri, str) and broken_at(uri) is None else None
+        with self.store.snapshot() as snapshot:
+            rows = snapshot.vectors_of(uri) if isinstance(uri, str) and broken_at(uri) is None else None
             if rows is None:
-                raise UnknownUri(f"{self.store.folder}: has no document {uri!r}; likewise list shows what there is")
+                raise UnknownUri(f"{self.store.address}: has no document {uri!r}; likewise list shows what there is")
             (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
             condition = parse(where) if where is not None else None
-            found = self._ranked("", mean, k + 1, condition, "dense", "document", False)
-            itself = condition is None or self.store.passes(uri, condition)
+            found = self._ranked(snapshot, "", mean, k + 1, condition, "dense", "document", False)
+            itself = condition is None or snapshot.matches(uri, condition)
             return replace(
                 found, hits=tuple(hit for hit in found if hit.uri != uri)[:k], matched=found.matched - itself
             )
@@ -180,49 +184,60 @@ class Searcher:
     @property
     def calibration(self) -> Calibration | None:
         """What cosines mean in this index; None where that was not measured."""
-        return stored(self.store.settings())
+        return self._settings().calibration
 
-    def candidates(self, queries: Sequence[str]) -> tuple[list[Candidates], list[list[str]]]:
+    def candidates(self, queries: Sequence[str]) -> tuple[list[ScoredCandidates], list[list[str]]]:
         """What hybrid mode chooses from for each question, with scores by meaning and by words; and the uris."""
         found, uris = [], []
-        with self.store.reading():
-            for query, vector in zip(queries, self._encode(queries), strict=True):
-                one = modes.candidates(self.store, self._background(), query, vector, 10, None, "document")
+        with self.store.snapshot() as snapshot:
+            background = self._background(snapshot)
+            for query, vector in zip(queries, self._encode(snapshot, queries), strict=True):
+                one = modes.candidates(snapshot, background, query, vector, 10, None, "document")
                 found.append(one)
-                uris.append([passage.uri for passage in self.store.passages(one.passages.tolist())])
+                ids = one.candidates.passages.tolist()
+                uris.append([passage.uri for passage in snapshot.passages_by_id(ids)])
         return found, uris
 
     @property
     def lean(self) -> float:
         """How far hybrid leans to words here: what judged questions said, or else pseudo-questions."""
-        settings = self.store.settings()
-        return float(settings["lean"]) if "lean" in settings else self.unlearnt_lean
+        return _lean(self._settings())
 
     @property
     def unlearnt_lean(self) -> float:
         """What it is, or would be, by pseudo-questions alone."""
-        settings = self.store.settings()
-        return lean(Probed.from_json(settings["probed"])) if "probed" in settings else 0.0
+        return _unlearnt_lean(self._settings())
+
+    def _settings(self) -> Settings:
+        with self.store.snapshot() as snapshot:
+            return snapshot.settings
 
     def _ranked(
-        self, query: str, vector: Vector | None, k: int, where: Where | None, mode: Mode, unit: Unit, exact: bool
+        self,
+        snapshot: Snapshot,
+        query: str,
+        vector: Vector | None,
+        k: int,
+        where: Where | None,
+        mode: Mode,
+        unit: Unit,
+        exact: bool,
     ) -> Hits:
-        with self.store.reading():
-            if mode == "words":
-                found = modes.by_words(self.store, query, k, where, unit)
-            elif mode == "dense":
-                assert vector is not None
-                found = modes.by_meaning(self.store, vector, k, where, unit, exact)
-            else:
-                assert vector is not None
-                both = modes.candidates(self.store, self._background(), query, vector, k, where, unit, exact)
-                if not both.terms:
-                    warnings.warn(
-                        f"the question {query[:40]!r} has no word to search by: ranked by meaning alone", stacklevel=3
-                    )
-                found = modes.by_both(both, self.lean, k)
-            passages = self.store.passages(found.passages.tolist())
-            known, analysis = self.calibration, self.store.analysis()
+        if mode == "words":
+            found = modes.by_words(snapshot, query, k, where, unit)
+        elif mode == "dense":
+            assert vector is not None
+            found = modes.by_meaning(snapshot, vector, k, where, unit, exact)
+        else:
+            assert vector is not None
+            both = modes.candidates(snapshot, self._background(snapshot), query, vector, k, where, unit, exact)
+            if not both.candidates.terms:
+                warnings.warn(
+                    f"the question {query[:40]!r} has no word to search by: ranked by meaning alone", stacklevel=3
+                )
+            found = modes.by_both(both, _lean(snapshot.settings), k)
+        passages = snapshot.passages_by_id(found.passages.tolist())
+        known, analysis = snapshot.settings.calibration, stored_analysis(snapshot.settings.language)
         cosines = found.cosines or (None,) * len(passages)
         hits = [
             Hit.of(passage, score, cosine, known.percentile(cosine) if known and cosine is not None else None, why)
@@ -240,20 +255,15 @@ class Searcher:
             else None,
         )
 
-    def _background(self) -> Background:
+    def _background(self, snapshot: Snapshot) -> Background:
         """Of the index as it is now, or was a tenth of its passages ago."""
-        with self.store.reading() as view:
-            history, passages = view.state.history, view.state.passages
-            known = self._known_background
-            if known is None or known[0] != history or abs(passages - known[1]) > known[1] / 10:
-                rows = self.store.sample(SAMPLE)[1]
-                known = (
-                    history,
-                    passages,
-                    Background.of(rows if len(rows) else np.zeros((1, view.state.dimensions), np.float32)),
-                )
-                self._known_background = known
-            return known[2]
+        history, passages, known = snapshot.history, snapshot.passages, self._known_background
+        if known is None or known[0] != history or abs(passages - known[1]) > known[1] / 10:
+            rows = snapshot.sample(SAMPLE).vectors
+            if not len(rows):
+                rows = np.zeros((1, snapshot.settings.dimensions), np.float32)
+            self._known_background = known = (history, passages, Background.of(rows))
+        return known[2]
 
     def _cut(self, hits: Hits, min_score: float | None, min_percentile: float | None) -> Hits:
         if min_percentile is not None and hits.mode == "words":
@@ -262,7 +272,7 @@ class Searcher:
             )
         if min_percentile is not None and any(hit.percentile is None for hit in hits):
             raise BadInput(
-                f"{self.store.folder}: has no percentiles: they are measured when a model embeds the first "
+                f"{self.store.address}: has no percentiles: they are measured when a model embeds the first "
                 "50 passages; use min_score"
             )
         kept = tuple(
@@ -273,16 +283,16 @@ class Searcher:
         )
         return replace(hits, hits=kept)
 
-    def _vectors(self, queries: Sequence[str], mode: Mode) -> Vector | None:
+    def _vectors(self, snapshot: Snapshot, queries: Sequence[str], mode: Mode) -> Vector | None:
         """Of the questions (queries, dimensions); words need none, and no model either."""
         if mode != "words":
-            return self._encode(queries)
+            return self._encode(snapshot, queries)
         for query in queries:
             check_text(query)
         return None
 
-    def _encode(self, queries: Sequence[str]) -> Vector:
-        encoder = self._encoder()
+    def _encode(self, snapshot: Snapshot, queries: Sequence[str]) -> Vector:
+        encoder = self._encoder(snapshot)
         for query in queries:
             check_text(query)
         for query, tokens in zip(queries, encoder.offsets(list(queries)), strict=True):
@@ -296,22 +306,27 @@ class Searcher:
                 )
         return encoder.encode(list(queries), role="query", truncate=True)
 
-    def _encoder(self) -> Encoder:
+    def _encoder(self, snapshot: Snapshot) -> Encoder:
         """The encoder of the index as it is now: a replaced folder may have another recipe."""
-        recipe = self.store.settings()["recipe"]
+        recipe = snapshot.settings.recipe
         if self._given is not None:
-            if recipe != self._fits:
-                from indexer.index import Index
-
-                Index.open(self.store.folder, self._given).close()
+            if recipe is None or recipe != self._fits:
+                require_recipe(self.store.address, recipe, self._given.recipe)
                 self._fits = recipe
             return self._given
-        if not recipe:
+        if recipe is None:
             raise BadInput(
-                f"{self.store.folder}: holds your own vectors and has no model: ask in words mode, or by search_vector"
+                f"{self.store.address}: holds your own vectors and has no model: ask in words mode, or by search_vector"
             )
-        folder, post = self.store.folder / "encoder", self.store.post_parameters
-        return query_encoder(Recipe.from_json(recipe), folder, post, self._trust)
+        return query_encoder(recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust)
+
+
+def _lean(settings: Settings) -> float:
+    return _unlearnt_lean(settings) if settings.words_bias is None else settings.words_bias
+
+
+def _unlearnt_lean(settings: Settings) -> float:
+    return lean(settings.probed) if settings.probed else 0.0
 
 
 def _scorer(rerank: str | Scorer) -> Scorer:

@@ -9,7 +9,7 @@ import numpy as np
 
 from indexer.errors import BadInput
 from search.evaluate import Qrels, evaluate
-from search.modes import Candidates, by_both
+from search.modes import ScoredCandidates, by_both
 
 GRID = tuple(round(step * 0.25, 2) for step in range(-16, 17))
 """Leans to try: natural logarithms of the odds of words, from one in 55 to 55 to one."""
@@ -44,11 +44,11 @@ class Tuned:
         return self.score_held_out > self.score_before
 
 
-def tune(found: Sequence[tuple[str, Candidates, Sequence[str]]], qrels: Qrels, before: float) -> Tuned:
+def tune(found: Sequence[tuple[str, ScoredCandidates, Sequence[str]]], qrels: Qrels, before: float) -> Tuned:
     """Choose by nDCG@10.
 
     Args:
-        found: of each judged question its id, its candidates and their uris.
+        found: of each judged question its id, its scored candidates and their uris.
 
     Raises:
         BadInput: too few questions.
@@ -66,11 +66,13 @@ def tune(found: Sequence[tuple[str, Candidates, Sequence[str]]], qrels: Qrels, b
     return Tuned(grid[best], before, float(values[0].mean()), float(held_out.mean()), len(found))
 
 
-def _per_question(found: Sequence[tuple[str, Candidates, Sequence[str]]], qrels: Qrels, lean: float) -> list[float]:
+def _per_question(
+    found: Sequence[tuple[str, ScoredCandidates, Sequence[str]]], qrels: Qrels, lean: float
+) -> list[float]:
     run = {}
-    for query, candidates, uris in found:
-        named = dict(zip(candidates.passages.tolist(), uris, strict=True))
-        ranked = by_both(candidates, lean, 10)
+    for query, scored, uris in found:
+        named = dict(zip(scored.candidates.passages.tolist(), uris, strict=True))
+        ranked = by_both(scored, lean, 10)
         run[query] = [
             (named[passage], score) for passage, score in zip(ranked.passages.tolist(), ranked.scores, strict=True)
         ]

@@ -43,7 +43,7 @@ def export(path: str, vectors: bool, as_json: bool) -> None:
 
     with Index.open(path) as index:
         identity = index.recipe.identity if index.recipe else ""
-        for item in index.store.embedded():
+        for item in index.store.export():
             own = None
             if vectors and item.spans is not None and item.vectors is not None:
                 own = Embedded(item.spans, item.vectors, identity)

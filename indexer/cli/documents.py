@@ -48,7 +48,7 @@ def list_command(path: str, where: str | None, as_json: bool) -> None:
 
     where = resolve_where(where)
     with Index.open(path) as index:
-        for document in index.store.documents(parse(where) if where is not None else None):
+        for document in index.store.iterate(parse(where) if where is not None else None):
             if as_json:
                 say_json({**asdict(document), "text": None, "characters": len(document.text)})
             else:
@@ -67,7 +67,7 @@ def remove(path: str, uris: tuple[str, ...], no_wait: bool, as_json: bool) -> No
     """
     from indexer.index import Index
 
-    with Index.open(path) as index, index.store.writing(wait=not no_wait, waiting=warn):
+    with Index.open(path) as index, index.store.writer(wait=not no_wait, on_wait=warn):
         removed = index.remove(resolve_uris(index, uris))
     if as_json:
         say_json({"removed": removed})

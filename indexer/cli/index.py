@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from indexer.index import Index
     from indexer.ingest import Summary
     from indexer.records import Changes
+    from indexer.stores.port import Writer
 
 _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
 
@@ -127,7 +127,7 @@ def index_command(
     pruned, refused = 0, None
     with (
         _index(folder, wanted, rebuild, no_wait) as index,
-        index.store.writing(wait=not no_wait, waiting=warn),
+        index.store.writer(wait=not no_wait, on_wait=warn) as writer,
         Progress(opened) as progress,
     ):
 
@@ -137,15 +137,15 @@ def index_command(
             if stream and uris:
                 say_json({"committed": uris})
 
-        run = Run(index, options, committed)
+        run = Run(index, writer, options, committed)
         summary = run.feed(opened)
         if prune:
             try:
                 pruned = run.prune(opened, summary.stale, yes=yes)
             except BadInput as error:
                 refused = error
-        index.store.settle(recall)
-        lost = _after_embedding(index, progress) if run.embedded or _unfinished(index) else ""
+        writer.settle(recall)
+        lost = _after_embedding(index, writer, progress) if run.embedded or _unfinished(index) else ""
         known = index.info()
     counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
     if rebuild:  # what stands as it was read has been embedded anew
@@ -206,23 +206,24 @@ def _index(folder: Path, wanted: Wanted, rebuild: bool, no_wait: bool) -> Iterat
     """The index to write into: a new one, the existing one, or its rebuilt successor, put in place at the end."""
     from indexer.index import Index
     from indexer.rebuild import rebuilt
+    from indexer.stores.open import create_store, is_store
 
-    if not (folder / "catalog.db").exists():
-        with wanted.created(folder) as index:
+    if not is_store(folder):
+        settings, encoder = wanted.settings()
+        with Index(create_store(folder, settings), encoder) as index:
             yield index
         return
     trust = wanted.trust_remote_code
     with Index.open(folder, precision=wanted.precision, device=wanted.device, trust_remote_code=trust) as index:
         if rebuild:
-            create = partial(wanted.created, like=index)
-            with rebuilt(index, create, wait=not no_wait, waiting=warn) as successor:
+            with rebuilt(index, lambda: wanted.settings(index), wait=not no_wait, on_wait=warn) as successor:
                 yield successor
             return
         wanted.require_same(index)
         yield index
 
 
-def _after_embedding(index: Index, progress: Progress) -> str:
+def _after_embedding(index: Index, writer: Writer, progress: Progress) -> str:
     """Measure what scores mean now, and make questions quick; what int8 has cost, in words."""
     from indexer.calibration import renew
     from indexer.encoders.int8 import loss
@@ -237,7 +238,7 @@ def _after_embedding(index: Index, progress: Progress) -> str:
         return ""
     renew(index.store, encoder)
     progress.note("compiling the encoder, so that questions are quick")
-    _compile(index)
+    _compile(index, writer)
     lost = loss(encoder)
     if lost is None:
         return ""
@@ -252,10 +253,10 @@ def _unfinished(index: Index) -> bool:
 
 def _settled(index: Index) -> bool:
     """Whether the encoder was compiled, or could not be."""
-    return (index.store.folder / "encoder").exists() or "uncompiled" in index.store.settings()
+    return index.store.artifacts().exists() or bool(index.settings.uncompiled)
 
 
-def _compile(index: Index) -> None:
+def _compile(index: Index, writer: Writer) -> None:
     """Once: make questions quick, or say why they will not be."""
     from indexer.errors import ModelError
 
@@ -264,6 +265,6 @@ def _compile(index: Index) -> None:
     try:
         index.compile()
     except ModelError as error:
-        with index.store.writing() as catalog:
-            catalog.set("uncompiled", str(error))
+        reason = str(error)
+        writer.change(lambda settings: replace(settings, uncompiled=reason))
         warn(f"{error}: a question will take some seconds")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import warnings
 from contextlib import nullcontext
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from indexer.cli.command import IndexCommand, json_option, no_wait_option, recall_option, trust_option
 from indexer.cli.terminal import number, printable, say, say_json, shown, warn
+
+if TYPE_CHECKING:
+    from indexer.stores.port import Kind
 
 _STATES = ["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
 
@@ -35,7 +39,9 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
 
     with Index.open(path) as index:
         if ledger:
-            for row in index.store.ledger(None if ledger == "all" else ledger):
+            with index.store.snapshot() as snapshot:
+                rows = snapshot.ledger(None if ledger == "all" else ledger)
+            for row in rows:
                 if as_json:
                     say_json(asdict(row))
                 else:
@@ -43,13 +49,17 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
                     say(printable(said))
             return
         known, recipe = index.info(), index.recipe
-        ledger_counts = index.store.ledger_counts()
+        with index.store.snapshot() as snapshot:
+            ledger_counts = snapshot.ledger_counts()
     if as_json:
         described = {"model": recipe.model if recipe else None, "recipe": asdict(recipe) if recipe else None}
         passages = asdict(index.passage_settings) if index.passage_settings else None
-        say_json({**asdict(known), **described, "passage_settings": passages, "ledger": ledger_counts})
+        numbers = asdict(known)
+        say_json(
+            {**numbers, **numbers.pop("details"), **described, "passage_settings": passages, "ledger": ledger_counts}
+        )
         return
-    say(f"{shown(str(index.store.folder))}: {number(known.documents)} documents, {number(known.passages)} passages")
+    say(f"{shown(index.store.address)}: {number(known.documents)} documents, {number(known.passages)} passages")
     if recipe and index.passage_settings:
         settings = index.passage_settings
         say(f"model      {recipe}, {known.dimensions} dimensions, fingerprint {recipe.fingerprint[:12]}")
@@ -82,9 +92,12 @@ def check(path: str, repair: bool, recall: bool, no_wait: bool, as_json: bool) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is damaged is in the report
         index = Index.open(path)
-    with index, index.store.writing(wait=not no_wait, waiting=warn) if repair else nullcontext():
+    with index, index.store.writer(wait=not no_wait, on_wait=warn) if repair else nullcontext():
         report = index.check(repair)
-        measured = index.store.recall() if recall else None
+        measured = None
+        if recall:
+            with index.store.snapshot() as snapshot:
+                measured = snapshot.recall()
     if as_json:
         said = {"ok": report.ok, "problems": report.problems, "notes": report.notes}
         say_json({**said, "recall": asdict(measured)} if measured else said)
@@ -111,7 +124,7 @@ def check(path: str, repair: bool, recall: bool, no_wait: bool, as_json: bool) -
 @recall_option
 @no_wait_option
 @json_option
-def compact(path: str, kind: str, recall: float | None, no_wait: bool, as_json: bool) -> None:
+def compact(path: str, kind: Kind, recall: float | None, no_wait: bool, as_json: bool) -> None:
     """Rewrite the vectors of INDEX into one segment and give free space back to the disk.
 
     An exact segment is scanned whole; from 100,000 passages on, auto makes an approximate one, which is faster.
@@ -122,7 +135,7 @@ def compact(path: str, kind: str, recall: float | None, no_wait: bool, as_json: 
     """
     from indexer.index import Index
 
-    with Index.open(path) as index, index.store.writing(wait=not no_wait, waiting=warn):
+    with Index.open(path) as index, index.store.writer(wait=not no_wait, on_wait=warn):
         before = index.info().bytes
         index.compact(kind, recall)
         after = index.info()
@@ -147,9 +160,9 @@ def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: 
     from indexer.index import Index
 
     trust = trust_remote_code
-    with Index.open(path, trust_remote_code=trust) as index, index.store.writing(wait=not no_wait, waiting=warn):
+    with Index.open(path, trust_remote_code=trust) as index, index.store.writer(wait=not no_wait, on_wait=warn):
         index.compile()
-        folder = index.store.folder / "encoder"
+        folder = index.store.artifacts()
     size = sum(file.stat().st_size for file in folder.iterdir())
     if as_json:
         say_json({"encoder": str(folder), "bytes": size})

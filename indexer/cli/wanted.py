@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from indexer.encoders import Recipe, RecipeSpec
+    from indexer.encoders import Encoder, Recipe, RecipeSpec
     from indexer.encoders.hardware import Precision
     from indexer.index import Index
+    from indexer.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class Wanted:
     def names_model(self) -> bool:
         return any((self.model, self.pooling, self.layers, self.combine))
 
-    def created(self, folder: Path, like: Index | None = None) -> Index:
-        """A new index; what is not asked for is as in `like`."""
-        from indexer.index import Index
+    def settings(self, like: Index | None = None) -> tuple[Settings, Encoder | None]:
+        """What a new index is to be, and its encoder; what is not asked for is as in `like`."""
+        from indexer.embedding import settings_of_new
 
         if self.dimensions is not None:
-            return Index.create(folder, dimensions=self.dimensions, language=self.language or "en")
+            return settings_of_new(None, dimensions=self.dimensions, language=self.language or "en")
         settings = like.passage_settings if like is not None else None
         tokens, overlap = self.max_tokens, self.overlap
         if overlap is None and settings and tokens is None:
@@ -47,15 +47,14 @@ class Wanted:
             model = like.recipe
         if settings is not None and tokens is None and self.model is None:  # the same model reads as much as before
             tokens = settings.max_tokens
-        return Index.create(
-            folder,
+        return settings_of_new(
             model,
             max_tokens=tokens,
             overlap=overlap,
             precision=self.precision,
             device=self.device,
             trust_remote_code=self.trust_remote_code,
-            language=self.language or (like.store.settings().get("language", "en") if like is not None else "en"),
+            language=self.language or (like.settings.language if like is not None else "en"),
         )
 
     def require_same(self, index: Index) -> None:
@@ -79,11 +78,11 @@ class Wanted:
             ("--dimensions", self.dimensions, index.dimensions),
             ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
             ("--overlap", self.overlap, settings and settings.overlap),
-            ("--language", self.language and code(self.language), index.store.settings().get("language", "en")),
+            ("--language", self.language and code(self.language), index.settings.language),
         ):
             if asked is not None and asked != has:
                 raise RecipeMismatch(
-                    f"{index.store.folder}: was made with {name} {has} and not {asked}: leave {name} out, or --rebuild"
+                    f"{index.store.address}: was made with {name} {has} and not {asked}: leave {name} out, or --rebuild"
                 )
 
     def _spec(self, model: str | None) -> RecipeSpec:

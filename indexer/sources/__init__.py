@@ -8,8 +8,8 @@ the bounded worker). It raises Unreadable (the file failed) or Skip (it holds no
 Then name its extensions in FORMATS (formats.py). Nothing else has to change.
 """
 
-from indexer.sources.entry import Entry, Known, ReadOptions, Stamp
+from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.reading import read
 from indexer.sources.source import Source, open_sources
 
-__all__ = ["Entry", "Known", "ReadOptions", "Source", "Stamp", "open_sources", "read"]
+__all__ = ["Entry", "ReadOptions", "Source", "open_sources", "read"]

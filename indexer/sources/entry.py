@@ -1,8 +1,7 @@
-"""What reading a source yields, and what it is told: entries, stamps and options. Values only."""
+"""What reading a source yields, and what it is told: entries and options. Values only."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -10,45 +9,11 @@ from indexer.errors import BadInput
 
 if TYPE_CHECKING:
     from indexer.exchange import Embedded
-    from indexer.records import Document
+    from indexer.records import Document, Stamp
 
 State = Literal["read", "unchanged", "skipped", "failed"]
 
 _MOST_MB = 1_000_000
-_SETTLED_NS = 2_000_000_000  # FAT keeps times to 2 s: a younger file may change again without its time changing
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What tells that a file has not changed since it was read.
-
-    Attributes:
-        size: bytes.
-        mtime_ns, inode: as `os.stat` gives them.
-        read_ns: `time.time_ns()` taken before reading began.
-    """
-
-    size: int
-    mtime_ns: int
-    inode: int
-    read_ns: int
-
-    def holds(self, status: os.stat_result) -> bool:
-        """Whether a file with this status is the one that was read, and had settled by then."""
-        return (
-            self.size == status.st_size
-            and self.mtime_ns == status.st_mtime_ns
-            and self.inode == status.st_ino
-            and self.mtime_ns <= self.read_ns - _SETTLED_NS
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the ledger recorded for a file: its stamp, and (uri, state, reason) of each entry."""
-
-    stamp: Stamp
-    entries: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

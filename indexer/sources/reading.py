@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import BinaryIO
 
-from indexer.records import Document
+from indexer.records import Document, KnownFile, Stamp
 from indexer.sources import jsonl, table
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.encoding import decode, is_binary, undecodable
-from indexer.sources.entry import Entry, Known, ReadOptions, Stamp
+from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, format_of
 from indexer.sources.record import Container
@@ -27,7 +27,7 @@ _LIMIT_FLAG = "--max-file-mb"
 _EXPANSION = 8  # extracted text may be this many times --max-file-mb: a zip file holds more than its size
 
 
-def read(source: Source, options: ReadOptions, known: Callable[[str], Known | None]) -> Iterator[Entry]:
+def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile | None]) -> Iterator[Entry]:
     """The entries of a SOURCE in a fixed order, one file or record in memory at a time.
 
     `known` gives what the ledger recorded for a file. One whose stamp holds, and of which nothing failed,
@@ -62,7 +62,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], Known | No
     source.whole = whole
 
 
-def _settled(recorded: Known) -> bool:
+def _settled(recorded: KnownFile) -> bool:
     """Whether nothing recorded could come out otherwise now: no failure, and no bound that may be raised."""
     for _, state, reason in recorded.entries:
         if state == "failed" or (state == "skipped" and _LIMIT_FLAG in reason):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from indexer.exchange import from_record
-from indexer.records import Document
-from indexer.sources.entry import Entry, ReadOptions, Stamp
+from indexer.records import Document, Stamp
+from indexer.sources.entry import Entry, ReadOptions
 
 ID_FIELDS = ("_id", "id", "uri", "doc_id")
 TITLE_FIELDS = ("title",)

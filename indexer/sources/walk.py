@@ -14,6 +14,7 @@ from operator import attrgetter
 
 from indexer.sources.entry import State
 from indexer.sources.ignores import Ignores, add_folder, enclosing
+from indexer.stores.open import holds_store
 
 
 @dataclass(slots=True)
@@ -87,7 +88,7 @@ class _Walk:
                 with os.scandir(folder) as listing:
                     entries = sorted(listing, key=_NAME)
                 names = {entry.name for entry in entries}
-                if "catalog.db" in names and "LOCK" in names:
+                if holds_store(names):
                     yield Found(folder, None, "skipped", "an index of likewise")
                     continue
                 if ".gitignore" in names:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from indexer.errors import BadInput
+from indexer.errors import BadInput, IndexDamaged
 
 if TYPE_CHECKING:
     import tantivy
@@ -144,6 +144,17 @@ class Analysis:
         elif stop and self.language not in _WITHOUT_STOP_WORDS:
             builder = builder.filter(Filter.stopword(name))
         return builder.filter(Filter.stemmer(name)).build()
+
+
+def stored_analysis(language: str) -> Analysis:
+    """The analysis of a language that an index names.
+
+    Raises:
+        IndexDamaged: it is none that `code` gives.
+    """
+    if language not in (*LANGUAGES, "none"):
+        raise IndexDamaged(f"catalog.db: names an unknown language {language!r}; restore a backup, or index again")
+    return Analysis(language)
 
 
 def _is_name(word: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
@@ -16,14 +16,16 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from indexer.errors import IndexDamaged, StorageError
-from indexer.records import Changes
+from indexer.records import Changes, Stamp
+from indexer.settings import Settings
 from indexer.stores import fields
 from indexer.stores.failpoint import failpoint
+from indexer.stores.port import DUPLICATE, Batch, LedgerRow, RunOutcome
 from indexer.stores.rows import erase_passages, write_documents, write_passages
 from indexer.stores.schema import migrations
 from indexer.stores.sealed import SegmentFile
-from indexer.stores.store import EmbeddedDocument, LedgerRow
-from indexer.stores.words import WordFiles
+from indexer.stores.setting_rows import from_rows, to_rows
+from indexer.stores.word_files import WordFiles
 
 _PATIENCE = 60
 """Seconds that a write waits for a lock of SQLite's own, which others hold for moments."""
@@ -79,10 +81,10 @@ class Catalog:
             failpoint("commit.written")
         failpoint("commit.done")
 
-    def initialise(self, settings: Mapping[str, str]) -> None:
+    def initialise(self, settings: Settings) -> None:
         with self._errors(), self.db.atomic():
             rows = {
-                **settings,
+                **to_rows(settings),
                 "generation": "0",
                 "documents": "0",
                 "run": "0",
@@ -95,15 +97,25 @@ class Catalog:
         with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
 
-    def unset(self, name: str) -> None:
+    def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
+        """Write the settings that differ; a commit only where one does."""
+        with self._errors():
+            stored = from_rows(dict(self.db.conn.execute("SELECT name, value FROM setting")))
+        settings = update(stored)
+        before, after = to_rows(stored), to_rows(settings)
+        if before == after and fitted_parameters is None:
+            return settings
         with self.transaction() as connection:
-            connection.execute("DELETE FROM setting WHERE name = ?", (name,))
-
-    def freeze(self, recipe: str, post: bytes) -> None:
-        """Replace the recipe by the one that names these fitted parameters."""
-        with self.transaction() as connection:
-            connection.execute("UPDATE setting SET value = ? WHERE name = 'recipe'", (recipe,))
-            connection.execute("INSERT INTO frozen VALUES ('post', ?)", (post,))
+            connection.executemany(
+                "INSERT OR REPLACE INTO setting VALUES (?, ?)",
+                (row for row in after.items() if row not in before.items()),
+            )
+            connection.executemany(
+                "DELETE FROM setting WHERE name = ?", ((name,) for name in before if name not in after)
+            )
+            if fitted_parameters is not None:
+                connection.execute("INSERT INTO frozen VALUES ('post', ?)", (fitted_parameters,))
+        return settings
 
     def vacuum(self) -> None:
         with self._errors():
@@ -112,7 +124,8 @@ class Catalog:
 
     # documents
 
-    def put(self, documents: Sequence[EmbeddedDocument], ledger: Sequence[LedgerRow], run: int) -> Changes:
+    def put(self, batch: Batch) -> Changes:
+        documents = batch.documents
         with self.transaction() as connection:
             uris = json.dumps([item.document.uri for item in documents])
             find = "SELECT uri, id FROM document WHERE uri IN (SELECT value FROM json_each(?))"
@@ -130,9 +143,10 @@ class Catalog:
                 updated=tuple(item.document.uri for item in documents if item.spans is None),
             )
             _count(connection, len(changes.added))
-            _write_ledger(connection, ledger, run)
-            if not ledger:
+            _write_ledger(connection, batch.rows, batch.run)
+            if not batch.rows:
                 _forget_stamps(connection, [item.document.uri for item in documents])
+            _finish_files(connection, batch.finished)
         return changes
 
     def remove(self, uris: Iterable[str]) -> int:
@@ -159,45 +173,14 @@ class Catalog:
             (run,) = connection.execute("SELECT value FROM setting WHERE name = 'run'").fetchone()
         return int(run)
 
-    def finish_files(self, stamps: Mapping[str, tuple[int, int, int, int]]) -> None:
-        """Record files as read to their end, so that the next run can pass them by."""
+    def end_run(self, run: int, outcome: RunOutcome) -> int:
+        """One commit of everything that the end of a run decides; how many files are to be read again."""
         with self.transaction() as connection:
-            connection.executemany(
-                "INSERT INTO file (path, size, mtime_ns, inode, read_ns) VALUES (?1, ?2, ?3, ?4, ?5)"
-                " ON CONFLICT (path) DO UPDATE SET size = ?2, mtime_ns = ?3, inode = ?4, read_ns = ?5",
-                ((path, *stamp) for path, stamp in stamps.items()),
-            )
-
-    def mark_gone(self, files: Iterable[str], run: int) -> None:
-        """Say of everything in these files that this run did not meet that it is there no more."""
-        stale = "file_id = (SELECT id FROM file WHERE path = ?) AND run < ?"
-        pairs = [(file, run) for file in files]
-        with self.transaction() as connection:
-            connection.executemany(f"DELETE FROM ledger WHERE {stale} AND state IN ('skipped', 'failed')", pairs)
-            connection.executemany(f"UPDATE ledger SET state = 'gone' WHERE {stale}", pairs)
-
-    def mark_unchanged(self, files: Iterable[str]) -> None:
-        """Say of files that were not read again, and of all their records, that they are unchanged."""
-        with self.transaction() as connection:
-            connection.executemany(
-                "UPDATE ledger SET state = 'unchanged' WHERE file_id = (SELECT id FROM file WHERE path = ?)"
-                " AND state IN ('indexed', 'updated')",
-                ((file,) for file in files),
-            )
-
-    def reread_duplicates(self, reason: str) -> int:
-        """Have files read again that hold a uri of which another file's record may have been taken, now gone: how many.
-
-        The row of what is gone stays until then: it tells that the document may have to go too.
-        """
-        others = (
-            "SELECT DISTINCT l.file_id FROM ledger l JOIN ledger g ON g.uri = l.uri WHERE g.state = 'gone' AND"
-            " (l.state IN ('indexed', 'updated', 'unchanged') OR (l.state = 'skipped' AND l.reason = ?))"
-        )
-        with self.transaction() as connection:
-            found = connection.execute(others, (reason,)).fetchall()
-            connection.executemany("UPDATE file SET size = -1 WHERE id = ?", found)
-        return len(found)
+            _mark_gone(connection, outcome.read, run)
+            reread = _reread_duplicates(connection)
+            _mark_unchanged(connection, outcome.unchanged)
+            connection.execute("UPDATE setting SET value = ? WHERE name = 'finished_run'", (str(run),))
+        return reread
 
     def distrust(self, uris: Iterable[str]) -> None:
         """Have documents embedded again by the next run over their source, though nothing has changed there."""
@@ -218,12 +201,6 @@ class Catalog:
     def recount(self) -> None:
         with self.transaction() as connection:
             connection.execute("UPDATE setting SET value = (SELECT count(*) FROM document) WHERE name = 'documents'")
-
-    def finish_run(self) -> None:
-        with self.transaction() as connection:
-            connection.execute(
-                "UPDATE setting SET value = (SELECT value FROM setting WHERE name = 'run') WHERE name = 'finished_run'"
-            )
 
     # segments
 
@@ -287,3 +264,43 @@ def _forget_stamps(connection: sqlite3.Connection, uris: Sequence[str]) -> None:
         "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ?)",
         ((uri,) for uri in uris),
     )
+
+
+def _finish_files(connection: sqlite3.Connection, stamps: Mapping[str, Stamp]) -> None:
+    """Record files as read to their end, so that the next run can skip them unread."""
+    connection.executemany(
+        "INSERT INTO file (path, size, mtime_ns, inode, read_ns) VALUES (?1, ?2, ?3, ?4, ?5)"
+        " ON CONFLICT (path) DO UPDATE SET size = ?2, mtime_ns = ?3, inode = ?4, read_ns = ?5",
+        ((path, *astuple(stamp)) for path, stamp in stamps.items()),
+    )
+
+
+def _mark_gone(connection: sqlite3.Connection, files: Iterable[str], run: int) -> None:
+    """Mark everything in these files that this run did not meet as gone."""
+    stale = "file_id = (SELECT id FROM file WHERE path = ?) AND run < ?"
+    pairs = [(file, run) for file in files]
+    connection.executemany(f"DELETE FROM ledger WHERE {stale} AND state IN ('skipped', 'failed')", pairs)
+    connection.executemany(f"UPDATE ledger SET state = 'gone' WHERE {stale}", pairs)
+
+
+def _mark_unchanged(connection: sqlite3.Connection, files: Iterable[str]) -> None:
+    """Mark files that were not read again, and all their records, as unchanged."""
+    connection.executemany(
+        "UPDATE ledger SET state = 'unchanged' WHERE file_id = (SELECT id FROM file WHERE path = ?)"
+        " AND state IN ('indexed', 'updated')",
+        ((file,) for file in files),
+    )
+
+
+def _reread_duplicates(connection: sqlite3.Connection) -> int:
+    """Have files read again that hold a uri whose record was perhaps taken from another file, now gone: how many.
+
+    The row of what is gone stays until then: it tells that the document may have to go too.
+    """
+    others = (
+        "SELECT DISTINCT l.file_id FROM ledger l JOIN ledger g ON g.uri = l.uri WHERE g.state = 'gone' AND"
+        " (l.state IN ('indexed', 'updated', 'unchanged') OR (l.state = 'skipped' AND l.reason = ?))"
+    )
+    found = connection.execute(others, (DUPLICATE,)).fetchall()
+    connection.executemany("UPDATE file SET size = -1 WHERE id = ?", found)
+    return len(found)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -14,59 +14,94 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexer.errors import IndexDamaged
+from indexer.settings import Meaning
 from indexer.stores import fields, reading, sealing, words
 from indexer.stores.hashes import content_hash, row_hash
+from indexer.stores.port import CheckReport
 from indexer.stores.sealed import stamp, verify
 from indexer.stores.segments import FaissSegment
-from indexer.stores.snapshot import Part, View
-from indexer.stores.store import Report
+from indexer.stores.snapshot import Part, Snapshots, View
 from indexer.stores.vectors import checksum
 
 if TYPE_CHECKING:
-    from indexer.stores.local import LocalStore
+    from indexer.stores.catalog import Catalog
 
 _SAMPLE = 256
 """Rows of a segment that are compared with the catalog; its file has a checksum besides."""
 
 
-def check(store: LocalStore, repair: bool, meaning: tuple[str, str] | None) -> Report:
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    """What is wrong, by what has to be done about it: each a list of messages, or of uris."""
+
+    catalog: list[str]
+    broken: list[str]
+    unfiltered: list[str]
+    miscounted: list[str]
+    segments: list[str]
+    words: list[str]
+    notes: tuple[str, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return (
+            *self.catalog,
+            *(str(reading.damaged(uri)) for uri in self.broken),
+            *(f"{uri}: filters do not see its metadata as it is stored" for uri in self.unfiltered),
+            *self.miscounted,
+            *self.segments,
+            *self.words,
+        )
+
+
+def check(view: View, folder: Path, meaning: Meaning | None) -> CheckReport:
     """Verify SQLite, every row, every segment against its record and its rows, and the word index."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a damaged segment is reported below, once
-        with store.reading() as view:
-            problems, notes = list(_catalog(view)), _notes(view, store.folder)
-            miscounted = list(_documents_counted(view))
-            broken, unfiltered = dict.fromkeys([*_passages(view), *_documents(view, meaning)]), list(_fields(view))
-            segments = list(_segments(view, store.folder, sound=not broken))
-            wrong, lag = words.state(view, store.folder)
-    problems += [str(reading.damaged(uri)) for uri in broken]
-    problems += [f"{uri}: filters do not see its metadata as it is stored" for uri in unfiltered]
-    problems += [*miscounted, *segments, *wrong]
-    notes += lag
-    if not repair:
-        return Report(tuple(problems), tuple(notes))
-    mended = {
-        f"{len(broken)} damaged document(s) will be embedded anew when their source is indexed again": broken,
-        "counted the documents": miscounted,
-        f"wrote the filters' rows of {len(unfiltered)} document(s) anew": unfiltered,
-        f"rebuilt {len(segments)} damaged segment(s)": segments,
-        "rebuilt the word index": wrong,
+    found = _findings(view, folder, meaning)
+    return CheckReport(found.problems, found.notes)
+
+
+def repair(catalog: Catalog, snapshots: Snapshots, meaning: Meaning | None) -> CheckReport:
+    """Check, rebuild what is derived, and have damaged documents embedded again by the next run over their source."""
+    with snapshots.view() as view:
+        found = _findings(view, snapshots.folder, meaning)
+    catalog.distrust(found.broken)
+    catalog.refilter(found.unfiltered)
+    if found.miscounted:
+        catalog.recount()
+    if found.segments:
+        sealing.rewrite(catalog, snapshots, "auto", force=True)
+    if found.segments or found.words:
+        words.catch_up(catalog, snapshots, thorough=True)
+    else:
+        _restamp(catalog, snapshots)
+    repaired = {
+        f"{len(found.broken)} damaged document(s) will be embedded anew when their source is indexed again": (
+            found.broken
+        ),
+        "counted the documents": found.miscounted,
+        f"wrote the filters' rows of {len(found.unfiltered)} document(s) anew": found.unfiltered,
+        f"rebuilt {len(found.segments)} damaged segment(s)": found.segments,
+        "rebuilt the word index": found.words,
     }
-    with store.writing() as catalog:
-        catalog.distrust(broken)
-        catalog.refilter(unfiltered)
-        if miscounted:
-            catalog.recount()
-        if segments:
-            sealing.rewrite(catalog, store.snapshots, "auto", force=True)
-        if segments or wrong:
-            words.catch_up(catalog, store.snapshots, thorough=True)
-    if not (segments or wrong):
-        _restamp(store)
-    if not any(mended.values()):
-        return Report(tuple(problems), tuple(notes))
-    after = check(store, False, meaning)
-    return Report(after.problems, (*(said for said, what in mended.items() if what), *after.notes))
+    if not any(repaired.values()):
+        return CheckReport(found.problems, found.notes)
+    with snapshots.view() as view:
+        after = _findings(view, snapshots.folder, meaning)
+    return CheckReport(after.problems, (*(message for message, what in repaired.items() if what), *after.notes))
+
+
+def _findings(view: View, folder: Path, meaning: Meaning | None) -> _Findings:
+    broken = list(dict.fromkeys([*_passages(view), *_documents(view, meaning)]))
+    wrong, lag = words.state(view, folder)
+    return _Findings(
+        catalog=list(_catalog(view)),
+        broken=broken,
+        unfiltered=list(_fields(view)),
+        miscounted=list(_documents_counted(view)),
+        segments=list(_segments(view, folder, sound=not broken)),
+        words=wrong,
+        notes=(*_notes(view, folder), *lag),
+    )
 
 
 def _catalog(view: View) -> Iterator[str]:
@@ -94,7 +129,7 @@ def _passages(view: View) -> Iterator[str]:
     return (row[6] for row in cursor if checksum(row[5][row[1] : row[2]], row[4]) != row[3])
 
 
-def _documents(view: View, meaning: tuple[str, str] | None) -> Iterator[str]:
+def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
     """Uris of the documents whose row is not what was written; title and text of those that were embedded."""
     for row in reading.rows_of_documents(view):
         document = row.document
@@ -153,19 +188,19 @@ def _notes(view: View, folder: Path) -> list[str]:
     named = {row.recorded.file for row in reading.segments(view)}
     orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
     found = [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
-    values = reading.settings(view)
-    if values["run"] != values["finished_run"]:
+    if reading.run_is_unfinished(view):
         found.append("the last indexing run did not finish; run it again to continue")
     return found
 
 
-def _restamp(store: LocalStore) -> None:
+def _restamp(catalog: Catalog, snapshots: Snapshots) -> None:
     """Nothing to rebuild: files that were moved or copied need not be hashed at every opening again."""
-    with store.writing() as catalog, store.reading() as view:
+    folder = snapshots.folder
+    with snapshots.view() as view:
         files = [row.recorded for row in reading.segments(view)]
-        moved = {f.file: now for f in files if (now := stamp(store.folder / "segments", f.file)) != f.stamp}
+        moved = {f.file: now for f in files if (now := stamp(folder / "segments", f.file)) != f.stamp}
         row = words.recorded(view)
-        if moved:
-            catalog.restamp(moved)
-        if row is not None and words.stamp(store.folder, row) != row.stamp:
-            catalog.restamp_words(words.stamp(store.folder, row))
+    if moved:
+        catalog.restamp(moved)
+    if row is not None and words.stamp(folder, row) != row.stamp:
+        catalog.restamp_words(words.stamp(folder, row))

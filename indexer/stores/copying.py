@@ -17,8 +17,9 @@ from indexer.errors import BadInput, IndexDamaged, StorageError
 from indexer.stores import reading
 from indexer.stores.sealed import SegmentFile, paths, stamp, stamp_of, sync, verify
 from indexer.stores.snapshot import Snapshots
-from indexer.stores.words import WordFiles, recorded
+from indexer.stores.word_files import WordFiles
 from indexer.stores.words import paths as word_files
+from indexer.stores.words import recorded
 from indexer.stores.words import verify as verify_words
 
 _TRIES = 10

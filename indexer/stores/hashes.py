@@ -8,21 +8,24 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from indexer.records import Document
+from indexer.settings import Meaning
 
 _RECORDS = frozenset({"json", "jsonl", "csv", "tsv"})
 
 _encode = json.JSONEncoder(sort_keys=True, default=dict).encode  # other mappings than dict
 
 
-def content_hash(document: Document, meaning: tuple[str, str], vectors: bytes = b"") -> bytes:
-    """Of what is embedded (16 bytes): another one means other vectors.
+def content_hash(document: Document, meaning: Meaning, vectors: bytes = b"") -> bytes:
+    """16-byte hash of everything that is embedded. If it changes, the document must be embedded again.
 
     Args:
-        meaning: what vectors depend on besides: the recipe's identity, the passage settings.
+        meaning: what vectors depend on besides the document.
         vectors: those that the document brought.
     """
     sections = [(section.start, section.heading, section.page) for section in document.sections]
-    digest = hashlib.blake2b(_encode([document.title, document.text, sections, *meaning]).encode(), digest_size=16)
+    digest = hashlib.blake2b(
+        _encode([document.title, document.text, sections, meaning.recipe, meaning.passages]).encode(), digest_size=16
+    )
     digest.update(vectors)
     return digest.digest()
 
@@ -43,7 +46,7 @@ class _Row(Protocol):
 
 
 def row_hash(document: _Row) -> bytes:
-    """Of the rest (16 bytes): another one alone means the same vectors beside another row."""
+    """16-byte hash of the rest. If it alone changes, the row is rewritten and its vectors stay."""
     # A record's time is its file's, and says nothing of whether this record has changed.
     record = document.format in _RECORDS and document.uri != document.path
     modified = None if record else document.modified

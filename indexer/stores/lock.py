@@ -29,12 +29,12 @@ class WriterLock:
         self._file: int | None = None
 
     @contextmanager
-    def held(self, *, wait: bool = True, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
+    def held(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
         """Hold the lock.
 
         Args:
             wait: wait for another holder; otherwise raise at once.
-            waiting: told once, with a message that names the holder, before waiting for another process.
+            on_wait: told once, with a message that names the holder, before waiting for another process.
 
         Raises:
             IndexLocked: another writer holds it and `wait` is False.
@@ -48,7 +48,7 @@ class WriterLock:
             raise IndexLocked(f"{self._path.parent}: this process (pid {os.getpid()}) is writing already")
         try:
             if self._depth == 0:
-                self._file = self._lock(wait, waiting)
+                self._file = self._lock(wait, on_wait)
             self._depth += 1
             try:
                 yield
@@ -68,16 +68,16 @@ class WriterLock:
         except FileNotFoundError:
             return False
 
-    def _lock(self, wait: bool, waiting: Callable[[str], None] | None) -> int:
+    def _lock(self, wait: bool, on_wait: Callable[[str], None] | None) -> int:
         # A folder that was replaced while this waited has another lock.
-        while not self._is_in_place(file := self._acquired(wait, waiting)):
+        while not self._is_in_place(file := self._acquired(wait, on_wait)):
             os.close(file)
         with suppress(OSError):  # a full disk: who waits is told of "unknown"
             os.ftruncate(file, 0)
             os.pwrite(file, str(os.getpid()).encode(), 0)
         return file
 
-    def _acquired(self, wait: bool, waiting: Callable[[str], None] | None) -> int:
+    def _acquired(self, wait: bool, on_wait: Callable[[str], None] | None) -> int:
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
@@ -90,8 +90,8 @@ class WriterLock:
                 message = f"{self._path.parent} is being written by process {holder}"
                 if not wait:
                     raise IndexLocked(f"{message}: try again when it is done, or leave out --no-wait") from None
-                if waiting is not None:
-                    waiting(f"{message}: waiting until it is done (--no-wait does not wait)")
+                if on_wait is not None:
+                    on_wait(f"{message}: waiting until it is done (--no-wait does not wait)")
                 fcntl.flock(file, fcntl.LOCK_EX)
         except BaseException:
             os.close(file)

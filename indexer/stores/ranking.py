@@ -15,8 +15,8 @@ from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.stores import reading
 from indexer.stores.allowed import Allowed
+from indexer.stores.port import Ranking, Unit
 from indexer.stores.snapshot import View
-from indexer.stores.store import Ranking, Unit
 from indexer.stores.vectors import cosines
 
 _SLACK = 2e-6

@@ -16,9 +16,9 @@ from indexer.records import Document, Section, Span, Vector
 from indexer.stores.allowed import Allowed, mask
 from indexer.stores.fields import compile_where
 from indexer.stores.hashes import row_hash
+from indexer.stores.port import Hashes, Passage
 from indexer.stores.sealed import SegmentFile
 from indexer.stores.snapshot import Flags, Ids, View
-from indexer.stores.store import Passage
 from indexer.stores.vectors import checksum, from_blobs
 
 _MANY = 500
@@ -32,8 +32,10 @@ def _batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
     return (values[at : at + _MANY] for at in range(0, len(values), _MANY))
 
 
-def settings(view: View) -> dict[str, str]:
-    return dict(view.connection.execute("SELECT name, value FROM setting"))
+def run_is_unfinished(view: View) -> bool:
+    """Whether the last indexing run has not come to its end."""
+    names = "SELECT value FROM setting WHERE name IN ('run', 'finished_run')"
+    return len(set(view.connection.execute(names))) > 1
 
 
 def frozen(view: View, name: str) -> bytes | None:
@@ -215,18 +217,18 @@ def get(view: View, uri: str) -> Document | None:
     return next((document for _, document in _numbered(view, "d.uri = ?", (uri,), 1)), None)
 
 
-def uris(view: View, given: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
-    """Those of the uris that are documents, with their content and row hashes."""
-    known: dict[str, tuple[bytes, bytes]] = {}
-    for some in _batches(given):
-        marks = ",".join("?" * len(some))
-        known.update(
-            (uri, (content, row))
-            for uri, content, row in view.connection.execute(
-                f"SELECT uri, content_hash, row_hash FROM document WHERE uri IN ({marks})", some
-            )
-        )
-    return known
+def hashes(view: View, uris: Sequence[str] | None) -> dict[str, Hashes]:
+    """Hashes of those of the uris that are documents, or of all documents."""
+    select = "SELECT uri, content_hash, row_hash FROM document"
+    if uris is None:
+        rows = view.connection.execute(f"{select} ORDER BY id").fetchall()
+    else:
+        rows = [
+            row
+            for some in _batches(uris)
+            for row in view.connection.execute(f"{select} WHERE uri IN ({','.join('?' * len(some))})", some)
+        ]
+    return {uri: Hashes(content, row) for uri, content, row in rows}
 
 
 def documents_after(view: View, after: int, many: int) -> list[tuple[int, Document]]:

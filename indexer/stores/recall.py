@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from indexer.records import Vector
+from indexer.stores.port import Recall
 from indexer.stores.ranking import rank
 from indexer.stores.sampling import sample
 from indexer.stores.snapshot import View
@@ -16,27 +16,9 @@ _K = 10
 _Z = 1.96
 
 
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """The share of the ten nearest passages that a search finds.
-
-    Attributes:
-        recall: mean over the questions.
-        low, high: its 95 % interval.
-        questions: how many were asked; none in an empty index.
-        exact: every answer was provably brute force's.
-    """
-
-    recall: float
-    low: float
-    high: float
-    questions: int
-    exact: bool
-
-
 def measure(view: View, questions: int = 200) -> Recall:
     """Recall@10 of questions that lie among the passages: means of three of them, as questions are no passages."""
-    random, rows = np.random.default_rng(1), sample(view, 3 * questions, seed=1)[1]
+    random, rows = np.random.default_rng(1), sample(view, 3 * questions, seed=1).vectors
     shares, exact = [], True
     for _ in range(questions if len(rows) else 0):
         vector = _question(rows, random)

@@ -11,7 +11,7 @@ import numpy as np
 
 from indexer.records import Span
 from indexer.stores import fields
-from indexer.stores.store import EmbeddedDocument
+from indexer.stores.port import EmbeddedDocument
 from indexer.stores.vectors import checksum, to_blobs
 
 EXTRACTED = frozenset({"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "json", "jsonl", "csv", "tsv"})
@@ -44,7 +44,7 @@ def write_documents(
         (
             (
                 *(ids[document.uri], document.uri, document.title, document.path, document.format, document.modified),
-                *(_json(document.metadata), item.content_hash, item.row_hash),
+                *(_json(document.metadata), item.hashes.content, item.hashes.row),
                 -1 if item.spans is None else sum(span.tokens for span in item.spans),
             )
             for item in documents

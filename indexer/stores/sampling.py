@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from indexer.records import Vector
 from indexer.stores import reading
+from indexer.stores.port import Sample
 from indexer.stores.snapshot import View
 
 
-def sample(view: View, count: int, seed: int) -> tuple[NDArray[np.int64], Vector]:
-    """Ids (n,) and stored vectors (n, dimensions) of `count` passages, or of all; the same for the same index."""
+def sample(view: View, count: int, seed: int) -> Sample:
+    """`count` random passages, or all; drawn by order of addition, so that a copy of the index gives the same ones."""
     parts = [np.delete(part.positions.passages, part.dead) for part in view.state.parts]
     ids = np.concatenate([*parts, np.empty(0, np.int64)])
     if len(ids) > count:
         ids = np.sort(np.random.default_rng(seed).choice(ids, count, replace=False))
-    return ids, reading.rows(view, ids)[1]
+    return Sample(ids, reading.rows(view, ids)[1])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.errors import BadInput
+from indexer.settings import DEFAULT_RECALL
 from indexer.stores import reading
 from indexer.stores.failpoint import failpoint
 from indexer.stores.sealed import SegmentFile
@@ -32,8 +33,6 @@ APPROXIMATE_AT = 100_000
 
 WORN = 0.2
 """Share of dead passages from which a segment is written anew at the end of a run."""
-
-DEFAULT_RECALL = 0.98
 
 _BATCH = 8192
 
@@ -98,7 +97,8 @@ def rewrite(catalog: Catalog, snapshots: Snapshots, kind: str, *, force: bool = 
 
 
 def _recall(view: View) -> float:
-    return float(reading.settings(view).get("recall", DEFAULT_RECALL))
+    recall = view.state.settings.recall
+    return DEFAULT_RECALL if recall is None else recall
 
 
 def _build(catalog: Catalog, folder: Path, view: View, first_id: int, kind: str) -> None:

@@ -18,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged, StorageError
+from indexer.settings import Settings
 from indexer.stores.allowed import Allowed
 from indexer.stores.connecting import Identity, copied, identity_of, opened, unreadable
 from indexer.stores.fields import Known, known_fields
 from indexer.stores.sealed import Positions, SegmentFile
 from indexer.stores.segments import FaissSegment, PlainSegment
+from indexer.stores.setting_rows import from_rows
 from indexer.stores.vectors import from_blobs
 
 Ids = NDArray[np.int64]
@@ -68,6 +70,7 @@ class State:
     tail: PlainSegment | None
     sealed: int
     damaged: bool
+    settings: Settings
     documents: int
     passages: int
     last_document: int  # the highest id ever given
@@ -217,9 +220,9 @@ def _load(
     Raises:
         IndexDamaged: a segment cannot be used, and the rows of the catalog are not to stand in for it.
     """
-    settings = dict(connection.execute("SELECT name, value FROM setting"))
-    dimensions = int(settings["dimensions"])
-    generation, history = int(settings["generation"]), settings["history"]
+    rows = dict(connection.execute("SELECT name, value FROM setting"))
+    settings = from_rows(rows)
+    dimensions, generation, history = settings.dimensions, int(rows["generation"]), rows["history"]
     if before and (before.catalog, before.history) != (identity, history):
         before = None
     open_ = {part.file: part for part in before.parts} if before else {}
@@ -250,7 +253,8 @@ def _load(
         tail=tail if len(tail.rows) else None,
         sealed=sealed,
         damaged=damaged,
-        documents=int(settings["documents"]),
+        settings=settings,
+        documents=int(rows["documents"]),
         passages=sum(len(part.positions.passages) - len(part.dead) for part in parts),
         last_document=last_document,
         fields=known_fields(connection),

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from indexer.errors import NoWords
 from indexer.filters.tree import Where, render
 from indexer.stores import reading
+from indexer.stores.port import Ranking, Unit
 from indexer.stores.snapshot import Ids, View
-from indexer.stores.store import Ranking, Unit
 from indexer.stores.wordreading import Words
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from indexer.stores.analysis import Analysis
 from indexer.stores.connecting import Identity
 from indexer.stores.snapshot import View
 from indexer.stores.temporary import temporary
-from indexer.stores.words import UNITS, WordFiles, dead, fill, language, paths, recorded, verify
+from indexer.stores.word_files import WordFiles
+from indexer.stores.words import UNITS, dead, fill, language, paths, recorded, verify
 
 if TYPE_CHECKING:
     from indexer.stores.postings import Chosen, Engine, Postings

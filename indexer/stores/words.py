@@ -13,17 +13,17 @@ import secrets
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.errors import IndexDamaged, StorageError
-from indexer.stores.analysis import LANGUAGES, Analysis
+from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.failpoint import failpoint
 from indexer.stores.sealed import sha256_of, stamp_of, sync
 from indexer.stores.snapshot import Snapshots, View
+from indexer.stores.word_files import WordFiles
 
 if TYPE_CHECKING:
     from indexer.stores.catalog import Catalog
@@ -38,19 +38,6 @@ WORN = 0.2
 """Share of deleted passages from which it is made anew at the end of a run."""
 
 
-@dataclass(frozen=True, slots=True)
-class WordFiles:
-    """What the catalog records of the word index; schema.py says what each is."""
-
-    name: str
-    analysis: str
-    last_id: int
-    removed: int
-    appended: int
-    files: str
-    stamp: str
-
-
 def recorded(view: View) -> WordFiles | None:
     """The word index that the catalog names; None where there is none yet."""
     try:
@@ -61,10 +48,8 @@ def recorded(view: View) -> WordFiles | None:
 
 
 def language(view: View) -> Analysis:
-    row = view.connection.execute("SELECT value FROM setting WHERE name = 'language'").fetchone()
-    if row and row[0] not in (*LANGUAGES, "none"):
-        raise IndexDamaged(f"catalog.db: names an unknown language {row[0]!r}; restore a backup, or index again")
-    return Analysis(row[0] if row else "en")
+    """How text becomes terms in this index."""
+    return stored_analysis(view.state.settings.language)
 
 
 def dead(view: View) -> list[int]:

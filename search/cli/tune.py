@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -37,7 +38,7 @@ def tune(
     with (
         Index.open(path) as index,
         Searcher(path, trust_remote_code=trust_remote_code) as searcher,
-        index.store.writing(wait=not no_wait, waiting=warn) as catalog,
+        index.store.writer(wait=not no_wait, on_wait=warn) as writer,
     ):
         judged, missing = as_stored(index, read_qrels(qrels, texts))
         if missing:
@@ -45,9 +46,9 @@ def tune(
         found = list(zip(judged.judged, *searcher.candidates([texts[one] for one in judged.judged]), strict=True))
         tuned = learn(found, judged, searcher.unlearnt_lean if reset else searcher.lean)
         if tuned.gains:
-            catalog.set("lean", str(tuned.lean))
+            writer.change(lambda settings: replace(settings, words_bias=tuned.lean))
         elif reset:
-            catalog.unset("lean")
+            writer.change(lambda settings: replace(settings, words_bias=None))
     if as_json:
         say_json(
             {

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opened import snapshot_of
 
 from indexer import Index
 
@@ -269,6 +270,6 @@ def test_what_another_user_may_not_read_or_write(tmp_path: Path, likewise: Calla
     assert (code, '"failed": 2' in out, '"pruned": 0' in out) == (2, True, True), (out, err)
     with Index.open(own / "y.index") as index:
         assert len(index) == 4
-        reasons = {Path(row.uri).name: row.reason for row in index.store.ledger("failed")}
+        reasons = {Path(row.uri).name: row.reason for row in snapshot_of(index).ledger("failed")}
     assert set(reasons) == {"secret.txt", "deep"}
     assert all("ermission denied" in reason for reason in reasons.values())

@@ -149,11 +149,9 @@ def test_nothing_is_evaluated_unpickled_or_swallowed() -> None:
                 assert ast.unparse(node.value) == "False", file
 
 
-def test_every_file_says_what_lives_in_it_and_is_of_a_readable_length() -> None:
+def test_every_file_says_what_is_in_it_and_has_a_name_that_says_something() -> None:
     for file in FILES:
-        text = (ROOT / file).read_text()
         assert ast.get_docstring(tree(file)), file
-        assert text.count("\n") <= 350, file
         assert not {"utils", "base", "manager", "factory", "helpers"} & set(file.stem.split("_")), file
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from opened import snapshot_of
 
 from indexer import Document, Index
 from indexer.errors import LikewiseError
@@ -36,11 +37,11 @@ def _answers(folder: Path) -> Answers:
     with Searcher(folder) as searcher:
         return [
             [
-                (searcher.store.passages([id_])[0].uri, round(score, 4))
+                (snapshot_of(searcher).passages_by_id([id_])[0].uri, round(score, 4))
                 for id_, score in zip(found.passages.tolist(), found.scores.tolist(), strict=True)
             ]
             for row in _ROWS[:6]
-            for found in [searcher.store.dense(row / np.linalg.norm(row), 5, exact=True)]
+            for found in [snapshot_of(searcher).dense(row / np.linalg.norm(row), 5, exact=True)]
         ]
 
 
@@ -141,7 +142,7 @@ def test_a_damaged_log_answers_as_an_earlier_commit(tmp_path: Path) -> None:
     live = tmp_path / "live.index"
     _make(live, "exact")
     states = [_answers(live)]
-    with Index.open(live) as index, index.store.writing():
+    with Index.open(live) as index, index.store.writer():
         for number in range(4):
             index.add([Document(f"more {number}", "more")], vectors=_ROWS[number : number + 1])
             states.append(_answers(live))

@@ -90,11 +90,11 @@ from indexer.errors import IndexLocked
 index = Index.open(sys.argv[1])
 go, ready = os.pipe(), os.pipe()
 row = np.ones((1, 32), np.float32)
-with index.store.writing():
+with index.store.writer():
     if (child := os.fork()) == 0:
         faulthandler.dump_traceback_later(100, exit=True)
         try:
-            with index.store.writing(wait=False):
+            with index.store.writer(wait=False):
                 os._exit(7)
         except IndexLocked:
             os.write(ready[1], b"locked")
@@ -102,7 +102,7 @@ with index.store.writing():
         index.add([Document("child", "of the child")], vectors=row)
         os._exit(0)
     assert os.read(ready[0], 6) == b"locked"
-with index.store.writing(wait=False):
+with index.store.writer(wait=False):
     index.add([Document("parent", "of the parent")], vectors=row)
 os.write(go[1], b".")
 assert os.waitpid(child, 0)[1] == 0
@@ -124,10 +124,10 @@ faulthandler.dump_traceback_later(100, exit=True)
 index = Index.open(sys.argv[1])
 parent, row = os.getpid(), np.ones((1, 32), np.float32)
 def work(how):
-    with index.store.writing():
+    with index.store.writer():
         if os.fork() == 0:
             if how == "reads":
-                index.store.ledger_counts()
+                snapshot_of(index).ledger_counts()
             return  # the child leaves the block as its parent does
     os.wait()
 for how in ("leaves", "reads"):
@@ -137,7 +137,7 @@ for how in ("leaves", "reads"):
         os._exit(0)
     index.add([Document(f"after {how}", "of the parent")], vectors=row)
 def read():
-    with index.store.reading():
+    with index.store.snapshot():
         if os.fork() == 0:
             index.info()
             return

@@ -22,7 +22,8 @@ def main(folder: Path) -> None:
         index.add(documents, vectors=ROWS[:COUNT])
         index.compact("approximate")
         index.add([Document("sealed", "in an exact segment")], vectors=ROWS[COUNT : COUNT + 1])
-        index.store.settle()
+        with index.store.writer() as writer:
+            writer.settle()
         index.remove(["d7"])
         index.add([Document("tail", "in no segment")], vectors=ROWS[COUNT + 1 :])
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import snapshot_of
 
 from indexer import Document, Index
 from indexer.background import QUESTIONS
-from indexer.calibration import LEVELS, SAMPLE, Calibration, calibrate, renew, stored
+from indexer.calibration import SAMPLE, calibrate, renew
 from indexer.errors import BadInput
+from indexer.settings import LEVELS, Calibration
 from search import Searcher
 
 
@@ -34,8 +36,9 @@ def test_questions_are_many_and_differ() -> None:
 
 def test_distributions_are_those_of_the_stored_vectors(encoder: Any, tmp_path: Path) -> None:
     with fill(tmp_path / "x.index", encoder, 300) as index:
-        measured = calibrate(index.store, encoder)
-        _, rows = index.store.sample(SAMPLE)
+        with index.store.snapshot() as snapshot:
+            measured = calibrate(snapshot, encoder)
+        rows = snapshot_of(index).sample(SAMPLE).vectors
     assert measured is not None and measured.passages == len(rows) == 300
     asked = encoder.encode(QUESTIONS)
     assert measured.questions == pytest.approx(np.percentile(asked @ rows.T, LEVELS), abs=1e-4)
@@ -50,20 +53,20 @@ def test_distributions_are_those_of_the_stored_vectors(encoder: Any, tmp_path: P
 def test_it_is_measured_again_when_the_index_is_another(encoder: Any, tmp_path: Path) -> None:
     with fill(tmp_path / "x.index", encoder, 49) as index:
         renew(index.store, encoder)
-        assert stored(index.store.settings()) is None
+        assert index.settings.calibration is None
         index.add([Document("one", "more")])  # measures by itself, and again when there is twice as much
-        first = stored(index.store.settings())
+        first = index.settings.calibration
         assert first is not None and first.passages == 50
         index.add([Document(f"e{n}", f"more {n}") for n in range(10)])
         renew(index.store, encoder)
-        assert stored(index.store.settings()) == first
+        assert index.settings.calibration == first
         index.add([Document(f"f{n}", f"more {n}") for n in range(10)])
         renew(index.store, encoder)
-        assert getattr(stored(index.store.settings()), "passages", 0) == 70
+        assert getattr(index.settings.calibration, "passages", 0) == 70
         index.add([Document(f"g{n}", f"more {n}") for n in range(69)])
-        assert getattr(stored(index.store.settings()), "passages", 0) == 70
+        assert getattr(index.settings.calibration, "passages", 0) == 70
         index.add([Document("last", "more")])
-        assert getattr(stored(index.store.settings()), "passages", 0) == 140
+        assert getattr(index.settings.calibration, "passages", 0) == 140
 
 
 def test_hits_say_how_rare_they_are_and_whether_anything_answers(
@@ -71,7 +74,7 @@ def test_hits_say_how_rare_they_are_and_whether_anything_answers(
 ) -> None:
     with fill(tmp_path / "x.index", encoder, 300) as index:
         renew(index.store, encoder)
-        known = stored(index.store.settings())
+        known = index.settings.calibration
         text = index.get("d7").text
     assert known is not None
     with Searcher(tmp_path / "x.index") as searcher:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import snapshot_of
 
 from indexer import Changes, Document, Index, LikewiseError, Recipe, Section
 from indexer.errors import (
@@ -50,13 +51,13 @@ def test_documents_come_back_as_they_went_in(index: Index) -> None:
     assert index.get("a") == DOCUMENT
     assert list(index) == [DOCUMENT, *others]
     assert (len(index), "a" in index, "b" in index, 7 in index) == (3, True, False, False)
-    with Index.open(index.store.folder) as again:
+    with Index.open(Path(index.store.address)) as again:
         assert list(again) == [DOCUMENT, *others]
 
 
 def test_two_hashes_tell_content_from_metadata(index: Index, encoder: Any) -> None:
     index.add([DOCUMENT])
-    before, dumped = len(encoder.seen), index.store.vectors_of("a")
+    before, dumped = len(encoder.seen), snapshot_of(index).vectors_of("a")
     for changed in (
         replace(DOCUMENT, metadata={"year": 2025}),
         replace(DOCUMENT, metadata={"year": 2025.0}),
@@ -70,7 +71,7 @@ def test_two_hashes_tell_content_from_metadata(index: Index, encoder: Any) -> No
         assert index.get("a") == changed
         assert index.add([changed]) == Changes(unchanged=("a",))
     assert len(encoder.seen) == before
-    np.testing.assert_array_equal(index.store.vectors_of("a"), dumped)
+    np.testing.assert_array_equal(snapshot_of(index).vectors_of("a"), dumped)
     index.add([DOCUMENT])
     for changed in (
         replace(DOCUMENT, text="one two three."),
@@ -108,7 +109,7 @@ def test_vectors_of_ones_own(tmp_path: Path) -> None:
         documents = [Document("a", ""), Document("b", "text")]
         rows = np.array([[3, 0, 4], [0, 1, 0]])
         assert index.add(documents, vectors=rows) == Changes(added=("a", "b"))
-        np.testing.assert_allclose(index.store.vectors_of("a"), [[0.6, 0, 0.8]], atol=1e-3)
+        np.testing.assert_allclose(snapshot_of(index).vectors_of("a"), [[0.6, 0, 0.8]], atol=1e-3)
         assert index.add(documents, vectors=rows) == Changes(unchanged=("a", "b"))
         assert index.add(documents, vectors=rows[::-1]) == Changes(replaced=("a", "b"))
         for wrong, why in (
@@ -188,7 +189,7 @@ def test_passage_ids_are_never_used_again(index: Index) -> None:
             index.remove(["a", "b"])
             index.compact()
             continue
-        with index.store.reading() as view:
+        with index.store._views.view() as view:
             ids = set(reading.live_ids(view, 0)[0].tolist())
         assert not ids & seen
         seen |= ids
@@ -199,11 +200,11 @@ def test_another_model_is_refused_and_both_are_named(index: Index, make_encoder:
     assert own is not None
     for other in (make_encoder(weights="other"), make_encoder(name="other", max_tokens=64, weights="3")):
         with pytest.raises(RecipeMismatch) as raised:
-            Index.open(index.store.folder, other)
+            Index.open(Path(index.store.address), other)
         for recipe in (own, other.recipe):
             assert f"{recipe.model} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens}" in str(raised.value)
         assert "--rebuild" in str(raised.value)
-    Index.open(index.store.folder, make_encoder(name="moved/words")).close()
+    Index.open(Path(index.store.address), make_encoder(name="moved/words")).close()
 
 
 def test_an_index_that_another_took_the_place_of_is_not_written_with_vectors_of_the_first(
@@ -279,11 +280,11 @@ def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any, monk
 
 
 def test_a_newer_format_is_refused(index: Index) -> None:
-    with sqlite3.connect(index.store.folder / "catalog.db") as catalog:
+    with sqlite3.connect(Path(index.store.address) / "catalog.db") as catalog:
         catalog.execute("PRAGMA user_version = 99")
     catalog.close()
     with pytest.raises(NewerFormat, match="format 99 and this likewise reads up to 1: upgrade"):
-        Index.open(index.store.folder)
+        Index.open(Path(index.store.address))
 
 
 def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path) -> None:
@@ -343,7 +344,7 @@ def test_info_counts(index: Index) -> None:
     index.add([DOCUMENT, Document("b", " ".join(f"w{i}" for i in range(100)))])
     info = index.info()
     assert (info.documents, info.dimensions, info.format_version) == (2, 64, 1)
-    assert info.passages == index.store.vectors_of("b").shape[0] + 1  # type: ignore[union-attr]
+    assert info.passages == snapshot_of(index).vectors_of("b").shape[0] + 1  # type: ignore[union-attr]
     assert info.tokens >= 100 + 4 + 2 * info.passages
     assert info.fields == {"tags": ("text",), "year": ("number",)}
 
@@ -358,7 +359,7 @@ def test_what_another_writer_did_between_comparing_and_committing_is_seen(
     def overtaken(documents: Any) -> Any:
         prepared = prepare(documents)
         monkeypatch.setattr(index, "prepare", prepare)
-        with Index.open(index.store.folder, encoder) as second:
+        with Index.open(Path(index.store.address), encoder) as second:
             if other == "removed":
                 second.remove(["a"])
             else:
@@ -369,19 +370,19 @@ def test_what_another_writer_did_between_comparing_and_committing_is_seen(
     index.add([Document("a", "one", metadata={"x": 1})])
     assert (index.get("a").text, index.get("a").metadata, len(index)) == ("one", {"x": 1}, 2)
     assert index.check().ok
-    with Searcher(index.store.folder) as searcher:
+    with Searcher(Path(index.store.address)) as searcher:
         assert searcher.search("one", 1)[0].uri == "a"
 
 
 def test_a_damaged_page_that_a_writer_meets_is_named(index: Index) -> None:
     index.add([Document(f"d{i}", f"text {i} " * 50) for i in range(200)])
     index.close()
-    catalog = index.store.folder / "catalog.db"
+    catalog = Path(index.store.address) / "catalog.db"
     data = bytearray(catalog.read_bytes())
     for page in range(1, len(data) // 4096):
         data[page * 4096 : page * 4096 + 64] = b"\xff" * 64
     catalog.write_bytes(data)
-    with pytest.raises(IndexDamaged, match=r"catalog\.db"), Index.open(index.store.folder) as damaged:
+    with pytest.raises(IndexDamaged, match=r"catalog\.db"), Index.open(Path(index.store.address)) as damaged:
         damaged.remove(["d1"])
 
 
@@ -424,10 +425,10 @@ def test_a_filtered_listing_goes_through_all_there_are(tmp_path: Path) -> None:
     with Index.create(tmp_path / "x.index", dimensions=2) as index:
         index.add([Document(str(i), "x", metadata={"n": i}) for i in range(1000)], vectors=np.ones((1000, 2)))
         index.remove(["600"])
-        found = [document.uri for document in index.store.documents(parse("n >= 300"))]
+        found = [document.uri for document in index.store.iterate(parse("n >= 300"))]
         assert found == [str(i) for i in range(300, 1000) if i != 600]
         index.add([Document("unnamed", "x", metadata={"a": {"": 1}})], vectors=np.ones((1, 2)))
-        assert [document.uri for document in index.store.documents(parse("exists a"))] == ["unnamed"]
+        assert [document.uri for document in index.store.iterate(parse("exists a"))] == ["unnamed"]
 
 
 def test_an_index_of_one_dimension_can_be_compacted_either_way(tmp_path: Path) -> None:

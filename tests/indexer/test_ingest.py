@@ -6,18 +6,20 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from opened import snapshot_of
 
 from indexer import Document, Index
 from indexer.cli import index as index_cli
 from indexer.errors import NothingKnown
 from indexer.ingest import Run
 from indexer.sources import ReadOptions, open_sources
-from indexer.stores import local
+from indexer.stores import sealing
 
 LONG_AGO = time.time() - 3600
 
@@ -554,16 +556,16 @@ def test_the_ledger_and_the_documents_are_one_commit(
     encoder: Any, notes: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ReadOptions()
-    with Index.create(folder, encoder) as index, index.store.writing():
+    with Index.create(folder, encoder) as index, index.store.writer() as writer:
 
         def fail(catalog: Any, snapshots: Any) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(local.sealing, "seal", fail)  # the first thing after the commit
-        run = Run(index, options, lambda *_: None)
+        monkeypatch.setattr(sealing, "seal", fail)  # the first thing after the commit
+        run = Run(index, writer, options, lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             run.feed(open_sources([str(notes)], options))
-        assert (len(index), index.store.ledger_counts()) == (4, {"indexed": 4})
+        assert (len(index), snapshot_of(index).ledger_counts()) == (4, {"indexed": 4})
 
 
 def test_an_index_of_own_vectors_takes_no_files(likewise: Callable[..., Any], tmp_path: Path) -> None:
@@ -591,7 +593,7 @@ def test_records_with_vectors_make_an_index_of_own_vectors_and_an_export_makes_i
     assert "has 2 dimensions and the index 64; an index for it" in likewise("info", folder, "--ledger").out
     with Index.open(mine) as one, Index.open(twin) as other:
         assert list(one) == list(other)
-        np.testing.assert_array_equal(one.store.vectors_of("i2"), other.store.vectors_of("i2"))
+        np.testing.assert_array_equal(snapshot_of(one).vectors_of("i2"), snapshot_of(other).vectors_of("i2"))
 
 
 def test_what_standard_input_brought_is_not_gone_when_it_brings_more(
@@ -705,12 +707,12 @@ def test_what_an_interrupted_run_left_undone_is_done_by_the_next(
     likewise: Callable[..., Any], notes: Path, folder: Path
 ) -> None:
     likewise("index", folder, notes)
-    with Index.open(folder) as index, index.store.writing() as catalog:
-        assert "uncompiled" in index.store.settings()  # why this encoder has no graph
-        catalog.unset("uncompiled")
+    with Index.open(folder) as index, index.store.writer() as writer:
+        assert index.settings.uncompiled  # why this encoder has no graph
+        writer.change(lambda settings: replace(settings, uncompiled=""))
     assert counts(likewise("index", folder, notes, "--json")) == {"unchanged": 4}
     with Index.open(folder) as index:
-        assert "uncompiled" in index.store.settings()
+        assert index.settings.uncompiled
 
 
 @pytest.mark.parametrize("most", ["inf", "nan", "0", "1e300"])

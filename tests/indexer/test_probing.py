@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer.probing import LEAST, QUESTIONS, Probed, probe
-from indexer.stores.store import Passage
+from indexer.probing import QUESTIONS, probe
+from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
+from indexer.stores.port import Passage
 from search.fusion import lean, words_weight
 
 SUBJECTS = [f"subject{number}" for number in range(60)]
@@ -91,7 +92,7 @@ def test_the_same_sample_gives_the_same_answer(encoder: Any) -> None:
 def test_a_collection_of_single_sentences_says_nothing(encoder: Any) -> None:
     short = [passage(n, f"Only {word} here") for n, word in enumerate(SUBJECTS)]
     assert asked(encoder, short) == Probed()
-    assert asked(encoder, collection()[: LEAST - 1]) == Probed()
+    assert asked(encoder, collection()[: MIN_PSEUDO_QUESTIONS - 1]) == Probed()
     assert probe([], np.empty((0, encoder.dimensions), np.float32), encoder, split) == Probed()
     assert lean(Probed()) == 0
 
@@ -106,8 +107,8 @@ def test_the_work_is_bounded(encoder: Any) -> None:
 
 def test_sentences_end_in_chinese_too(make_encoder: Callable[..., Any]) -> None:
     text = "這是關於主題的第一個句子而且足夠長可以作為問題使用。這是關於主題的第二個句子而且足夠長可以作為問題。"
-    passages = [passage(n, text + str(n)) for n in range(LEAST)]
-    assert asked(make_encoder(max_tokens=256), passages, list).questions == LEAST
+    passages = [passage(n, text + str(n)) for n in range(MIN_PSEUDO_QUESTIONS)]
+    assert asked(make_encoder(max_tokens=256), passages, list).questions == MIN_PSEUDO_QUESTIONS
 
 
 def test_the_ratio_is_smoothed_and_nothing_found_by_either_is_even() -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from opened import snapshot_of
 
 import indexer.encoders
 from indexer import Document, Index
+from indexer.embedding import settings_of_new
 from indexer.errors import BadInput
 from indexer.rebuild import rebuilt
 from search import Searcher
@@ -33,7 +36,7 @@ def test_another_model_and_no_document_lost(folder: Path, make_encoder: Callable
     other = make_encoder(name="other", weights="2", max_tokens=64)
     with Index.open(folder) as old, Searcher(folder) as searcher:
         before = list(old)
-        with rebuilt(old, lambda sibling: Index.create(sibling, other)) as new:
+        with rebuilt(old, lambda: settings_of_new(other)) as new:
             assert searcher.search("text7", 1)[0].uri == "d7"
             assert list(new) == before
         assert searcher.search("text7", 1)[0].uri == "d7"
@@ -54,7 +57,7 @@ def test_one_that_fails_leaves_the_old_index(folder: Path, make_encoder: Callabl
         other.ask = fail
     with Index.open(folder) as old:
         own = old.recipe
-        with pytest.raises(KeyboardInterrupt), rebuilt(old, lambda sibling: Index.create(sibling, other)):
+        with pytest.raises(KeyboardInterrupt), rebuilt(old, lambda: settings_of_new(other)):
             raise KeyboardInterrupt
     with Index.open(folder) as index:
         assert (len(index), index.recipe, index.check().ok) == (40, own, True)
@@ -78,7 +81,7 @@ def test_where_folders_cannot_be_exchanged_at_once_a_rename_that_fails_leaves_th
         patch.setattr("ctypes.CDLL", lambda *_, **__: object())  # a system without renameat2
         with (
             pytest.raises(OSError, match="Input/output"),
-            rebuilt(old, lambda sibling: Index.create(sibling, encoder)),
+            rebuilt(old, lambda: settings_of_new(encoder)),
         ):
             pass
     with Index.open(folder) as index:
@@ -91,12 +94,12 @@ def test_what_the_new_model_cannot_read_is_said(tmp_path: Path, folder: Path, en
         old.add([Document("blank", "")], vectors=np.ones((1, 64)))
         with (
             pytest.warns(UserWarning, match="1 documents, such as blank, have no text"),
-            rebuilt(old, lambda sibling: Index.create(sibling, encoder)) as new,
+            rebuilt(old, lambda: settings_of_new(encoder)) as new,
         ):
             assert len(new) == 40
     own = Index.create(tmp_path / "own.index", dimensions=2)
     refused = pytest.raises(BadInput, match="your own vectors")
-    with own, refused, rebuilt(own, lambda sibling: Index.create(sibling, encoder)):
+    with own, refused, rebuilt(own, lambda: settings_of_new(encoder)):
         pass
 
 
@@ -135,7 +138,7 @@ def test_the_folder_is_never_missing_and_what_a_killed_rebuild_left_is_swept(fol
     watcher = threading.Thread(target=look)
     watcher.start()
     for _ in range(5):
-        with Index.open(folder) as old, rebuilt(old, lambda sibling: Index.create(sibling, encoder)):
+        with Index.open(folder) as old, rebuilt(old, lambda: settings_of_new(encoder)):
             pass
     done.set()
     watcher.join()
@@ -147,11 +150,11 @@ def test_through_a_link_the_folder_itself_is_replaced_and_settings_are_kept(fold
     link.symlink_to(folder.name)
     with Index.open(link) as old:
         old.compact(recall=0.9)
-        with rebuilt(old, lambda sibling: Index.create(sibling, encoder)):
+        with rebuilt(old, lambda: settings_of_new(encoder)):
             pass
     assert link.is_symlink()
     with Index.open(folder) as index:
-        assert (len(index), index.store.settings()["recall"]) == (40, "0.9")
+        assert (len(index), index.settings.recall) == (40, 0.9)
 
 
 def test_another_pooling_is_of_the_same_model(
@@ -170,8 +173,8 @@ def test_what_was_chosen_learnt_and_left_out_before_is_kept(
     folder, file = tmp_path / "y.index", tmp_path / "r.jsonl"
     file.write_text(lines({"id": "a", "text": "text"}, {"id": "b", "text": ""}) + "broken\n")
     likewise("index", folder, file, "--max-tokens", "16")
-    with Index.open(folder) as index, index.store.writing() as catalog:
-        catalog.set("lean", "1.5")
+    with Index.open(folder) as index, index.store.writer() as writer:
+        writer.change(lambda settings: replace(settings, words_bias=1.5))
     states = {"a": "indexed", "b": "skipped", f"{file}:3": "failed"}
     more = tmp_path / "more.txt"
     more.write_text("more text")
@@ -179,8 +182,8 @@ def test_what_was_chosen_learnt_and_left_out_before_is_kept(
     with Index.open(folder) as index:
         assert index.passage_settings is not None
         settings = index.passage_settings.max_tokens, index.passage_settings.overlap
-        assert (settings, index.store.settings()["lean"]) == ((16, 4), "1.5")
-        found = {row.uri: row.state for row in index.store.ledger() if row.uri != str(more)}
+        assert (settings, index.settings.words_bias) == ((16, 4), 1.5)
+        found = {row.uri: row.state for row in snapshot_of(index).ledger() if row.uri != str(more)}
         assert found == states
     for arguments in (
         ["--rebuild", "--dimensions", "64"],

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from indexer.probing import Probed
+from indexer.settings import Probed
+from indexer.stores.candidates import best_passages
 from search.fusion import (
     Background,
-    document_cosines,
+    blended,
     fuse,
     lean,
     min_max,
@@ -76,12 +77,13 @@ def test_a_collection_of_one_passage_has_a_background() -> None:
 def test_a_document_counts_half_its_best_passage_and_half_the_mean_of_its_three_best() -> None:
     cosines = np.array([0.2, 0.9, 0.6, 0.5, 0.3, 0.8, 0.4])
     documents = np.array([7, 3, 7, 7, 7, 3, 5])
-    ids, values = document_cosines(cosines, documents)
-    assert ids.tolist() == [3, 5, 7]
+    ids, passages, best, means = best_passages(np.arange(10, 17), documents, cosines)
+    assert (ids.tolist(), passages.tolist()) == ([3, 5, 7], [11, 16, 12])
+    assert best.tolist() == [0.9, 0.4, 0.6]
     # The passage of .2 of the last one is its fourth.
-    assert values.tolist() == pytest.approx([(0.9 + 0.85) / 2, 0.4, (0.6 + (0.6 + 0.5 + 0.3) / 3) / 2])
-    ids, values = document_cosines(np.empty(0), np.empty(0, np.int64))
-    assert ids.size == values.size == 0
+    assert blended(best, means).tolist() == pytest.approx([(0.9 + 0.85) / 2, 0.4, (0.6 + (0.6 + 0.5 + 0.3) / 3) / 2])
+    nothing = np.empty(0, np.int64)
+    assert [each.size for each in best_passages(nothing, nothing, np.empty(0, np.float32))] == [0, 0, 0, 0]
 
 
 def test_reciprocal_ranks_are_summed_as_published() -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from indexer import Document, Index
 from indexer.errors import BadInput
-from indexer.stores.local import LocalStore
+from indexer.stores import candidates
 from search import Searcher
-from search.fusion import Background, document_cosines, words_weight
+from search.fusion import Background, words_weight
 
 WORDS = [f"{first}{second}" for first in ("ban", "riv", "moo", "sta", "flo") for second in ("kle", "tor", "mig", "sul")]
 
@@ -73,17 +73,19 @@ def test_both_are_the_convex_combination_of_their_contributions(folder: Path, en
     vector = encoder.encode([query], role="query")[0]
     with Searcher(folder) as searcher:
         hits = searcher.search(query, 120, mode="hybrid", passages=unit == "passage")
-        store = searcher.store
-        background = Background.of(store.sample(2000)[1])
-        if unit == "document":
-            assert len(hits) == hits.matched == 120
-            ids, owners, cosines = store.passages_of(vector, np.arange(1, 121))
-            _, values = document_cosines(cosines, owners)
-            words = store.words_scores(query, np.arange(1, 121), "document")
-        else:
-            ids = store.sample(10_000)[0]
-            values = store.dense_scores(vector, ids)
-            words = store.words_scores(query, ids)
+        with searcher.store.snapshot() as snapshot:
+            background = Background.of(snapshot.sample(2000).vectors)
+            cosines = [snapshot.vectors_of(f"d{n}") @ vector for n in range(120)]
+            every = snapshot.words(query, 10_000, None, unit)
+    if unit == "document":
+        assert len(hits) == hits.matched == 120
+        values = np.array([(own.max() + np.sort(own)[-3:].mean()) / 2 for own in cosines])
+        # Document ids count from 1 in the order of addition, and so do passage ids.
+        scores = dict(zip(every.documents.tolist(), every.scores.tolist(), strict=True))
+    else:
+        values = np.concatenate(cosines)
+        scores = dict(zip(every.passages.tolist(), every.scores.tolist(), strict=True))
+    words = np.array([scores.get(id_, 0.0) for id_ in range(1, len(values) + 1)])
     standing = background.standing(vector, values)
     weight = words_weight(standing, words, 2)
     expected = np.sort((1 - weight) * standing + weight * words)[::-1]
@@ -149,13 +151,13 @@ def test_words_that_are_written_otherwise_are_marked_as_they_stand(
 
 def test_hybrid_asks_exactly_where_it_is_told_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
-    dense = LocalStore.dense
+    rank = candidates.rank
 
-    def spy(self: Any, *arguments: Any) -> Any:
+    def spy(*arguments: Any) -> Any:
         asked.append(arguments[-1])
-        return dense(self, *arguments)
+        return rank(*arguments)
 
-    monkeypatch.setattr(LocalStore, "dense", spy)
+    monkeypatch.setattr(candidates, "rank", spy)
     with Searcher(folder) as searcher:
         for exact in (False, True):
             searcher.search("bankle", mode="hybrid", exact=exact)
@@ -209,7 +211,7 @@ def test_the_language_is_chosen_once(likewise: Callable[..., Any], lines: Callab
     folder = tmp_path / "y.index"
     assert likewise("index", folder, "-", "--language", "german", stdin=records).code == 0
     assert likewise("search", folder, "haus", "--mode", "words", "--json").json["matched"] == 1
-    assert LocalStore(folder).analysis().language == "de"
+    assert Index.open(folder).settings.language == "de"
     said = likewise("index", folder, "-", "--language", "fr", stdin=records)
     assert (said.code, "--language" in said.err) == (2, True)
     said = likewise("index", tmp_path / "z.index", "-", "--language", "klingon", stdin=records)

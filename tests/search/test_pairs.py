@@ -111,7 +111,7 @@ def test_pairs_of_an_index_are_of_different_documents(encoder: Any, tmp_path: Pa
 
 
 def _stored(index: Index) -> tuple[Vectors, Vectors, Vectors]:
-    with index.store.reading() as view:
+    with index.store._views.view() as view:
         return neighbours.stored(view)
 
 

@@ -68,7 +68,8 @@ def assert_ranked_as_brute_force(
         "even = true": lambda uri: uri[1:].isdigit() and int(uri[1:]) % 2 == 0,
         "n < 9": lambda uri: uri[1:].isdigit() and int(uri[1:]) < 9,
     }[where]
-    (row,) = searcher._encode([question])
+    with searcher.store.snapshot() as snapshot:
+        (row,) = searcher._encode(snapshot, [question])
     expected = brute_force(folder, row.astype(np.float64), passages, keep)
     hits = searcher.search(question, k, where, passages=passages)
     assert (len(hits), hits.matched, hits.exact) == (min(k, len(expected)), len(expected), True)

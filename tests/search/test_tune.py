@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +12,28 @@ import pytest
 
 from indexer import Index
 from indexer.errors import BadInput
+from indexer.stores.port import Candidates
 from search import Searcher
 from search.evaluate import Qrels
-from search.modes import Candidates
+from search.modes import ScoredCandidates
 from search.tune import GRID, tune
 
 
-def candidates(random: np.random.Generator, answer: int) -> Candidates:
+def candidates(random: np.random.Generator, answer: int) -> ScoredCandidates:
     """Ten of them; the answer stands first by words and somewhere by meaning."""
     words = random.uniform(0, 5, 10).astype(np.float32)
     words[answer] = 8
-    return Candidates(
+    cosines = random.uniform(0, 1, 10).astype(np.float32)
+    found = Candidates(
         passages=np.arange(10),
-        cosines=random.uniform(0, 1, 10).astype(np.float32),
-        standing=random.normal(2, 1, 10),
+        cosines=cosines,
+        best_means=cosines.astype(np.float64),
         words=words,
         terms=3,
         matched=10,
         complete=True,
     )
+    return ScoredCandidates(found, standing=random.normal(2, 1, 10))
 
 
 def test_where_words_hold_the_answer_the_lean_goes_to_them() -> None:
@@ -66,8 +70,8 @@ def test_the_shell_keeps_what_it_learnt(
     assert said.json["ndcg_held_out"] <= 1 and said.json["questions"] == 20
     assert likewise(*arguments, "--reset").code == 0
     assert likewise(*arguments, "--reset").code == 0
-    with Index.open(folder) as index, index.store.writing() as catalog:
-        catalog.set("lean", "3.5")
+    with Index.open(folder) as index, index.store.writer() as writer:
+        writer.change(lambda settings: replace(settings, words_bias=3.5))
     few = [*arguments[:-1], tmp_path / "few.tsv"]
     (tmp_path / "few.tsv").write_text(f"query-id\tcorpus-id\tscore\n{names[0]}\t{names[0]}\t1\n")
     assert likewise(*few, "--reset").code == 2

@@ -105,7 +105,7 @@ def test_check_reports_a_damaged_encoder_and_repair_compiles_it_again(
         index.add([Document("a", "a bank")])
         index.compile()
         assert index.check().ok
-        graph = index.store.folder / "encoder" / "encoder.bin"
+        graph = Path(index.store.address) / "encoder" / "encoder.bin"
         content = graph.read_bytes()
         graph.write_bytes(content[:-1])
         assert [problem.count("encoder.bin") for problem in index.check().problems] == [1]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from opened import snapshot_of
 
 from indexer import Index
 from indexer.encoders import load_encoder
@@ -111,7 +112,7 @@ def test_an_index_is_calibrated_on_its_own_passages_and_says_what_it_lost(
     said = likewise("index", tmp_path / "x.index", folder, "--model", model, "--precision", "int8")
     assert (said.code, said.err.count("int8: cosines to the model's own vectors of 3 passages are 0.9")) == (0, 1)
     with Index.open(tmp_path / "x.index") as index:
-        _, stored = index.store.sample(10)
+        stored = snapshot_of(index).sample(10).vectors
         plain = load_encoder(model).encode([f"{number} {sentence}" for number, sentence in enumerate(sentences)])
         assert 0.9 < (stored @ plain.T).max(axis=1).min() < 0.99999
     (folder / "new.txt").write_text("Dogs watch the river.")

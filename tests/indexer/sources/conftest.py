@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from indexer.sources import Entry, Known, ReadOptions, open_sources, read
+from indexer.records import KnownFile
+from indexer.sources import Entry, ReadOptions, open_sources, read
 
 
 @pytest.fixture
 def collect() -> Callable[..., list[Entry]]:
-    def run(*arguments: Path | str, known: dict[str, Known] | None = None, **options: Any) -> list[Entry]:
+    def run(*arguments: Path | str, known: dict[str, KnownFile] | None = None, **options: Any) -> list[Entry]:
         settings = ReadOptions(**options)
         sources = open_sources([str(argument) for argument in arguments], settings)
         return [entry for source in sources for entry in read(source, settings, (known or {}).get)]

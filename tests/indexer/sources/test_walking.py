@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from indexer.errors import SourceError
-from indexer.sources import Entry, Known, ReadOptions, Stamp, open_sources, read
+from indexer.records import KnownFile, Stamp
+from indexer.sources import Entry, ReadOptions, open_sources, read
 
 Collect = Callable[..., list[Entry]]
 
@@ -281,8 +282,8 @@ def test_covers(tmp_path: Path) -> None:
     assert [kept.covers(path) for path in (a, b, near)] == [True, False, True]
 
 
-def recorded(entries: list[Entry], age_s: float = 10) -> dict[str, Known]:
-    known: dict[str, Known] = {}
+def recorded(entries: list[Entry], age_s: float = 10) -> dict[str, KnownFile]:
+    known: dict[str, KnownFile] = {}
     for entry in entries:
         if entry.stamp:
             stamp = Stamp(
@@ -293,7 +294,7 @@ def recorded(entries: list[Entry], age_s: float = 10) -> dict[str, Known]:
             )
             rows = known[entry.file].entries if entry.file in known else ()
             state = "indexed" if entry.state == "read" else entry.state
-            known[entry.file] = Known(stamp, (*rows, (entry.uri, state, entry.reason)))
+            known[entry.file] = KnownFile(stamp, (*rows, (entry.uri, state, entry.reason)))
     return known
 
 
@@ -317,7 +318,7 @@ def test_a_file_that_changed_or_was_too_young_or_failed_is_read_again(tmp_path: 
     path = write(tmp_path / "a.txt", "one")
     known = recorded(collect(path))
     assert collect(path, known=recorded(collect(path), age_s=1.9))[0].state == "read"
-    failed = {str(path): Known(known[str(path)].stamp, ((str(path), "failed", "why"),))}
+    failed = {str(path): KnownFile(known[str(path)].stamp, ((str(path), "failed", "why"),))}
     assert collect(path, known=failed)[0].state == "read"
     status = path.stat()
     path.write_text("two")
@@ -428,7 +429,7 @@ def test_a_hundred_thousand_unchanged_files_take_under_two_seconds(tmp_path: Pat
             (tmp_path / str(folder) / f"{file}.txt").touch()
     (source,) = open_sources([str(tmp_path)], ReadOptions())
     known = {
-        found.path: Known(
+        found.path: KnownFile(
             Stamp(0, found.status.st_mtime_ns, found.status.st_ino, 2**62), ((found.path, "indexed", ""),)
         )
         for found in source.files()

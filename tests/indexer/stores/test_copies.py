@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import snapshot_of, writer_of
 
 from indexer import Document, Index
 from indexer.errors import BadInput, RecipeMismatch
@@ -23,9 +24,9 @@ from indexer.exchange import Embedded, from_record, to_record
 from indexer.ingest import Run
 from indexer.records import Section, Span
 from indexer.sources import ReadOptions, open_sources
-from indexer.stores import local
 from indexer.stores.hashes import row_hash
-from indexer.stores.store import EmbeddedDocument
+from indexer.stores.local.store import LocalStore
+from indexer.stores.port import Batch, EmbeddedDocument, Hashes
 from search import Searcher
 
 LONG = Document("long", "0123456789")
@@ -101,8 +102,8 @@ def test_a_record_comes_back_as_it_was() -> None:
 
 def _ingested(index: Index, file: Path) -> tuple[int, int]:
     options = ReadOptions()
-    with index.store.writing():
-        summary = Run(index, options, lambda *_: None).feed(open_sources((str(file),), options))
+    with index.store.writer() as writer:
+        summary = Run(index, writer, options, lambda *_: None).feed(open_sources((str(file),), options))
     return summary.indexed, summary.failed
 
 
@@ -111,7 +112,7 @@ def test_an_export_with_vectors_is_taken_in_without_embedding(tmp_path: Path) ->
     # One document of several passages, as a model makes them.
     rows = np.asarray(ROWS[30:33] / np.linalg.norm(ROWS[30:33], axis=1, keepdims=True), np.float32)
     spans = (Span(0, 4, tokens=9), Span(3, 8), Span(8, 10))
-    index.store.put([EmbeddedDocument(LONG, b"c", row_hash(LONG), spans, rows)])
+    writer_of(index).put(Batch([EmbeddedDocument(LONG, Hashes(b"c", row_hash(LONG)), spans, rows)]))
     command = [
         sys.executable,
         "-c",
@@ -127,7 +128,7 @@ def test_an_export_with_vectors_is_taken_in_without_embedding(tmp_path: Path) ->
     assert list(copy) == list(index)
     assert copy.info().passages == 23
     assert _answers(tmp_path / "y.index") == _answers(tmp_path / "x.index")
-    np.testing.assert_array_equal(copy.store.vectors_of("long"), index.store.vectors_of("long"))
+    np.testing.assert_array_equal(snapshot_of(copy).vectors_of("long"), snapshot_of(index).vectors_of("long"))
 
 
 def test_vectors_of_another_recipe_are_refused(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_vectors_of_another_recipe_are_refused(tmp_path: Path) -> None:
     record = to_record(Document("a", "text"), Embedded((Span(0, 4),), ROWS[:1], "another recipe"))
     (tmp_path / "x.jsonl").write_text(json.dumps(record))
     assert _ingested(index, tmp_path / "x.jsonl") == (0, 1)
-    (row,) = index.store.ledger("failed")
+    (row,) = snapshot_of(index).ledger("failed")
     assert "another recipe" in row.reason
     assert issubclass(RecipeMismatch, BadInput)
 
@@ -151,9 +152,9 @@ def test_recall_is_a_setting_and_has_to_be_a_share(tmp_path: Path) -> None:
     assert json.loads(index.info().segments[0]["parameters"])["recall"] == 0.95
     with pytest.raises(BadInput, match=r"recall 1\.5 is no share"):
         index.compact(recall=1.5)
-    assert local.LocalStore(tmp_path / "x.index").recall().questions == 200
+    assert snapshot_of(LocalStore(tmp_path / "x.index")).recall().questions == 200
     index.remove([f"d{i}" for i in range(597)])  # hardly a row of the segment is alive
-    assert local.LocalStore(tmp_path / "x.index").recall().recall == 1
+    assert snapshot_of(LocalStore(tmp_path / "x.index")).recall().recall == 1
 
 
 def test_nothing_is_made_inside_of_an_index(tmp_path: Path) -> None:

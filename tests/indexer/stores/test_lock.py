@@ -53,40 +53,40 @@ def index(tmp_path: Path) -> Index:
 
 
 def test_another_process_is_named_or_waited_for(index: Index) -> None:
-    lock, told = WriterLock(index.store.folder), []
-    with held(index.store.folder) as process:
+    lock, told = WriterLock(Path(index.store.address)), []
+    with held(Path(index.store.address)) as process:
         with pytest.raises(IndexLocked, match=rf"written by process {process.pid}: try again"), lock.held(wait=False):
             pass
         threading.Timer(0.3, process.kill).start()
         start = time.monotonic()
-        with lock.held(waiting=told.append):
+        with lock.held(on_wait=told.append):
             assert time.monotonic() - start >= 0.25
     (said,) = told
-    assert said.startswith(f"{index.store.folder} is being written by process {process.pid}: waiting")
+    assert said.startswith(f"{Path(index.store.address)} is being written by process {process.pid}: waiting")
 
 
 def test_a_killed_holder_leaves_no_lock_behind(index: Index) -> None:
-    with held(index.store.folder) as process:
+    with held(Path(index.store.address)) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
-        with WriterLock(index.store.folder).held(wait=False):
-            assert (index.store.folder / "LOCK").read_text() == str(os.getpid())
+        with WriterLock(Path(index.store.address)).held(wait=False):
+            assert (Path(index.store.address) / "LOCK").read_text() == str(os.getpid())
 
 
 def test_reading_waits_for_no_writer(index: Index) -> None:
-    with held(index.store.folder), Searcher(index.store.folder) as searcher:
+    with held(Path(index.store.address)), Searcher(Path(index.store.address)) as searcher:
         assert searcher.search_vector(np.eye(2)[0], 1)[0].uri == "a"
         assert len(index) == 1
         assert index.check().ok
 
 
 def test_threads_of_one_process_take_turns(index: Index) -> None:
-    with index.store.writing():
+    with index.store.writer():
         failures: list[BaseException] = []
 
         def write() -> None:
             try:
-                with index.store.writing(wait=False):
+                with index.store.writer(wait=False):
                     pass
             except IndexLocked as error:
                 failures.append(error)
@@ -94,11 +94,11 @@ def test_threads_of_one_process_take_turns(index: Index) -> None:
         thread = threading.Thread(target=write)
         thread.start()
         thread.join()
-        with index.store.writing(wait=False):  # the same thread may
+        with index.store.writer(wait=False):  # the same thread may
             index.add([Document("b", "text")], vectors=np.eye(2)[1:])
     assert str(os.getpid()) in str(failures[0])
-    other = Index.open(index.store.folder)
-    with other, index.store.writing(), pytest.raises(IndexLocked), other.store.writing(wait=False):
+    other = Index.open(Path(index.store.address))
+    with other, index.store.writer(), pytest.raises(IndexLocked), other.store.writer(wait=False):
         pass
 
 
@@ -121,7 +121,7 @@ def test_the_shell_waits_or_says_who_writes(likewise: Any, encoder: Any, tmp_pat
 
 
 def test_who_waited_for_a_folder_that_was_replaced_locks_the_new_one(index: Index, tmp_path: Path) -> None:
-    folder, lock = index.store.folder, WriterLock(index.store.folder)
+    folder, lock = Path(index.store.address), WriterLock(Path(index.store.address))
     Index.create(tmp_path / "y.index", dimensions=2).close()
     with held(folder) as process:
 

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from opened import writer_of
 
 from indexer import Document, Index
 from search import Searcher
@@ -52,7 +53,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def seal(self) -> None:
-        self.index.store.settle()
+        writer_of(self.index).settle()
 
     @rule(kind=st.sampled_from(["auto", "exact", "approximate"]))
     def compact(self, kind: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from opened import snapshot_of
 
 from indexer import Document, Index
 from search import Searcher
@@ -85,14 +86,16 @@ def test_exact_is_said_only_of_brute_force(tmp_path: Path) -> None:
         index.add([Document(str(i), "text", metadata={"n": i}) for i in range(len(rows))], vectors=rows)
         index.compact("approximate")
         assert [(row["kind"], row["count"]) for row in index.info().segments] == [("approximate", len(rows))]
-        measured = index.store.recall()
+        measured = snapshot_of(index).recall()
         assert measured.low <= measured.recall <= measured.high
         assert measured.recall >= 0.95
     with Searcher(tmp_path / "x.index") as searcher:
         assert not searcher.search_vector(rows[5], 10).exact
         assert searcher.search_vector(rows[5], 10, "n < 500").exact
-        brute = searcher.store.dense(rows[5], 10, exact=True)
+        brute = snapshot_of(searcher).dense(rows[5], 10, exact=True)
         assert brute.exact
         truth = np.argsort(-(rows @ rows[5]), kind="stable")[:10]
-        assert {int(p.uri) for p in searcher.store.passages(brute.passages.tolist())} == set(truth.tolist())
+        assert {int(p.uri) for p in snapshot_of(searcher).passages_by_id(brute.passages.tolist())} == set(
+            truth.tolist()
+        )
         assert len(searcher.search_vector(rows[5], 25_000)) == 25_000

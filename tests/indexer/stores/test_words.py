@@ -15,15 +15,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from opened import snapshot_of, writer_of
 
 from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.filters.parse import parse
 from indexer.passages import Span
+from indexer.settings import Settings
+from indexer.stores import wordranking
 from indexer.stores.analysis import Analysis
 from indexer.stores.hashes import row_hash
-from indexer.stores.local import LocalStore
-from indexer.stores.store import EmbeddedDocument
+from indexer.stores.local.store import LocalStore
+from indexer.stores.port import Batch, CheckReport, EmbeddedDocument, Hashes, Unit
 
 WORDS = [f"word{number}" for number in range(120)]
 DIMENSIONS = 4
@@ -72,30 +76,34 @@ def embedded(uri: str, text: str, **metadata: int) -> EmbeddedDocument:
     rows = np.random.default_rng(len(text)).normal(size=(len(spans), DIMENSIONS)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     document = Document(uri, text, f"title {uri}", metadata)
-    return EmbeddedDocument(document, uri.encode(), row_hash(document), spans, rows)
+    return EmbeddedDocument(document, Hashes(uri.encode(), row_hash(document)), spans, rows)
 
 
 class Kept:
     """A store, and what it should hold."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = LocalStore.create(folder, {"dimensions": str(DIMENSIONS), "recipe": "", "passages": ""})
+        self.store = LocalStore.create(folder, Settings(DIMENSIONS))
         self.texts: dict[str, tuple[str, int]] = {}
         self.chance = random.Random(5)
 
     def put(self, numbers: list[int]) -> None:
         texts = {f"d{number}": (text_of(self.chance), number) for number in numbers}
-        self.store.put([embedded(uri, text, n=number) for uri, (text, number) in texts.items()])
+        writer_of(self).put(Batch([embedded(uri, text, n=number) for uri, (text, number) in texts.items()]))
         self.texts |= texts
 
     def remove(self, numbers: list[int]) -> None:
-        assert self.store.remove([f"d{number}" for number in numbers]) == len(numbers)
+        assert writer_of(self).remove([f"d{number}" for number in numbers]) == len(numbers)
         for number in numbers:
             del self.texts[f"d{number}"]
 
+    def scores(self, question: str, ids: NDArray[np.int64], unit: Unit) -> NDArray[np.float32]:
+        with self.store._views.view() as view:
+            return wordranking.scores(self.store._words.at(view), question, ids, unit)
+
     def holds_what_the_book_says(self, where: Callable[[int], bool] | None = None, filter_: str | None = None) -> None:
         condition = parse(filter_) if filter_ else None
-        with self.store.reading() as view:
+        with self.store._views.view() as view:
             rows = view.connection.execute(
                 "SELECT p.id, p.document_id, d.uri, p.start, p.end FROM passage p JOIN document d"
                 " ON d.id = p.document_id ORDER BY p.id"
@@ -111,7 +119,7 @@ class Kept:
                 allowed.add(id_)
         by_document, by_passage = Reference(whole), Reference(parts)
         for question in ("word0 word3", "word7 word50 word119", "title d7 word2", "word99"):
-            ranking = self.store.words(question, 10, condition)
+            ranking = snapshot_of(self).words(question, 10, condition)
             expected = by_document.ranked(question, allowed & whole.keys())
             assert ranking.matched == len(expected), question
             assert [first[owner[id_]] for id_ in ranking.passages.tolist()] == [id_ for id_, _ in expected[:10]]
@@ -119,16 +127,16 @@ class Kept:
             for id_ in ranking.passages.tolist():
                 own = [(by_passage.score(other, question), -other) for other in owner if owner[other] == owner[id_]]
                 assert by_passage.score(id_, question) == pytest.approx(max(own)[0], abs=2e-4)
-            ranking = self.store.words(question, 10, condition, "passage")
+            ranking = snapshot_of(self).words(question, 10, condition, "passage")
             expected = by_passage.ranked(question, allowed)
             assert (ranking.matched, len(ranking.passages)) == (len(expected), min(10, len(expected)))
             np.testing.assert_allclose(ranking.scores, [score for _, score in expected[:10]], atol=2e-4)
             ids = np.array(sorted(owner)[:150:2])
             given = [by_passage.score(id_, question) for id_ in ids.tolist()]
-            np.testing.assert_allclose(self.store.words_scores(question, ids), given, atol=2e-4)
+            np.testing.assert_allclose(self.scores(question, ids, "passage"), given, atol=2e-4)
             documents = np.array(list(first)[:40])
             given = [by_document.score(first[id_], question) for id_ in documents.tolist()]
-            np.testing.assert_allclose(self.store.words_scores(question, documents, "document"), given, atol=2e-4)
+            np.testing.assert_allclose(self.scores(question, documents, "document"), given, atol=2e-4)
 
 
 @pytest.fixture
@@ -141,31 +149,31 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
 def test_the_ranking_is_that_of_bm25_however_the_rows_came_and_went(kept: Kept) -> None:
     kept.put(list(range(300)))
     kept.holds_what_the_book_says()  # in memory: nothing is written before a run ends
-    assert not (kept.store.folder / "words").exists()
-    kept.store.settle()
+    assert not (Path(kept.store.address) / "words").exists()
+    writer_of(kept).settle()
     kept.holds_what_the_book_says()
     kept.put(list(range(300, 340)))  # a tail
     kept.holds_what_the_book_says()
     kept.remove([3, 4, 310])
     kept.put([5, 6, 320])  # replaced
     kept.holds_what_the_book_says()
-    kept.store.settle()  # caught up, with the dead still in it
+    writer_of(kept).settle()  # caught up, with the dead still in it
     kept.holds_what_the_book_says()
     kept.remove(list(range(100, 250)))
     kept.holds_what_the_book_says()
-    kept.store.settle()  # worn out: written anew
+    writer_of(kept).settle()  # worn out: written anew
     kept.holds_what_the_book_says()
     kept.put([400])
-    kept.store.compact()
+    writer_of(kept).compact()
     kept.holds_what_the_book_says()
-    assert len(list((kept.store.folder / "words").iterdir())) == 1
-    assert kept.store.check().problems == kept.store.check().notes == ()
+    assert len(list((Path(kept.store.address) / "words").iterdir())) == 1
+    assert snapshot_of(kept).check(None) == CheckReport()
 
 
 @pytest.mark.parametrize("share", [1, 3, 150, 299])
 def test_filters_are_honoured_exactly(kept: Kept, share: int) -> None:
     kept.put(list(range(300)))
-    kept.store.settle()
+    writer_of(kept).settle()
     kept.put(list(range(300, 310)))
     kept.holds_what_the_book_says(lambda number: number < share, f"n < {share}")
     kept.holds_what_the_book_says(lambda number: number >= share, f"n >= {share}")
@@ -184,9 +192,9 @@ def test_equal_documents_come_in_the_order_they_were_added_and_all_are_counted(t
     with Index.create(tmp_path / "x.index", dimensions=2) as index:
         rows = np.ones((500, 2), np.float32)
         index.add([Document(f"d{i}", "the same text") for i in range(500)], vectors=rows)
-        for change in (lambda: None, index.store.settle, index.compact):
+        for change in (lambda: None, writer_of(index).settle, index.compact):
             change()
-            found = index.store.words("text", 7)
+            found = snapshot_of(index).words("text", 7)
             assert (found.passages.tolist(), found.matched) == (list(range(1, 8)), 500)
 
 
@@ -196,14 +204,16 @@ def test_what_another_process_commits_is_found_at_once_and_what_it_removes_is_no
         row = np.ones((1, 2), np.float32)
         for number in range(15):
             index.add([Document(f"d{number}", f"common unique{number}")], vectors=row)
-            assert reader.words(f"unique{number}", 5).matched == 1
+            assert snapshot_of(reader).words(f"unique{number}", 5).matched == 1
             if number % 7 == 3:
-                index.store.settle()
+                writer_of(index).settle()
             if number % 5 == 4:
                 index.remove([f"d{number}"])
                 with pytest.raises(IndexError):
-                    reader.passages(reader.words(f"unique{number}", 5).passages.tolist())[0]
-            assert reader.words("common", 100).matched == len(index)
+                    snapshot_of(reader).passages_by_id(
+                        snapshot_of(reader).words(f"unique{number}", 5).passages.tolist()
+                    )[0]
+            assert snapshot_of(reader).words("common", 100).matched == len(index)
         reader.close()
 
 
@@ -212,13 +222,14 @@ def test_a_reader_keeps_to_the_commit_it_began_with(tmp_path: Path) -> None:
         row = np.ones((1, 2), np.float32)
         index.add([Document("a", "apple")], vectors=row)
         other = LocalStore(tmp_path / "x.index")
-        with other.writing(), index.store.reading():
-            other.put([EmbeddedDocument(Document("b", "apple"), b"", b"", (Span(0, 5),), row / np.sqrt(2))])
-            assert other.words("apple", 5).matched == 2
-            assert index.store.words("apple", 5).matched == 1
-            other.settle()
-            assert index.store.words("apple", 5).matched == 1
-        assert index.store.words("apple", 5).matched == 2
+        with other.writer() as writer, index.store.snapshot() as snapshot:
+            later = EmbeddedDocument(Document("b", "apple"), Hashes(b"", b""), (Span(0, 5),), row / np.sqrt(2))
+            writer.put(Batch([later]))
+            assert snapshot_of(other).words("apple", 5).matched == 2
+            assert snapshot.words("apple", 5).matched == 1
+            writer.settle()
+            assert snapshot.words("apple", 5).matched == 1
+        assert snapshot_of(index).words("apple", 5).matched == 2
         other.close()
 
 
@@ -231,8 +242,8 @@ def test_words_of_a_copy_that_is_put_back_are_its_own(tmp_path: Path) -> None:
     for text in ("mistake", "right"):
         with Index.open(tmp_path / "x.index") as index:
             index.add([Document("second", text)], vectors=row[1:2])
-        assert store.words(text, 5).matched == 1
-        assert store.words("mistake", 5).matched == (text == "mistake")
+        assert snapshot_of(store).words(text, 5).matched == 1
+        assert snapshot_of(store).words("mistake", 5).matched == (text == "mistake")
         if text == "mistake":
             (tmp_path / "x.index").rename(tmp_path / "old.index")
             (tmp_path / "copy.index").rename(tmp_path / "x.index")
@@ -248,21 +259,9 @@ def test_a_file_system_without_hard_links_keeps_the_words(tmp_path: Path, monkey
     with Index.create(tmp_path / "x.index", dimensions=DIMENSIONS) as index:
         for number, text in enumerate(("apple", "pear", "plum")):
             index.add([Document(text, text)], vectors=row[number : number + 1])
-            index.store.settle()
-            assert index.store.words(text, 5).matched == 1
+            writer_of(index).settle()
+            assert snapshot_of(index).words(text, 5).matched == 1
         assert index.check().ok
-
-
-def test_cosines_of_given_passages_and_documents(kept: Kept) -> None:
-    kept.put([1, 2, 3])
-    vector = np.array([1, 0, 0, 0], np.float32)
-    everything = kept.store.dense(vector, 100, None, "passage")
-    np.testing.assert_allclose(kept.store.dense_scores(vector, everything.passages), everything.scores, atol=1e-6)
-    best = kept.store.dense(vector, 3)
-    assert sorted(best.documents.tolist()) == sorted(set(everything.documents.tolist())) == [1, 2, 3]
-    np.testing.assert_allclose(kept.store.dense_scores(vector, best.documents, "document"), best.scores, atol=1e-6)
-    assert np.isnan(kept.store.dense_scores(vector, np.array([10**9]))).all()
-    assert np.isnan(kept.store.dense_scores(vector, np.array([10**9]), "document")).all()
 
 
 @pytest.mark.parametrize(
@@ -272,7 +271,7 @@ def test_cosines_of_given_passages_and_documents(kept: Kept) -> None:
 def test_a_question_without_a_word_is_refused(kept: Kept, question: str, message: str) -> None:
     kept.put([1])
     with pytest.raises(BadInput, match=message):
-        kept.store.words(question, 5)
+        snapshot_of(kept).words(question, 5)
 
 
 @pytest.mark.parametrize(
@@ -281,36 +280,36 @@ def test_a_question_without_a_word_is_refused(kept: Kept, question: str, message
      "apple" * 5000, "'; DROP TABLE passage", "{apple} || !&&", "\ud800 apple"],
 )  # fmt: skip
 def test_text_is_text(kept: Kept, hostile: str) -> None:
-    kept.store.put([embedded("a", "apple pie"), embedded("b", "pear")])
+    writer_of(kept).put(Batch([embedded("a", "apple pie"), embedded("b", "pear")]))
     try:
-        found = kept.store.words(f"{hostile} apple", 5)
+        found = snapshot_of(kept).words(f"{hostile} apple", 5)
     except BadInput:
         pytest.fail("apple is a word")
     assert 1 in found.passages.tolist()
 
 
 def test_an_empty_index_has_no_answer(kept: Kept) -> None:
-    assert kept.store.words("word1", 5).matched == 0
-    kept.store.settle()
-    kept.store.compact()
-    assert kept.store.words("word1", 5).matched == 0
-    assert kept.store.check().ok
+    assert snapshot_of(kept).words("word1", 5).matched == 0
+    writer_of(kept).settle()
+    writer_of(kept).compact()
+    assert snapshot_of(kept).words("word1", 5).matched == 0
+    assert snapshot_of(kept).check(None).ok
 
 
 def test_documents_that_are_only_titles_or_nothing(tmp_path: Path) -> None:
     with Index.create(tmp_path / "x.index", dimensions=2) as index:
         index.add([Document("a", "", "Winter tale"), Document("b", "")], vectors=np.ones((2, 2), np.float32))
-        assert index.store.words("winter", 5).passages.tolist() == [1]
-        index.store.settle()
-        assert index.store.words("winter", 5).passages.tolist() == [1]
+        assert snapshot_of(index).words("winter", 5).passages.tolist() == [1]
+        writer_of(index).settle()
+        assert snapshot_of(index).words("winter", 5).passages.tolist() == [1]
 
 
 def test_temporary_folders_go_with_the_reader(kept: Kept, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     kept.put([1, 2])
-    kept.store.settle()
-    kept.store.words("word1", 5)
+    writer_of(kept).settle()
+    snapshot_of(kept).words("word1", 5)
     assert len(list((tmp_path / "temporary").iterdir())) == 1
     kept.store.close()
     assert not list((tmp_path / "temporary").iterdir())
@@ -325,15 +324,16 @@ def test_a_read_only_folder_is_searched_by_someone_who_may_not_write(
     try:
         with Index.create(folder, dimensions=2) as index:
             index.add([Document("a", "apple"), Document("b", "pear")], vectors=np.ones((2, 2), np.float32))
-            index.store.settle()
+            writer_of(index).settle()
             if tail:
                 index.remove(["b"])
                 index.add([Document("c", "apple pear")], vectors=np.ones((1, 2), np.float32))
         for path in (folder.parent, *folder.parent.rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
         code = (
-            "import sys; from pathlib import Path; from indexer.stores.local import LocalStore\n"
-            f"print(LocalStore(Path({str(folder)!r})).words('pear', 5).passages.tolist())"
+            "import sys; from pathlib import Path; from indexer.stores.local.store import LocalStore\n"
+            f"with LocalStore(Path({str(folder)!r})).snapshot() as snapshot:\n"
+            "    print(snapshot.words('pear', 5).passages.tolist())"
         )
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", environment.python, "-W", "error"]
         said = subprocess.run(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from opened import snapshot_of, writer_of
 
 from indexer import Document, Index
 from indexer.errors import BadInput
@@ -17,8 +18,8 @@ def found(tmp_path: Path, texts: list[str], question: str, language: str = "en")
     with Index.create(tmp_path / "x.index", dimensions=2, language=language) as index:
         rows = np.ones((len(texts), 2), np.float32)
         index.add([Document(str(number), text) for number, text in enumerate(texts)], vectors=rows)
-        index.store.settle()
-        return [id_ - 1 for id_ in index.store.words(question, 100).passages.tolist()]
+        writer_of(index).settle()
+        return [id_ - 1 for id_ in snapshot_of(index).words(question, 100).passages.tolist()]
 
 
 NAMES = [

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import snapshot_of, writer_of
 
 from indexer import Document, Index
 from indexer.stores import words
 from indexer.stores.failpoint import STEPS
-from indexer.stores.local import LocalStore
+from indexer.stores.local.store import LocalStore
 
 Answers = list[tuple[list[int], list[float], int]]
 QUESTIONS = ["number 7", "document seven", "tail", "odd 13", "the seventh"]
@@ -42,7 +43,7 @@ def make(folder: Path) -> Path:
         add(index, texts(60))
         index.compact()
         index.remove(["d3", "d5"])
-        index.store.settle()
+        writer_of(index).settle()
         index.remove(["d8"])
         add(index, [Document("tail", "not in the word index")])
     return folder
@@ -51,7 +52,7 @@ def make(folder: Path) -> Path:
 def answers(folder: Path) -> Answers:
     store = LocalStore(folder)
     try:
-        rankings = [store.words(question, 20) for question in QUESTIONS]
+        rankings = [snapshot_of(store).words(question, 20) for question in QUESTIONS]
         return [(r.passages.tolist(), r.scores.tolist(), r.matched) for r in rankings]
     finally:
         store.close()
@@ -109,7 +110,7 @@ def test_damage_is_a_problem_of_check_and_repaired(tmp_path: Path, likewise: Cal
         assert "cannot be read" in index.check().problems[0]
         add(index, [Document("next", "the writer after that")])
         assert index.check().ok
-        assert index.store.words("writer", 3).matched == 1
+        assert snapshot_of(index).words("writer", 3).matched == 1
     assert likewise("check", folder).code == 0
 
 
@@ -140,8 +141,8 @@ def test_a_long_tail_is_caught_up_while_adding(tmp_path: Path, monkeypatch: pyte
         for number in range(9):
             documents = [Document(f"{number} {i}", f"text {number} {i}") for i in range(20)]
             add(index, documents)
-            assert index.store.words("text", 5).matched == len(index) == 20 * (number + 1)
-        with index.store.reading() as view:
+            assert snapshot_of(index).words("text", 5).matched == len(index) == 20 * (number + 1)
+        with index.store._views.view() as view:
             row = words.recorded(view)
         assert row is not None
         assert (row.last_id, row.appended) == (180, 2)
@@ -156,11 +157,11 @@ def test_an_index_without_a_word_index_is_searched_by_words(tmp_path: Path) -> N
     shutil.copytree(golden, folder)
     shutil.rmtree(folder / "words", ignore_errors=True)
     store = LocalStore(folder)
-    found = store.words("text title 12", 3)
-    assert store.passages(found.passages.tolist())[0].uri == "d12"
-    assert store.words("text", 5).matched == 299
-    store.compact()
-    assert store.words("text", 5).matched == 299
+    found = snapshot_of(store).words("text title 12", 3)
+    assert snapshot_of(store).passages_by_id(found.passages.tolist())[0].uri == "d12"
+    assert snapshot_of(store).words("text", 5).matched == 299
+    writer_of(store).compact()
+    assert snapshot_of(store).words("text", 5).matched == 299
     assert len(list((folder / "words").iterdir())) == 1
     store.close()
 
@@ -177,7 +178,7 @@ def test_a_backup_carries_the_word_index(tmp_path: Path) -> None:
         assert copy.check().ok
         add(copy, [Document("only in the copy", "copied tail")])
         add(index, [Document("only in the original", "original tail")])
-        assert copy.store.words("original", 3).matched == index.store.words("copied", 3).matched == 0
+        assert snapshot_of(copy).words("original", 3).matched == snapshot_of(index).words("copied", 3).matched == 0
 
 
 def test_a_copied_folder_is_hashed_once_more_and_trusted(tmp_path: Path) -> None:
@@ -188,7 +189,7 @@ def test_a_copied_folder_is_hashed_once_more_and_trusted(tmp_path: Path) -> None
         assert answers(tmp_path / "copy.index") == close(answers(folder))
     with Index.open(tmp_path / "copy.index") as copy:
         copy.check(repair=True)
-        with copy.store.reading() as view:
+        with copy.store._views.view() as view:
             row = words.recorded(view)
         assert row is not None
         assert words.stamp(tmp_path / "copy.index", row) == row.stamp
@@ -197,13 +198,13 @@ def test_a_copied_folder_is_hashed_once_more_and_trusted(tmp_path: Path) -> None
 def test_a_replaced_folder_is_noticed(tmp_path: Path) -> None:
     make(tmp_path / "x.index")
     reader = LocalStore(tmp_path / "x.index")
-    assert reader.words("tail", 3).matched == 0
-    assert reader.words("odd", 3).matched == 15
+    assert snapshot_of(reader).words("tail", 3).matched == 0
+    assert snapshot_of(reader).words("odd", 3).matched == 15
     with Index.create(tmp_path / "y.index", dimensions=2) as other:
         add(other, [Document("a", "an odd text")])
     (tmp_path / "x.index").rename(tmp_path / "old.index")
     (tmp_path / "y.index").rename(tmp_path / "x.index")
-    assert reader.words("odd", 3).matched == 1
+    assert snapshot_of(reader).words("odd", 3).matched == 1
     reader.close()
 
 
@@ -211,7 +212,7 @@ def test_a_replaced_folder_is_noticed(tmp_path: Path) -> None:
 def test_a_writer_killed_while_writing_words(tmp_path: Path, environment: SimpleNamespace, step: str) -> None:
     folder = make(tmp_path / "x.index")
     expected = close(answers(folder))
-    code = f"from indexer import Index; Index.open({str(folder)!r}).store.settle()"
+    code = f"from indexer import Index\nwith Index.open({str(folder)!r}).store.writer() as writer: writer.settle()"
     killed = subprocess.run(
         [environment.python, "-c", code],
         env={**os.environ, "LIKEWISE_KILL_AT": step},
@@ -239,7 +240,7 @@ def test_a_full_disk_leaves_the_word_index_as_it_was(tmp_path: Path, monkeypatch
     with Index.open(folder) as index:
         monkeypatch.setattr(words, "fill", full)
         with pytest.raises(Exception, match=r"could not be written .*No space left"):
-            index.store.settle()
+            writer_of(index).settle()
         monkeypatch.undo()
     assert answers(folder) == expected
     assert not list((folder / "words").glob("*.tmp"))

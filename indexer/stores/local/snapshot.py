@@ -1,0 +1,150 @@
+"""One commit of a folder, as the port has it: each question goes to the file that answers it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from indexer.filters.tree import Where
+from indexer.records import Document, KnownFile, Vector
+from indexer.settings import Meaning, Settings
+from indexer.stores import checking, ledger, reading, wordranking
+from indexer.stores.candidates import candidates
+from indexer.stores.port import (
+    Candidates,
+    CheckReport,
+    Hashes,
+    Info,
+    LedgerRow,
+    Passage,
+    PassagePairs,
+    Ranking,
+    Recall,
+    Sample,
+    Unit,
+)
+from indexer.stores.ranking import rank
+from indexer.stores.recall import measure
+from indexer.stores.sampling import sample
+from indexer.stores.snapshot import View
+from indexer.stores.wordreading import WordReader
+
+
+class LocalSnapshot:
+    """A `Snapshot` of a folder: a read transaction, and what is kept in memory for its commit."""
+
+    def __init__(self, view: View, folder: Path, words: WordReader) -> None:
+        self._view, self._folder, self._words = view, folder, words
+
+    @property
+    def settings(self) -> Settings:
+        return self._view.state.settings
+
+    @property
+    def documents(self) -> int:
+        return self._view.state.documents
+
+    @property
+    def passages(self) -> int:
+        return self._view.state.passages
+
+    @property
+    def version(self) -> Hashable:
+        state = self._view.state
+        return state.catalog, state.history, state.generation
+
+    @property
+    def history(self) -> str:
+        return self._view.state.history
+
+    def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
+        return reading.hashes(self._view, None if uris is None else list(uris))
+
+    def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
+        now = self.hashes()
+        yield from (uri for uri, own in now.items() if earlier.get(uri) != own)
+        yield from (uri for uri in earlier if uri not in now)
+
+    def get(self, uri: str) -> Document | None:
+        return reading.get(self._view, uri)
+
+    def matches(self, uri: str, where: Where) -> bool:
+        return reading.passes(self._view, uri, where)
+
+    def dense(
+        self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
+    ) -> Ranking:
+        return rank(self._view, vector, k, where, unit, exact)
+
+    def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
+        return wordranking.rank(self._view, self._words.at(self._view), text, k, where, unit)
+
+    def candidates(
+        self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
+    ) -> Candidates:
+        return candidates(self._view, self._words, vector, text, depth, where, unit, exact)
+
+    def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
+        return reading.passages(self._view, ids)
+
+    def vectors_of(self, uri: str) -> Vector | None:
+        return reading.document_vectors(self._view, uri)
+
+    def fitted_parameters(self) -> bytes | None:
+        return reading.frozen(self._view, "post")
+
+    def sample(self, count: int, seed: int = 0) -> Sample:
+        return sample(self._view, count, seed)
+
+    def nearest_pairs(self, count: int, min_score: float) -> PassagePairs:
+        from indexer.stores.neighbours import nearest_pairs, stored
+
+        ids, documents, rows = stored(self._view)
+        pairs = nearest_pairs(rows, count, min_score, documents)
+        return PassagePairs(ids[pairs.first], ids[pairs.second], pairs.scores, len(ids))
+
+    def files(self) -> Mapping[str, KnownFile]:
+        return ledger.files(self._view)
+
+    def ledger(self, state: str | None = None) -> Iterator[LedgerRow]:
+        return ledger.rows(self._view, state)
+
+    def ledger_of_documents(self) -> Iterator[LedgerRow]:
+        return ledger.rows_of_documents(self._view)
+
+    def ledger_counts(self) -> Mapping[str, int]:
+        return ledger.counts(self._view)
+
+    def info(self) -> Info:
+        view, segments = self._view, reading.segments(self._view)
+        return Info(
+            documents=view.state.documents,
+            passages=view.state.passages,
+            tokens=reading.tokens(view),
+            dimensions=view.state.dimensions,
+            unsealed=view.state.passages - sum(row.alive for row in segments),
+            bytes=_size(self._folder),
+            format_version=reading.format_version(view),
+            history=view.state.history,
+            segments=tuple({**asdict(row.recorded), "alive": row.alive} for row in segments),
+            fields={name: tuple(sorted(types)) for name, types in sorted((view.state.fields or {}).items())},
+        )
+
+    def recall(self) -> Recall:
+        return measure(self._view)
+
+    def check(self, meaning: Meaning | None) -> CheckReport:
+        return checking.check(self._view, self._folder, meaning)
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the files below it, while a writer may remove some."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += (Path(place) / name).stat().st_size
+    return total

@@ -1,0 +1,178 @@
+"""A folder as a store: where it is, who may write, and how another takes its place.
+
+What a snapshot answers is in snapshot.py, what a writer does in writer.py.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from indexer.errors import NotAnIndex
+from indexer.filters.tree import Where
+from indexer.records import Document
+from indexer.settings import Settings
+from indexer.stores import reading
+from indexer.stores.analysis import code
+from indexer.stores.copying import appearing, copy_store, exchange
+from indexer.stores.local.snapshot import LocalSnapshot
+from indexer.stores.lock import WriterLock
+from indexer.stores.port import EmbeddedDocument, Hashes
+from indexer.stores.snapshot import Snapshots, View
+from indexer.stores.wordreading import WordReader
+
+if TYPE_CHECKING:
+    from indexer.stores.local.writer import LocalWriter
+
+T = TypeVar("T")
+
+_PAGE_DOCUMENTS = 256
+"""Documents read in one transaction: a long listing keeps none open."""
+
+_NO_HASHES = Hashes(b"", b"")
+
+
+class LocalStore:
+    """A `Store` in a folder. Reads are safe from any thread; writes take the writer lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder = folder.absolute()  # whatever the process makes its working folder later
+        self._views = Snapshots(folder)
+        self._words = WordReader(folder)
+        self._lock = WriterLock(folder)
+        self._process, self._inherited = os.getpid(), list[object]()
+        self._writer: LocalWriter | None = None
+        self._depth = 0
+
+    @classmethod
+    def create(cls, folder: Path, settings: Settings) -> LocalStore:
+        """Make an empty store. It appears whole or not at all.
+
+        Raises:
+            BadInput: something is there already, or words of the language cannot be stemmed.
+        """
+        settings = replace(settings, language=code(settings.language))
+        with appearing(folder) as sibling:
+            _lay_out(sibling, settings)
+        return cls(folder)
+
+    @property
+    def address(self) -> str:
+        return str(self._folder)
+
+    def artifacts(self) -> Path:
+        return self._folder / "encoder"
+
+    def close(self) -> None:
+        self._views.close()
+        self._words.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[LocalSnapshot]:
+        with self._views.view() as view:
+            yield LocalSnapshot(view, self._folder, self._words)
+
+    @contextmanager
+    def writer(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[LocalWriter]:
+        from indexer.stores.local.writer import LocalWriter  # only writers need sqlite-utils
+
+        if not (self._folder / "catalog.db").exists():
+            raise NotAnIndex(f"{self._folder}: is no index any more")
+        if self._process != os.getpid():
+            self._after_fork()
+        with self._lock.held(wait=wait, on_wait=on_wait):
+            if self._writer is None:
+                self._writer = LocalWriter(self._folder, self._views)
+            self._depth, process = self._depth + 1, self._process
+            try:
+                yield self._writer
+            finally:
+                if process == os.getpid():  # a child that was forked inside the block leaves it too
+                    self._depth -= 1
+                    if self._depth == 0:
+                        self._writer.close()
+                        self._writer = None
+
+    def _after_fork(self) -> None:
+        """Begin again in a child: its parent's connections must be neither used nor closed."""
+        self._inherited.append(self._writer)
+        self._process, self._writer, self._depth = os.getpid(), None, 0
+
+    def iterate(self, where: Where | None = None) -> Iterator[Document]:
+        if where is None:
+            yield from self._pages(lambda view, page: [document for _, document in page])
+            return
+        with self._views.view() as view:
+            ids = np.flatnonzero(reading.document_flags(view, where))
+        for start in range(0, len(ids), _PAGE_DOCUMENTS):
+            with self._views.view() as view:
+                documents = reading.documents_of(view, ids[start : start + _PAGE_DOCUMENTS])
+            yield from documents
+
+    def export(self) -> Iterator[EmbeddedDocument]:
+        return self._pages(
+            lambda view, page: [
+                EmbeddedDocument(document, _NO_HASHES, *reading.spans(view, id_)) for id_, document in page
+            ]
+        )
+
+    def _pages(self, read: Callable[[View, list[tuple[int, Document]]], list[T]]) -> Iterator[T]:
+        """What is read of all documents, in pages of some of them."""
+        last = 0
+        while True:
+            with self._views.view() as view:
+                page = reading.documents_after(view, last, _PAGE_DOCUMENTS)
+                items = read(view, page)
+            if not page:
+                return
+            yield from items
+            last = page[-1][0]
+
+    @contextmanager
+    def successor(self, settings: Settings) -> Iterator[LocalStore]:
+        folder = self._folder.resolve()
+        sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+        _sweep_successors(folder)
+        try:
+            with appearing(sibling) as draft:
+                _lay_out(draft, replace(settings, language=code(settings.language)))
+            store = LocalStore(sibling)
+            try:
+                yield store
+            finally:
+                store.close()
+            exchange(folder, sibling)
+        finally:
+            shutil.rmtree(sibling, ignore_errors=True)
+
+    def backup(self, destination: str) -> None:
+        with appearing(Path(destination)) as sibling:
+            copy_store(self._views, sibling)
+
+
+def _lay_out(folder: Path, settings: Settings) -> None:
+    """Fill an empty folder with a store that holds no document."""
+    from indexer.stores.catalog import Catalog  # only writers need sqlite-utils
+
+    (folder / "segments").mkdir()
+    (folder / "LOCK").touch()
+    catalog = Catalog(folder / "catalog.db")
+    catalog.initialise(settings)
+    catalog.close()
+
+
+def _sweep_successors(folder: Path) -> None:
+    """Remove what a killed process left: nobody else makes a successor while this process holds the writer lock."""
+    for path in folder.parent.glob(f".{glob.escape(folder.name)}.*"):
+        if re.fullmatch(r"[0-9a-f]{8}", path.name[len(folder.name) + 2 :]):
+            shutil.rmtree(path, ignore_errors=True)

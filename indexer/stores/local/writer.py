@@ -1,0 +1,70 @@
+"""The one writer of a folder: each change is a commit of the catalog, and what is derived from it follows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from indexer.errors import BadInput, StorageError
+from indexer.records import Changes
+from indexer.settings import Meaning, Settings
+from indexer.stores import checking, sealing, words
+from indexer.stores.catalog import Catalog
+from indexer.stores.failpoint import failpoint
+from indexer.stores.port import Batch, CheckReport, Kind, RunOutcome
+from indexer.stores.snapshot import Snapshots
+
+
+class LocalWriter:
+    """A `Writer` of a folder. Exists only while the writer lock is held."""
+
+    def __init__(self, folder: Path, views: Snapshots) -> None:
+        self._catalog, self._views = Catalog(folder / "catalog.db"), views
+
+    def close(self) -> None:
+        self._catalog.close()
+
+    def put(self, batch: Batch) -> Changes:
+        changes = self._catalog.put(batch)
+        try:
+            sealing.seal(self._catalog, self._views)
+            words.catch_up(self._catalog, self._views)
+        except StorageError as error:  # the documents are committed, and found without being sealed
+            warnings.warn(str(error), stacklevel=2)
+        return changes
+
+    def remove(self, uris: Iterable[str]) -> int:
+        return self._catalog.remove(uris)
+
+    def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
+        return self._catalog.change(update, fitted_parameters)
+
+    def begin_run(self) -> int:
+        return self._catalog.begin_run()
+
+    def end_run(self, run: int, outcome: RunOutcome) -> int:
+        return self._catalog.end_run(run, outcome)
+
+    def settle(self, recall: float | None = None) -> None:
+        self._tune_to(recall)
+        sealing.settle(self._catalog, self._views)
+        words.catch_up(self._catalog, self._views, least=1, worn=words.WORN)
+
+    def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
+        self._tune_to(recall)
+        sealing.rewrite(self._catalog, self._views, kind)
+        words.catch_up(self._catalog, self._views, least=1, worn=0)
+        self._catalog.vacuum()
+        failpoint("compact.vacuumed")
+
+    def repair(self, meaning: Meaning | None) -> CheckReport:
+        return checking.repair(self._catalog, self._views, meaning)
+
+    def _tune_to(self, recall: float | None) -> None:
+        if recall is None:
+            return
+        if not 0 < recall <= 1:
+            raise BadInput(f"recall {recall} is no share: give a number above 0 and up to 1, such as 0.98")
+        self._catalog.change(lambda settings: replace(settings, recall=recall))

@@ -1,0 +1,44 @@
+"""Addresses of stores: what is there, opened or made. The only file outside of the engines that names one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from os import PathLike
+from pathlib import Path
+
+from indexer.settings import Settings
+from indexer.stores.port import Store
+
+_CATALOG, _LOCK = "catalog.db", "LOCK"
+
+
+def open_store(address: str | PathLike[str]) -> Store:
+    """Open the store at an address: the path of a folder.
+
+    Raises:
+        NotAnIndex: there is none.
+    """
+    from indexer.stores.local.store import LocalStore
+
+    return LocalStore(Path(address))
+
+
+def create_store(address: str | PathLike[str], settings: Settings) -> Store:
+    """Make an empty store at an address. It appears whole or not at all.
+
+    Raises:
+        BadInput: something is there already, or words of the language cannot be stemmed.
+    """
+    from indexer.stores.local.store import LocalStore
+
+    return LocalStore.create(Path(address), settings)
+
+
+def is_store(address: str | PathLike[str]) -> bool:
+    """Whether there is a store at an address; it may be damaged."""
+    return (Path(address) / _CATALOG).exists()
+
+
+def holds_store(names: Collection[str]) -> bool:
+    """Whether a folder with files of these names is a store, whose files are not documents."""
+    return _CATALOG in names and _LOCK in names

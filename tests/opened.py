@@ -1,0 +1,30 @@
+"""Single calls to the store of an index: each on a snapshot, or with a writer, of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from indexer.stores.port import Store
+
+
+class _Calls:
+    def __init__(self, of: Any, way: str) -> None:
+        self._store: Store = getattr(of, "store", of)
+        self._way = way
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            with getattr(self._store, self._way)() as opened:
+                return getattr(opened, name)(*arguments, **named)
+
+        return call
+
+
+def snapshot_of(of: Any) -> Any:
+    """`snapshot_of(index).words("pear", 5)` asks a new snapshot of an Index, a Searcher or a Store."""
+    return _Calls(of, "snapshot")
+
+
+def writer_of(of: Any) -> Any:
+    """`writer_of(index).settle()` changes an Index or a Store under the writer lock."""
+    return _Calls(of, "writer")
