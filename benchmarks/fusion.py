@@ -32,6 +32,7 @@ from search.fusion import (
     CANDIDATES,
     Background,
     Scores,
+    blended,
     fuse,
     lean,
     min_max,

@@ -58,6 +58,20 @@ class PassageSettings:
                 f"use 0 to {self.max_tokens // 2}"
             )
 
+    @property
+    def identity(self) -> str:
+        """The text that goes into every content hash of an index cut this way.
+
+        It is hashed and must never change, whatever becomes of this class, its name or its fields: another text
+        would embed every document of every index again.
+        """
+        return f"PassageSettings(max_tokens={self.max_tokens}, overlap={self.overlap})"
+
+
+def identity_of(settings: PassageSettings | None) -> str:
+    """The passage settings as they go into every content hash; None is an index of the user's own vectors."""
+    return "None" if settings is None else settings.identity
+
 
 def whole(name: str, value: object) -> int:
     """The number, where it is a whole one; else BadInput that names it."""

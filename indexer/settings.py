@@ -12,7 +12,7 @@ from math import log
 import numpy as np
 
 from indexer.encoders.recipe import Recipe
-from indexer.passages import PassageSettings
+from indexer.passages import PassageSettings, identity_of
 
 DEFAULT_RECALL = 0.98
 """Share of the ten nearest passages that approximate segments are tuned to find."""
@@ -138,7 +138,7 @@ class Settings:
     @property
     def meaning(self) -> Meaning:
         """What vectors depend on besides the document."""
-        return Meaning(self.recipe.identity if self.recipe else "", repr(self.passages))
+        return Meaning(self.recipe.identity if self.recipe else "", identity_of(self.passages))
 
     @property
     def kind(self) -> tuple[int, Meaning]:
