@@ -16,12 +16,13 @@ from indexer import Document, Index, Recipe, Section
 from indexer.encoders.models import find_model, fingerprint
 from indexer.encoders.post import PostProcessed
 from indexer.passages import PassageSettings, identity_of
+from indexer.settings import Meaning
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.vectors import checksum
 
 MODEL = Recipe("all-MiniLM-L6-v2", "f" * 64, 384, 256)
 POOLED = Recipe("bert", "0" * 64, 1536, 512, layers=(-4, -3, -2, -1), combine="concat", pooling="mean")
-MEANING = ("0123456789abcdef", "PassageSettings(max_tokens=256, overlap=32)")
+MEANING = Meaning("0123456789abcdef", "PassageSettings(max_tokens=256, overlap=32)")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_an_index_hashes_its_recipe_and_its_passage_settings(tmp_path: Path, enc
     assert stored_hashes(tmp_path / "own.index") == [("d136edb76e56177c85362323c4436f29", row)]
     assert stored_hashes(tmp_path / "model.index") == [("fdf20781f5b44b5a491cadd4e5ef0865", row)]
     assert (
-        content_hash(PLAIN, ("2f295f32e7c8f4bf", "PassageSettings(max_tokens=32, overlap=8)")).hex()
+        content_hash(PLAIN, Meaning("2f295f32e7c8f4bf", "PassageSettings(max_tokens=32, overlap=8)")).hex()
         == "fdf20781f5b44b5a491cadd4e5ef0865"
     )
 
@@ -152,7 +153,7 @@ RECORD = Document("r1", "row", "t", {"n": 1}, "/golden/r.csv", "csv", "2024-01-0
 )
 def test_the_hashes_of_a_document(document: Document, with_model: str, with_vectors: str, row: str) -> None:
     assert content_hash(document, MEANING).hex() == with_model
-    assert content_hash(document, ("", "None"), bytes(range(8))).hex() == with_vectors
+    assert content_hash(document, Meaning("", "None"), bytes(range(8))).hex() == with_vectors
     assert row_hash(document).hex() == row
 
 
