@@ -1,13 +1,22 @@
-"""Connections to a catalog that is read: also in a folder that one may not write to, and what to say where it fails."""
+"""Connections to a catalog that is read: also in a folder that one may not write to, and what to say where it fails.
+
+Idle connections are kept for the next question, as many as a limit for the whole process allows.
+"""
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
+import resource
 import shutil
 import sqlite3
+import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from indexer.errors import IndexDamaged, LikewiseError, NewerFormat, NotAnIndex, StorageError
 from indexer.stores.temporary import temporary
@@ -17,7 +26,21 @@ FORMAT_VERSION = 1
 
 Identity = tuple[int, ...]
 
+T = TypeVar("T")
+
+_IDLE_SHARE = 4
+"""Idle connections take at most one of so many file descriptors that the process may have."""
+
+_IDLE_DESCRIPTORS = 512
+"""File descriptors of idle connections at most: each may also keep 2 MB of pages. Opening one takes 0.6 ms."""
+
+_DESCRIPTORS = 3
+"""File descriptors of one connection: the catalog, its log, and the memory that connections of one file share."""
+
 _DAMAGE = {sqlite3.SQLITE_OK, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+_LACKING = (errno.EMFILE, errno.ENFILE)
 
 
 def unreadable(catalog: Path, error: Exception) -> LikewiseError:
@@ -73,3 +96,159 @@ def copied(owner: object, folder: Path) -> tuple[Path, Callable[[], object]]:
             with suppress(FileNotFoundError):
                 shutil.copy(folder / name, copy)
     return copy, remove
+
+
+class IdleConnections:
+    """The connections to one catalog that wait for its next question. Safe to share among threads.
+
+    All catalogs of the process share one limit. Where it is exceeded, those that were asked the longest time ago give
+    up all of their connections: SQLite keeps the file descriptor of a closed connection as long as another one to the
+    same file is open, so that closing some of them would free too little. Connections that are lent are not limited.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[sqlite3.Connection] = []
+        self._closed = False
+        self._lent = 0
+        self._most = 0  # open at once since there was none: so many descriptors are held
+        self._used = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def lend(self) -> sqlite3.Connection | None:
+        """A connection that was waiting; None where the caller has to open one. Follow it by `take_back` or `lost`."""
+        with _pool.lock:
+            self._lent += 1
+            self._used = next(_pool.uses)
+            connection = self._waiting.pop() if self._waiting else None
+            self._most = max(self._most, self._lent + len(self._waiting))
+            _pool.holding.add(self)
+        return connection
+
+    def take_back(self, connection: sqlite3.Connection) -> None:
+        """Keep a connection for the next question, or close it where there is no room or the catalog was let go of."""
+        with _pool.lock:
+            self._waiting.append(connection)
+            self._lent -= 1
+            surplus = self._give_up() if self._closed else _pool.surplus(_limit())
+        _close(surplus)
+
+    def lost(self) -> None:
+        """What was lent does not come back: it could not be opened, or the caller has closed it."""
+        with _pool.lock:
+            self._lent -= 1
+            self._forget_if_empty()
+
+    def close(self) -> None:
+        """Close what waits now, and what is lent as soon as it comes back."""
+        with _pool.lock:
+            self._closed = True
+            surplus = self._give_up()
+        _close(surplus)
+
+    def _give_up(self) -> list[sqlite3.Connection]:
+        waiting, self._waiting = self._waiting, []
+        self._forget_if_empty()
+        return waiting
+
+    def _forget_if_empty(self) -> None:
+        if not self._lent and not self._waiting:
+            self._most = 0
+            _pool.holding.discard(self)
+
+
+class _Pool:
+    """What the idle connections of all catalogs in this process have in common."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # collecting garbage may close an index in the middle of lending
+        self.uses = itertools.count(1)
+        self.holding: weakref.WeakSet[IdleConnections] = weakref.WeakSet()
+        self._inherited: list[sqlite3.Connection] = []
+
+    def surplus(self, limit: int) -> list[sqlite3.Connection]:
+        """The connections to close, so that at most `limit` are open without being lent."""
+        held = sum(one._most for one in self.holding)
+        connections: list[sqlite3.Connection] = []
+        if held > limit:
+            for one in sorted(self.holding, key=lambda one: one._used):
+                most = one._most
+                connections += one._give_up()
+                held -= most - one._most
+                if held <= limit:
+                    break
+        return connections
+
+    def after_fork(self) -> None:
+        """The child leaves its parent's connections alone, also when it ends: SQLite's are not to be shared."""
+        self.lock = threading.RLock()
+        for one in list(self.holding):
+            self._inherited += one._waiting
+            one._waiting, one._lent, one._most = [], 0, 0
+        self.holding.clear()
+
+
+_pool = _Pool()
+os.register_at_fork(after_in_child=_pool.after_fork)
+
+
+def _limit() -> int:
+    """How many connections may wait in this process."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    descriptors = _IDLE_DESCRIPTORS
+    if allowed != resource.RLIM_INFINITY:
+        descriptors = min(descriptors, allowed // _IDLE_SHARE)
+    return descriptors // _DESCRIPTORS
+
+
+def _close(connections: list[sqlite3.Connection]) -> None:
+    for connection in connections:
+        connection.close()
+
+
+def close_idle() -> int:
+    """Close every connection of this process that waits for a question; how many there were."""
+    with _pool.lock:
+        surplus = _pool.surplus(-1)
+    _close(surplus)
+    return len(surplus)
+
+
+def with_descriptors(action: Callable[[], T]) -> T:
+    """The result of an action that opens files; where the process may open no more, idle connections are closed first.
+
+    Raises:
+        StorageError: the process has too many other files open.
+    """
+    try:
+        return action()
+    except (LikewiseError, OSError, ValueError) as error:
+        if not _may_lack_descriptors(error):
+            raise
+        if not close_idle():
+            raise _lacking(error) from error
+    try:
+        return action()
+    except (LikewiseError, OSError, ValueError) as error:
+        if not _may_lack_descriptors(error):
+            raise
+        raise _lacking(error) from error
+
+
+def _lacking(error: Exception) -> Exception:
+    if isinstance(error, StorageError):
+        return error
+    return StorageError(f"{error}: close some of the files that this process has open, or allow it more (ulimit -n)")
+
+
+def _may_lack_descriptors(error: BaseException) -> bool:
+    """Whether too many open files may be the reason: SQLite says only that it cannot open or read one."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if getattr(cause, "errno", 0) in _LACKING or any(os.strerror(code) in str(cause) for code in _LACKING):
+            return True
+        if getattr(cause, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}:
+            return True
+        cause = cause.__cause__
+    return False

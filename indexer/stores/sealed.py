@@ -6,7 +6,9 @@ NAME.faiss holds the vectors by position (segments.py), NAME.ids which passage a
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,9 @@ from indexer.stores.failpoint import failpoint
 
 _ID = np.dtype("<i8")
 _LIST = np.dtype("<i4")
+
+_READ_AT_ONCE = 2**18
+"""Bytes of a file of positions that is read instead of mapped: 16,384 passages of an exact segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +155,21 @@ def verify(folder: Path, recorded: SegmentFile, *, thorough: bool = False) -> No
 def map_positions(folder: Path, recorded: SegmentFile) -> Positions:
     """The positions of a verified segment."""
     _, path = paths(folder, recorded.file)
-    data = np.memmap(path, np.uint8, "r")
+    data = _mapped(path)
     count = recorded.count
     ids = data[: 2 * count * _ID.itemsize].view(_ID)
     rest = data[2 * count * _ID.itemsize :]
     return Positions(ids[:count], ids[count:], rest.view(_LIST) if len(rest) else None)
+
+
+def _mapped(path: Path) -> NDArray[np.uint8]:
+    """The bytes of a file: of a large one as they are touched, of a small one at once.
+
+    Before Python 3.13 a mapped file also keeps a file descriptor, and a process may have many small indexes open.
+    """
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size <= _READ_AT_ONCE:
+            return np.fromfile(file, np.uint8)
+        if sys.version_info >= (3, 13):
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, trackfd=False), np.uint8)
+        return np.memmap(file, np.uint8, "r")

@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from indexer.errors import IndexDamaged, StorageError
 from indexer.settings import Settings
 from indexer.stores.allowed import Allowed
-from indexer.stores.connecting import Identity, copied, identity_of, opened, unreadable
+from indexer.stores.connecting import (
+    Identity,
+    IdleConnections,
+    copied,
+    identity_of,
+    opened,
+    unreadable,
+    with_descriptors,
+)
 from indexer.stores.fields import Known, known_fields
 from indexer.stores.sealed import Positions, SegmentFile
 from indexer.stores.segments import FaissSegment, PlainSegment
@@ -94,8 +102,7 @@ class Snapshots:
         self._process, self._lock = os.getpid(), threading.Lock()
         self._state: State | None = None
         self._identity = identity_of(folder)
-        self._epoch = 0  # of the connections that may still be used
-        self._idle: list[sqlite3.Connection] = []
+        self._idle = IdleConnections()  # another one as soon as those that are lent may not be used again
         self._inherited: list[sqlite3.Connection] = []
         self._copy: tuple[Path, Callable[[], object]] | None = None
 
@@ -105,10 +112,8 @@ class Snapshots:
             self._forget()
 
     def _forget(self) -> None:
-        for connection in self._idle:
-            connection.close()
-        self._idle, self._state = [], None
-        self._epoch += 1
+        self._idle.close()
+        self._idle, self._state = IdleConnections(), None
         if self._copy is not None:
             self._copy[1]()
             self._copy = None
@@ -123,7 +128,7 @@ class Snapshots:
         if self._process != os.getpid():
             self._after_fork()
         process = os.getpid()
-        connection, identity, epoch = self._leased()
+        connection, identity, idle = self._leased()
         try:
             connection.execute("BEGIN")
             yield View(connection, self._current(connection, identity))
@@ -131,38 +136,44 @@ class Snapshots:
                 self._inherited.append(connection)
                 return
             connection.execute("ROLLBACK")
-        except sqlite3.DatabaseError as error:
+        except BaseException as error:
+            if process != os.getpid():
+                self._inherited.append(connection)
+                raise
             connection.close()
-            raise unreadable(self.folder / "catalog.db", error) from error
-        except BaseException:
-            connection.close()
+            idle.lost()
+            if isinstance(error, sqlite3.DatabaseError):
+                raise unreadable(self.folder / "catalog.db", error) from error
             raise
-        with self._lock:
-            if self._epoch == epoch:
-                self._idle.append(connection)
-            else:
-                connection.close()
+        idle.take_back(connection)
 
-    def _leased(self) -> tuple[sqlite3.Connection, Identity, int]:
-        """A connection to the catalog that is there now, which that is, and the epoch it is good for."""
+    def _leased(self) -> tuple[sqlite3.Connection, Identity, IdleConnections]:
+        """A connection to the catalog that is there now, which that is, and where to bring it back."""
         while True:
             with self._lock:
                 identity = identity_of(self.folder)
                 if identity != self._identity:
                     self._forget()
                     self._identity = identity
-                epoch, connection = self._epoch, self._idle.pop() if self._idle else None
+                idle = self._idle
+                connection = idle.lend()
             if connection is not None:
-                return connection, identity, epoch
-            connection = self._connect()
-            if identity_of(self.folder)[:2] == identity[:2]:  # no other has taken its place meanwhile
-                return connection, identity, epoch
+                return connection, identity, idle
+            try:
+                connection = with_descriptors(self._connect)
+                if identity_of(self.folder)[:2] == identity[:2]:  # no other has taken its place meanwhile
+                    return connection, identity, idle
+            except BaseException:
+                if connection is not None:
+                    connection.close()
+                idle.lost()
+                raise
             connection.close()
+            idle.lost()
 
     def _after_fork(self) -> None:
-        """The child keeps the state, and leaves its parent's connections alone: SQLite's are not to be shared."""
+        """The child keeps the state; of its parent's connections, those that wait were taken away (connecting.py)."""
         self._process, self._lock = os.getpid(), threading.Lock()
-        self._inherited, self._idle = [*self._inherited, *self._idle], []
 
     def _connect(self) -> sqlite3.Connection:
         catalog = self.folder / "catalog.db"
@@ -187,7 +198,7 @@ class Snapshots:
                 return state
             # Not under the lock for others' sake: a reader with a known state must not wait for this one.
             try:
-                loaded = _load(self.folder, connection, identity, state)
+                loaded = with_descriptors(lambda: _load(self.folder, connection, identity, state))
             except IndexDamaged:
                 connection.execute("ROLLBACK")
                 connection.execute("BEGIN")

@@ -23,7 +23,7 @@ import numpy as np
 from indexer.errors import IndexDamaged, StorageError
 from indexer.stores import reading
 from indexer.stores.analysis import Analysis
-from indexer.stores.connecting import Identity
+from indexer.stores.connecting import Identity, with_descriptors
 from indexer.stores.snapshot import View
 from indexer.stores.temporary import temporary
 from indexer.stores.word_files import WordFiles
@@ -126,10 +126,7 @@ class _Overlay:
         usable = trusted and row is not None and row.analysis == str(self._analysis)
         if row is not None and usable:
             try:
-                verify(folder, row)
-                self._linked, self._forget = temporary(self, "likewise-words-")
-                _link(folder, row, self._linked)
-                self._indexes = self._opened()
+                self._indexes = with_descriptors(lambda: self._opened_with(folder, row))
             except (IndexDamaged, OSError, ValueError) as error:
                 self._linked, usable = None, False
                 if not _superseded(folder, row):
@@ -141,6 +138,19 @@ class _Overlay:
         if not usable:
             self._indexes = self._opened()
         self._words: Words | None = None
+
+    def _opened_with(self, folder: Path, row: WordFiles) -> list[Engine]:
+        """The indexes on top of a writer's files, in a folder of links to them."""
+        verify(folder, row)
+        linked, forget = temporary(self, "likewise-words-")
+        try:
+            _link(folder, row, linked)
+            self._linked, self._forget = linked, forget
+            return self._opened()
+        except BaseException:
+            self._linked = None
+            forget()
+            raise
 
     def _opened(self) -> list[Engine]:
         from indexer.stores.postings import opened
