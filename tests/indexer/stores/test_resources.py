@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,26 @@ from indexer import Document, Index
 from indexer.errors import StorageError
 from indexer.stores import connecting, sealed
 from indexer.stores.snapshot import Snapshots
+from indexer.stores.temporary import temporary
 from search import Searcher
 
 ROWS = np.eye(4, dtype=np.float32)
 
 
-def made(folder: Path, text: str = "text") -> Path:
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of one document, d0, with a segment and a word index."""
+    folder = tmp_path_factory.mktemp("one") / "x.index"
     with Index.create(folder, dimensions=4) as index:
-        index.add([Document("d0", text)], vectors=ROWS[:1])
+        index.add([Document("d0", "text")], vectors=ROWS[:1])
         index.compact()
     return folder
+
+
+@pytest.fixture
+def made(one: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Copies of that index, each in a folder of its own."""
+    return lambda name: Path(shutil.copytree(one, tmp_path / name))
 
 
 def descriptors() -> list[int]:
@@ -75,10 +85,10 @@ def ask_together(snapshots: Snapshots, threads: int) -> None:
 
 
 def test_idle_connections_of_many_indexes_and_threads_are_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connecting, "_IDLE_DESCRIPTORS", 30)
-    indexes = [Snapshots(made(tmp_path / f"{number}.index")) for number in range(8)]
+    indexes = [Snapshots(made(f"{number}.index")) for number in range(8)]
     before = len(descriptors())
     for _ in range(2):
         for snapshots in indexes:
@@ -95,10 +105,10 @@ def test_idle_connections_of_many_indexes_and_threads_are_bounded(
 
 
 def test_more_threads_than_may_wait_are_answered_and_leave_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connecting, "_IDLE_DESCRIPTORS", 12)
-    snapshots = Snapshots(made(tmp_path / "x.index"))
+    snapshots = Snapshots(made("x.index"))
     before = len(descriptors())
     ask_together(snapshots, 10)
     assert len(snapshots._idle) <= 4
@@ -113,8 +123,12 @@ def test_the_bound_follows_the_limit_of_the_process(monkeypatch: pytest.MonkeyPa
         assert connecting._limit() == connections
 
 
-def test_an_open_index_that_is_not_asked_holds_one_connection_and_nothing_else(tmp_path: Path) -> None:
-    folder = made(tmp_path / "x.index")
+def test_an_open_index_that_is_not_asked_holds_connections_and_nothing_else(
+    made: Callable[[str], Path],
+) -> None:
+    folder = made("x.index")
+    owner = Snapshots(folder)
+    temporary(owner, "likewise-")  # the lock of the temporary folder, which all indexes share
     before = len(descriptors())
     with Searcher(folder) as searcher:
         assert searcher.search_vector(ROWS[0], 1)[0].uri == "d0"
@@ -124,9 +138,9 @@ def test_an_open_index_that_is_not_asked_holds_one_connection_and_nothing_else(t
         assert searcher.search("text", 1, mode="words")[0].uri == "d0"
 
 
-def test_idle_connections_make_room_when_no_file_can_be_opened(tmp_path: Path) -> None:
-    indexes = [Snapshots(made(tmp_path / f"{number}.index")) for number in range(5)]
-    folder = made(tmp_path / "new.index")
+def test_idle_connections_make_room_when_no_file_can_be_opened(made: Callable[[str], Path]) -> None:
+    indexes = [Snapshots(made(f"{number}.index")) for number in range(5)]
+    folder = made("new.index")
     for snapshots in indexes:
         ask_together(snapshots, 1)
     with Searcher(folder) as searcher, allowed(max(descriptors()) + 1):
@@ -144,10 +158,10 @@ def test_idle_connections_make_room_when_no_file_can_be_opened(tmp_path: Path) -
 
 @pytest.mark.parametrize("mode", ["dense", "words"])
 def test_too_few_descriptors_are_an_error_or_the_same_answer_and_no_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any
+    made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, mode: Any
 ) -> None:
     monkeypatch.setattr(sealed, "_READ_AT_ONCE", 0)  # mapped, as a large one is
-    folder, outcomes = made(tmp_path / "x.index"), []
+    folder, outcomes = made("x.index"), []
     with Searcher(folder) as searcher:  # imports what a question needs
         assert [len(searcher.search("text", 1, mode="words")), len(searcher.search_vector(ROWS[0], 1))] == [1, 1]
     highest = max(descriptors())
