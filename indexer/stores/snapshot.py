@@ -59,7 +59,21 @@ class Part:
         return self.segment.positions
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Lineage:
+    """The states of a catalog that have the same word index below them. What readers keep of that index goes with it.
+
+    Attributes:
+        catalog: device and inode.
+        words: the name of the word index; empty where there is none yet.
+    """
+
+    catalog: Identity
+    history: str
+    words: str
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class State:
     """What one generation of the catalog looks like in memory; shared by threads, replaced, never changed.
 
@@ -83,6 +97,7 @@ class State:
     passages: int
     last_document: int  # the highest id ever given
     fields: Known
+    lineage: Lineage
     allowed: dict[str, Allowed] = field(default_factory=dict)
 
 
@@ -101,6 +116,7 @@ class Snapshots:
         self.folder = folder
         self._process, self._lock = os.getpid(), threading.Lock()
         self._state: State | None = None
+        self._lineage: Lineage | None = None
         self._identity = identity_of(folder)
         self._idle = IdleConnections()  # another one as soon as those that are lent may not be used again
         self._inherited: list[sqlite3.Connection] = []
@@ -110,6 +126,7 @@ class Snapshots:
         """Let go of the folder; a later view opens it again."""
         with self._lock:
             self._forget()
+            self._lineage = None
 
     def _forget(self) -> None:
         self._idle.close()
@@ -154,6 +171,8 @@ class Snapshots:
                 identity = identity_of(self.folder)
                 if identity != self._identity:
                     self._forget()
+                    if identity[:2] != self._identity[:2]:
+                        self._lineage = None
                     self._identity = identity
                 idle = self._idle
                 connection = idle.lend()
@@ -197,14 +216,15 @@ class Snapshots:
             if state is not None and (state.catalog, state.generation, state.history) == key:
                 return state
             # Not under the lock for others' sake: a reader with a known state must not wait for this one.
+            lineage = self._lineage
             try:
-                loaded = with_descriptors(lambda: _load(self.folder, connection, identity, state))
+                loaded = with_descriptors(lambda: _load(self.folder, connection, identity, state, lineage))
             except IndexDamaged:
                 connection.execute("ROLLBACK")
                 connection.execute("BEGIN")
                 if (identity, *_generation(connection)) != key:  # a writer had put another segment in its place
                     return self._current(connection, identity)
-                loaded = _load(self.folder, connection, identity, state, stand_in=True)
+                loaded = _load(self.folder, connection, identity, state, lineage, stand_in=True)
         except (KeyError, TypeError, ValueError) as error:
             raise unreadable(self.folder / "catalog.db", error) from error
         with self._lock:
@@ -212,7 +232,7 @@ class Snapshots:
             ahead = newest and (newest.catalog, newest.history) == (identity, loaded.history)
             # That of a replaced folder would never be asked for again; and another thread may be further.
             if identity == self._identity and not (ahead and newest and newest.generation > loaded.generation):
-                self._state = loaded
+                self._state, self._lineage = loaded, loaded.lineage
         return loaded
 
 
@@ -223,8 +243,26 @@ def _generation(connection: sqlite3.Connection) -> tuple[int, str]:
     return int(generation), history
 
 
+def _lineage(connection: sqlite3.Connection, catalog: Identity, history: str, known: Lineage | None) -> Lineage:
+    """The lineage of this transaction: the known one where it is still the same."""
+    try:
+        row = connection.execute("SELECT name FROM word_index").fetchone()
+    except sqlite3.OperationalError:  # an index that no writer has met since there are word indexes
+        row = None
+    words = row[0] if row else ""
+    if known is not None and (known.catalog, known.history, known.words) == (catalog, history, words):
+        return known
+    return Lineage(catalog, history, words)
+
+
 def _load(
-    folder: Path, connection: sqlite3.Connection, identity: Identity, before: State | None, *, stand_in: bool = False
+    folder: Path,
+    connection: sqlite3.Connection,
+    identity: Identity,
+    before: State | None,
+    lineage: Lineage | None,
+    *,
+    stand_in: bool = False,
 ) -> State:
     """The state of this transaction; open segments and the rows of the tail are taken over from `before`.
 
@@ -269,6 +307,7 @@ def _load(
         passages=sum(len(part.positions.passages) - len(part.dead) for part in parts),
         last_document=last_document,
         fields=known_fields(connection),
+        lineage=_lineage(connection, identity[:2], history, lineage),
     )
 
 

@@ -12,11 +12,11 @@ import sqlite3
 import tempfile
 import threading
 import warnings
-from collections import OrderedDict
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -24,16 +24,13 @@ from indexer.errors import IndexDamaged, StorageError
 from indexer.stores import reading
 from indexer.stores.analysis import Analysis
 from indexer.stores.connecting import Identity, with_descriptors
-from indexer.stores.snapshot import View
+from indexer.stores.snapshot import Lineage, State, View
 from indexer.stores.temporary import temporary
 from indexer.stores.word_files import WordFiles
 from indexer.stores.words import UNITS, dead, fill, language, paths, recorded, verify
 
 if TYPE_CHECKING:
     from indexer.stores.postings import Chosen, Engine, Postings
-
-_KEPT = 4
-"""States kept: threads may still read an earlier commit than others do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,36 +52,41 @@ class Words:
 
 
 class WordReader:
-    """Finds the words that go with a view. Safe to share among threads."""
+    """Finds the words that go with a view. Safe to share among threads.
+
+    The words of a state are kept as long as a view of it is open or it is the newest, and the files below them, which
+    are mapped, as long as a state has them: those of a replaced folder are let go of at the next question of any kind.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process, self._lock = os.getpid(), threading.Lock()
-        self._known: OrderedDict[tuple[Identity, str, int], Words] = OrderedDict()
-        self._latest: _Overlay | None = None
+        self._known: WeakKeyDictionary[State, Words] = WeakKeyDictionary()
+        self._overlays: WeakKeyDictionary[Lineage, _Overlay] = WeakKeyDictionary()
 
     def close(self) -> None:
         with self._lock:
             self._known.clear()
-            if self._latest is not None:
-                self._latest.close()
-                self._latest = None
+            for overlay in self._overlays.values():
+                overlay.close()
+            self._overlays.clear()
 
     def _after_fork(self) -> None:
         """The child makes a copy of its own when there is something new: its parent goes on writing to the other."""
-        self._process, self._lock, self._latest = os.getpid(), threading.Lock(), None
+        self._process, self._lock, self._overlays = os.getpid(), threading.Lock(), WeakKeyDictionary()
 
     def at(self, view: View) -> Words:
         """The words of a view: opened at its first question, brought up to date after each commit."""
-        key = (*_index_of(view), view.state.generation)
-        if (known := self._known.get(key)) is not None:
+        state, lineage = view.state, view.state.lineage
+        if (known := self._known.get(state)) is not None:
             return known
         if self._process != os.getpid():
             self._after_fork()
         with self._lock:
-            if (known := self._known.get(key)) is not None:
+            if (known := self._known.get(state)) is not None:
                 return known
-            row, overlay = recorded(view), self._latest
+            row, latest = recorded(view), self._overlays.get(lineage)
+            overlay = latest
             if overlay is None or not overlay.leads_to(view, row):
                 overlay = _Overlay(self._folder, view, row)
             try:
@@ -95,18 +97,19 @@ class WordReader:
                     overlay = _Overlay(self._folder, view, row, trusted=False)
                     words = overlay.advanced(view)
             except BaseException:  # half of a change may be in it
-                self._latest = None if overlay is self._latest else self._latest
+                if overlay is latest:
+                    del self._overlays[lineage]
                 overlay.close()
                 raise
-            if overlay is not self._latest:
+            if overlay is not latest:
                 # This thread may read an earlier commit than the others do.
-                if self._latest is None or not self._latest.is_ahead_of(view):
-                    overlay, self._latest = self._latest, overlay
-                if overlay is not None:
+                if latest is not None and latest.is_ahead_of(view):
                     overlay.close()
-            self._known[key] = words
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+                else:
+                    self._overlays[lineage] = overlay
+                    if latest is not None:
+                        latest.close()
+            self._known[state] = words
             return words
 
 
