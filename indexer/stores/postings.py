@@ -7,8 +7,10 @@ but the units that are alive: document frequencies by a factor on each term, the
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,11 @@ _RUNS = 16
 _HEAP = 50_000_000
 _DIGITS = 4
 """Scores that agree to so many digits are equal: tantivy sums single floats, in an order of its own."""
+
+_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
+_TRIM_SHARE = 0.1
+"""Share of the time that it may take."""
+_next_trim = 0.0
 
 _PADDING = 0  # the id of what is no unit
 _FILLER = "_"  # a term that analysis never makes
@@ -97,6 +104,21 @@ def opened(folder: Path | None, analysis: Analysis) -> Engine:
     index.register_tokenizer("words", analysis.stemmed)
     index.config_reader("manual")
     return index
+
+
+def give_memory_back() -> None:
+    """Return what writing threads have freed to the system; only glibc keeps it.
+
+    Each writer works in a thread of its own, and glibc keeps for later what that thread has freed: 2.4 MB for each
+    small index with documents that its word index lacks, and 0.5 MB after this. It takes 0.03 ms, but 50 ms where a
+    process has freed every second one of 200,000 objects: after so long it is left out for a while.
+    """
+    global _next_trim  # noqa: PLW0603
+    begun = time.monotonic()
+    if _TRIM is not None and begun >= _next_trim:
+        _TRIM(0)
+        ended = time.monotonic()
+        _next_trim = ended + (ended - begun) / _TRIM_SHARE
 
 
 class Writing:

@@ -180,13 +180,15 @@ class _Overlay:
 
     def advanced(self, view: View) -> Words:
         """The words of this view; later ones are made from here."""
-        from indexer.stores.postings import Postings
+        from indexer.stores.postings import Postings, give_memory_back
 
         changed = self._change(view)
         self._generation = view.state.generation
         before = self._words
         if before is None or changed:
             documents, passages = (Postings(index, worn=self._worn) for index in self._indexes)
+            if changed or self._worn:
+                give_memory_back()
         else:
             documents, passages = before.documents, before.passages
         self._words = Words(self._analysis, documents, passages)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import pytest
 
 from indexer import Document, Index
 from indexer.errors import StorageError
-from indexer.stores import connecting, sealed
+from indexer.stores import connecting, postings, sealed
 from indexer.stores.snapshot import Snapshots
 from indexer.stores.temporary import temporary
 from search import Searcher
@@ -265,3 +266,27 @@ def test_a_question_under_way_keeps_the_words_it_began_with(made: Callable[[str]
         del words, view
         assert searcher.search("text", 2, mode="words").matched == 2
         assert mapped(files) == set()
+
+
+def test_what_writing_for_readers_freed_is_given_back_and_a_sealed_index_writes_nothing(
+    made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, trimmed = [0.0], list[float]()
+
+    def trim(pad: int) -> None:
+        trimmed.append(clock[0])
+        clock[0] += 1  # it takes a second
+
+    monkeypatch.setattr(postings, "_TRIM", trim)
+    monkeypatch.setattr(postings, "_next_trim", 0.0)
+    monkeypatch.setattr(postings, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    folder = made("x.index")
+    with Index.open(folder) as index, Searcher(folder) as searcher:
+        assert searcher.search("text", 1, mode="words").matched == 1
+        assert trimmed == []
+        for number in range(6):
+            index.add([Document("d1", f"version {number}")], vectors=ROWS[1:2])
+            for _ in range(2):
+                assert searcher.search(f"{number}", 1, mode="words").matched == 1
+            clock[0] += 4
+    assert trimmed == [0, 13]  # not before ten seconds have passed
