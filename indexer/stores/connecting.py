@@ -121,17 +121,25 @@ class IdleConnections:
         with _pool.lock:
             self._lent += 1
             self._used = next(_pool.uses)
-            connection = self._waiting.pop() if self._waiting else None
-            self._most = max(self._most, self._lent + len(self._waiting))
-            _pool.holding.add(self)
-        return connection
+            if self._waiting:
+                return self._waiting.pop()
+            if self._lent > self._most:
+                self._most = self._lent
+                _pool.holding.add(self)
+                _pool.has_grown = True
+        return None
 
     def take_back(self, connection: sqlite3.Connection) -> None:
         """Keep a connection for the next question, or close it where there is no room or the catalog was let go of."""
         with _pool.lock:
             self._waiting.append(connection)
             self._lent -= 1
-            surplus = self._give_up() if self._closed else _pool.surplus(_limit())
+            if self._closed:
+                surplus = self._give_up()
+            elif _pool.has_grown:
+                surplus = _pool.surplus(_limit())
+            else:
+                return
         _close(surplus)
 
     def lost(self) -> None:
@@ -165,6 +173,7 @@ class _Pool:
         self.lock = threading.RLock()  # collecting garbage may close an index in the middle of lending
         self.uses = itertools.count(1)
         self.holding: weakref.WeakSet[IdleConnections] = weakref.WeakSet()
+        self.has_grown = False  # since they were last seen to be within the limit
         self._inherited: list[sqlite3.Connection] = []
 
     def surplus(self, limit: int) -> list[sqlite3.Connection]:
@@ -178,6 +187,7 @@ class _Pool:
                 held -= most - one._most
                 if held <= limit:
                     break
+        self.has_grown = held > limit
         return connections
 
     def after_fork(self) -> None:
