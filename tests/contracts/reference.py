@@ -1,0 +1,596 @@
+"""A store made of a dict and numpy: the oracle that says what every other store must answer.
+
+It is written from the port's docstrings and from the rules that every engine shares, and computes each answer by brute
+force from one immutable state. A commit replaces that state, so that a snapshot is a reference to an older one. Tests
+that need a store, and not a folder, use it too: it makes no file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords
+from indexer.filters.tree import COLUMNS, And, Fields, Not, Or, Where, matches, type_of
+from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
+from indexer.settings import Meaning, Settings
+from indexer.stores import port
+from indexer.stores.analysis import Analysis, code
+from indexer.stores.fields import Known, compile_where, scalars
+from indexer.stores.hashes import content_hash, row_hash
+from indexer.stores.port import BEST_PASSAGES, DUPLICATE, Batch, Hashes, Kind, LedgerRow, Ranking, RunOutcome, Unit
+from indexer.stores.vectors import cosines, from_blobs, to_blobs
+
+EXTRACTED = {"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "json", "jsonl", "csv", "tsv"}
+"""Formats whose text is not the file's own: their passages have no line number."""
+
+HELD = ("indexed", "updated", "unchanged")
+"""States of a ledger row whose file had the document when it was last read."""
+
+PAGE_DOCUMENTS = 100
+"""Documents read from one state while all of them are iterated over."""
+
+UNREAD = Stamp(-1, 0, 0, 0)
+"""Stamp of a file that the next run reads, whatever its status: no file has this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    id: int
+    span: Span
+    line: int | None
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document as it is stored. `fields` is what a filter sees of it, `tokens` how many the encoder read."""
+
+    id: int
+    document: Document
+    hashes: Hashes
+    fields: Fields
+    tokens: int
+    passages: tuple[StoredPassage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything that one commit holds. `entries` is the ledger, each row with the run that wrote it."""
+
+    settings: Settings
+    history: str = field(default_factory=lambda: secrets.token_hex(8))
+    commit: int = 0
+    fitted_parameters: bytes | None = None
+    documents: Mapping[str, StoredDocument] = field(default_factory=dict)
+    last_document: int = 0
+    last_passage: int = 0
+    files: Mapping[str, Stamp] = field(default_factory=dict)
+    entries: tuple[tuple[int, LedgerRow], ...] = ()
+    run: int = 0
+    finished_run: int = 0
+
+
+class Bm25:
+    """BM25 (k1 = 1.2, b = 0.75) of texts by their ids, with the length of a text rounded to one byte as in Lucene."""
+
+    def __init__(self, texts: Mapping[int, str], analysis: Analysis) -> None:
+        self._counts = {id_: Counter(analysis.stems(text)) for id_, text in texts.items()}
+        self._mean = sum(count.total() for count in self._counts.values()) / max(1, len(texts))
+
+    def scores(self, terms: Sequence[str]) -> dict[int, float]:
+        """Return the score of each text that holds one of these distinct terms. Four digits of it count."""
+        holding = {term: sum(term in count for count in self._counts.values()) for term in terms}
+        total = len(self._counts)
+        found = {}
+        for id_, count in self._counts.items():
+            if any(term in count for term in terms):
+                norm = 1.2 * (0.25 + 0.75 * rounded_length(count.total()) / self._mean)
+                score = 0.0
+                for term in terms:
+                    idf = math.log(1 + (total - holding[term] + 0.5) / (holding[term] + 0.5))
+                    score += idf * 2.2 * count[term] / (count[term] + norm)
+                found[id_] = round(score, 4)
+        return found
+
+
+def rounded_length(length: int) -> int:
+    """Return a length as Lucene keeps it in a byte: exact up to 40, then with four significant bits."""
+    if length <= 40:
+        return length
+    shift = (length - 24).bit_length() - 4
+    return ((length - 24) >> shift << shift) + 24
+
+
+class ReferenceSnapshot:
+    """A `Snapshot` of one state."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        pairs = [(document, passage) for document in state.documents.values() for passage in document.passages]
+        pairs.sort(key=lambda pair: pair[1].id)
+        self._stored = {passage.id: (document, passage) for document, passage in pairs}
+        self._ids = np.array(list(self._stored), np.int64)
+        self._owners = np.array([document.id for document, _ in pairs], np.int64)
+        self._vectors = from_blobs([passage.vector for _, passage in pairs], state.settings.dimensions)
+        self._analysis = analysis_of(state.settings.language)
+
+    @property
+    def settings(self) -> Settings:
+        return self._state.settings
+
+    @property
+    def documents(self) -> int:
+        return len(self._state.documents)
+
+    @property
+    def passages(self) -> int:
+        return len(self._ids)
+
+    @property
+    def version(self) -> Hashable:
+        return self._state.history, self._state.commit
+
+    @property
+    def history(self) -> str:
+        return self._state.history
+
+    @cached_property
+    def _bm25(self) -> dict[Unit, Bm25]:
+        """Documents, each by the id of its first passage, and passages. Both are found by their title too."""
+        whole, parts = {}, {}
+        for id_, (stored, passage) in self._stored.items():
+            document = stored.document
+            if id_ == stored.passages[0].id:
+                whole[id_] = f"{document.title} {document.text}"
+            parts[id_] = f"{document.title} {document.text[passage.span.start : passage.span.end]}"
+        return {"document": Bm25(whole, self._analysis), "passage": Bm25(parts, self._analysis)}
+
+    # documents
+
+    def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
+        documents = self._state.documents
+        return {uri: documents[uri].hashes for uri in (documents if uris is None else uris) if uri in documents}
+
+    def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
+        now = self.hashes()
+        return (uri for uri in {**now, **earlier} if now.get(uri) != earlier.get(uri))
+
+    def get(self, uri: str) -> Document | None:
+        stored = self._state.documents.get(uri)
+        return None if stored is None else sound(stored).document
+
+    def matches(self, uri: str, where: Where) -> bool:
+        stored = self._state.documents.get(uri)
+        return stored is not None and stored.id in self._allowed(where)
+
+    def _allowed(self, where: Where | None) -> set[int]:
+        """Return the ids of the documents that a filter leaves. Raises FilterError."""
+        documents = self._state.documents.values()
+        if where is not None:
+            check_filter(where, known_fields(documents) if documents else None)
+        return {stored.id for stored in documents if where is None or matches(where, stored.fields)}
+
+    # ranking
+
+    def dense(
+        self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
+    ) -> Ranking:
+        allowed = self._allowed(where)
+        scores = cosines(self._vectors, vector)
+        best = np.lexsort((self._ids, -scores))
+        best = best[np.isin(self._owners[best], list(allowed))]
+        if unit == "document":
+            best = best[np.sort(np.unique(self._owners[best], return_index=True)[1])]
+        matched = len(allowed) if unit == "document" else len(best)
+        best = best[:k]
+        return Ranking(self._ids[best], self._owners[best], scores[best], matched, exact=True)
+
+    def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
+        terms = self._analysis.terms(text)
+        if not terms:
+            reason = "has only words that are too common" if self._analysis.words(text) else "has no word"
+            raise NoWords(f"the question {text!r} {reason}")
+        allowed = self._allowed(where)
+        scores = self._bm25[unit].scores(terms)
+        ranked = sorted((-score, id_) for id_, score in scores.items() if self._stored[id_][0].id in allowed)
+        shown = [id_ for _, id_ in ranked[:k]]
+        if unit == "document":
+            of_passages = self._bm25["passage"].scores(terms)
+            owned = [[passage.id for passage in self._stored[id_][0].passages] for id_ in shown]
+            shown = [max(ids, key=lambda id_: (of_passages.get(id_, 0.0), -id_)) for ids in owned]
+        passages = np.array(shown, np.int64)
+        owners = np.array([self._stored[id_][0].id for id_ in shown], np.int64)
+        best = np.array([-score for score, _ in ranked[:k]], np.float32)
+        return Ranking(passages, owners, best, len(ranked), exact=True)
+
+    def candidates(
+        self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
+    ) -> port.Candidates:
+        terms = self._analysis.terms(text)
+        legs = [near := self.dense(vector, depth, where, unit, exact)]
+        if terms:
+            legs.append(self.words(text, depth, where, unit))
+        units = self._ids if unit == "passage" else self._owners
+        scores, of_words = cosines(self._vectors, vector), self._bm25[unit].scores(terms)
+        shown, means, words = [], [], []
+        for id_ in sorted({id_ for leg in legs for id_ in (leg.passages if unit == "passage" else leg.documents)}):
+            (own,) = np.nonzero(units == id_)
+            best = own[np.lexsort((self._ids[own], -scores[own]))][:BEST_PASSAGES]
+            shown.append(best[0])
+            means.append(scores[best].astype(np.float64).mean())
+            words.append(of_words.get(int(self._ids[own[0]]), 0.0))
+        at, complete = np.array(shown, np.int64), len(shown) == near.matched
+        best_means, of_units = np.array(means, np.float64), np.array(words, np.float32)
+        return port.Candidates(self._ids[at], scores[at], best_means, of_units, len(terms), near.matched, complete)
+
+    # passages
+
+    def passages_by_id(self, ids: Sequence[int]) -> list[port.Passage]:
+        if missing := [id_ for id_ in ids if id_ not in self._stored]:
+            raise IndexDamaged(f"there is no passage {missing[0]}")
+        return [as_passage(*self._stored[id_]) for id_ in ids]
+
+    def vectors_of(self, uri: str) -> Vector | None:
+        stored = self._state.documents.get(uri)
+        if stored is None:
+            return None
+        return from_blobs([passage.vector for passage in stored.passages], self.settings.dimensions)
+
+    def fitted_parameters(self) -> bytes | None:
+        return self._state.fitted_parameters
+
+    def sample(self, count: int, seed: int = 0) -> port.Sample:
+        at = np.arange(len(self._ids))
+        if len(at) > count:
+            at = np.sort(np.random.default_rng(seed).choice(at, count, replace=False))
+        return port.Sample(self._ids[at], self._vectors[at])
+
+    def nearest_pairs(self, count: int, min_score: float) -> port.PassagePairs:
+        first, second = np.triu_indices(len(self._ids), 1)
+        scores = np.einsum("ij,ij->i", self._vectors[first], self._vectors[second])
+        wanted = (self._owners[first] != self._owners[second]) & (scores >= np.float32(min_score))
+        first, second, scores = first[wanted], second[wanted], scores[wanted]
+        best = np.lexsort((second, first, -scores))[:count]
+        return port.PassagePairs(self._ids[first[best]], self._ids[second[best]], scores[best], len(self._ids))
+
+    # ledger
+
+    def files(self) -> Mapping[str, KnownFile]:
+        entries: dict[str, list[tuple[str, str, str]]] = {path: [] for path in self._state.files}
+        for _, row in self._state.entries:
+            if row.state != "gone":
+                entries[row.file].append((row.uri, row.state, row.reason))
+        return {path: KnownFile(stamp, tuple(entries[path])) for path, stamp in self._state.files.items()}
+
+    def ledger(self, state: str | None = None) -> Iterator[LedgerRow]:
+        return (row for _, row in self._state.entries if state in (None, row.state))
+
+    def ledger_of_documents(self) -> Iterator[LedgerRow]:
+        return (row for _, row in self._state.entries if row.uri in self._state.documents)
+
+    def ledger_counts(self) -> Mapping[str, int]:
+        return Counter(row.state for _, row in self._state.entries)
+
+    # the whole of it
+
+    def info(self) -> port.Info:
+        documents = self._state.documents.values()
+        known = known_fields(documents)
+        return port.Info(
+            documents=self.documents,
+            passages=self.passages,
+            tokens=sum(stored.tokens for stored in documents),
+            dimensions=self.settings.dimensions,
+            unsealed=self.passages,
+            bytes=self._vectors.nbytes + sum(len(stored.document.text) for stored in documents),
+            format_version=1,
+            history=self.history,
+            fields={name: tuple(sorted(known[name])) for name in sorted(known)},
+        )
+
+    def recall(self) -> port.Recall:
+        return port.Recall(1.0, 1.0, 1.0, 200 if self.passages else 0, exact=True)
+
+    def check(self, meaning: Meaning | None) -> port.CheckReport:
+        problems = [f"{uri}: its stored row or text is damaged" for uri in self.damaged(meaning)]
+        unfinished = self._state.run != self._state.finished_run
+        notes = ["the last indexing run did not finish; run it again to continue"] if unfinished else []
+        return port.CheckReport(tuple(problems), tuple(notes))
+
+    def damaged(self, meaning: Meaning | None) -> list[str]:
+        """Return the uris of documents that are not what their hashes say. What nobody embedded has no content hash."""
+        return [
+            uri
+            for uri, stored in self._state.documents.items()
+            if row_hash(stored.document) != stored.hashes.row
+            or (meaning and stored.tokens and content_hash(stored.document, meaning) != stored.hashes.content)
+        ]
+
+
+class ReferenceWriter:
+    """A `Writer`: each method makes a new state of the old one, and commits it by a single assignment."""
+
+    def __init__(self, store: ReferenceStore) -> None:
+        self._store = store
+
+    def _commit(self, **changes: Any) -> None:
+        state = self._store.state
+        self._store.state = replace(state, commit=state.commit + 1, **changes)
+
+    def put(self, batch: Batch) -> Changes:
+        state = self._store.state
+        documents, last_document, last_passage = dict(state.documents), state.last_document, state.last_passage
+        changes: dict[str, list[str]] = {"added": [], "replaced": [], "updated": []}
+        for item in batch.documents:
+            uri, known = item.document.uri, documents.get(item.document.uri)
+            document, fields = as_stored(item.document)
+            if item.spans is None or item.vectors is None:
+                if known is None:
+                    raise BadInput(f"{uri}: cannot be updated, as it is not a document of this index")
+                changes["updated"].append(uri)
+                documents[uri] = replace(known, document=document, hashes=item.hashes, fields=fields)
+                continue
+            changes["added" if known is None else "replaced"].append(uri)
+            if known is None:
+                last_document += 1
+            passages = tuple(
+                StoredPassage(id_, span, line_of(document, span), vector)
+                for id_, (span, vector) in enumerate(
+                    zip(item.spans, to_blobs(item.vectors), strict=True), last_passage + 1
+                )
+            )
+            last_passage += len(passages)
+            tokens = sum(span.tokens for span in item.spans)
+            id_ = last_document if known is None else known.id
+            documents[uri] = StoredDocument(id_, document, item.hashes, fields, tokens, passages)
+        files, entries = {**state.files}, list(state.entries)
+        for row in batch.rows:
+            files.setdefault(row.file, UNREAD)
+        written = {(row.file, row.uri) for row in batch.rows}
+        taken = {row.uri for row in batch.rows if row.state in HELD}
+        entries = [
+            (run, row)
+            for run, row in entries
+            if run >= batch.run or not ((row.file, row.uri) in written or (row.state == "gone" and row.uri in taken))
+        ]
+        entries += [(batch.run, row) for row in batch.rows]
+        if not batch.rows:
+            files = unread(files, entries, {item.document.uri for item in batch.documents})
+        self._commit(
+            documents=documents,
+            last_document=last_document,
+            last_passage=last_passage,
+            files={**files, **batch.finished},
+            entries=tuple(entries),
+        )
+        return Changes(**{name: tuple(uris) for name, uris in changes.items()})
+
+    def remove(self, uris: Iterable[str]) -> int:
+        state = self._store.state
+        removed = {uri for uri in uris if uri in state.documents}
+        self._commit(
+            documents={uri: stored for uri, stored in state.documents.items() if uri not in removed},
+            files=unread(state.files, state.entries, removed),
+            entries=tuple((run, row) for run, row in state.entries if row.uri not in removed),
+        )
+        return len(removed)
+
+    def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
+        state = self._store.state
+        kept = state.fitted_parameters if fitted_parameters is None else fitted_parameters
+        self._commit(settings=update(state.settings), fitted_parameters=kept)
+        return self._store.state.settings
+
+    def begin_run(self) -> int:
+        self._commit(run=self._store.state.run + 1)
+        return self._store.state.run
+
+    def end_run(self, run: int, outcome: RunOutcome) -> int:
+        entries, read, same = [], set(outcome.read), set(outcome.unchanged)
+        for written, row in self._store.state.entries:
+            if row.file in read and written < run:
+                if row.state in ("skipped", "failed"):
+                    continue
+                entries.append((written, replace(row, state="gone")))
+            elif row.file in same and row.state in ("indexed", "updated"):
+                entries.append((written, replace(row, state="unchanged")))
+            else:
+                entries.append((written, row))
+        gone = {row.uri for _, row in entries if row.state == "gone"}
+        stale = {
+            row.file
+            for _, row in entries
+            if row.uri in gone and (row.state in HELD or (row.state == "skipped" and row.reason == DUPLICATE))
+        }
+        files = self._store.state.files
+        files = {path: replace(stamp, size=-1) if path in stale else stamp for path, stamp in files.items()}
+        self._commit(entries=tuple(entries), files=files, finished_run=run)
+        return len(stale)
+
+    def settle(self, recall: float | None = None) -> None:
+        if recall is not None:
+            if not 0 < recall <= 1:
+                raise BadInput(f"recall {recall} is not a share: give a number above 0 and up to 1")
+            self.change(lambda settings: replace(settings, recall=recall))
+
+    def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
+        if kind not in ("auto", "exact", "approximate"):
+            raise BadInput(f"kind {kind!r} is unknown: use auto, exact or approximate")
+        self.settle(recall)
+
+    def repair(self, meaning: Meaning | None) -> port.CheckReport:
+        broken = ReferenceSnapshot(self._store.state).damaged(meaning)
+        if broken:
+            state = self._store.state
+            documents = dict(state.documents)
+            for uri in broken:
+                row = documents[uri].hashes.row
+                documents[uri] = replace(documents[uri], hashes=Hashes(bytes(16), row))
+            self._commit(documents=documents, files=unread(state.files, state.entries, set(broken)))
+        report = ReferenceSnapshot(self._store.state).check(meaning)
+        note = f"{len(broken)} damaged document(s) will be embedded again when their source is indexed again"
+        return replace(report, notes=(*([note] if broken else []), *report.notes))
+
+
+class ReferenceStore:
+    """A `Store` in memory. Those made by `create`, and copies by `backup`, are opened again by their address."""
+
+    _known: ClassVar[dict[str, ReferenceStore]] = {}
+
+    def __init__(self, settings: Settings, address: str = "reference") -> None:
+        self.state = State(replace(settings, language=code(settings.language)))
+        self._address, self._lock, self._writer = address, threading.RLock(), ReferenceWriter(self)
+
+    @classmethod
+    def create(cls, address: str, settings: Settings) -> ReferenceStore:
+        if address in cls._known:
+            raise BadInput(f"{address}: is there already")
+        return cls._known.setdefault(address, cls(settings, address))
+
+    @classmethod
+    def open(cls, address: str) -> ReferenceStore:
+        if address not in cls._known:
+            raise NotAnIndex(f"{address}: is not an index")
+        return cls._known[address]
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    @contextmanager
+    def snapshot(self) -> Iterator[ReferenceSnapshot]:
+        yield ReferenceSnapshot(self.state)
+
+    @contextmanager
+    def writer(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[ReferenceWriter]:
+        # No other process shares this store, so that nobody is told of waiting.
+        if not self._lock.acquire(blocking=wait):
+            raise IndexLocked(f"{self._address}: another thread is writing")
+        try:
+            yield self._writer
+        finally:
+            self._lock.release()
+
+    def iterate(self, where: Where | None = None) -> Iterator[Document]:
+        chosen = None if where is None else ReferenceSnapshot(self.state)._allowed(where)
+        for stored in self._in_turn():
+            if chosen is None or stored.id in chosen:
+                yield stored.document
+
+    def export(self) -> Iterator[port.EmbeddedDocument]:
+        for stored in self._in_turn():
+            spans = tuple(
+                replace(passage.span, prefix="", tokens=0 if number else stored.tokens)
+                for number, passage in enumerate(stored.passages)
+            )
+            vectors = from_blobs([passage.vector for passage in stored.passages], self.state.settings.dimensions)
+            yield port.EmbeddedDocument(stored.document, Hashes(b"", b""), spans, vectors)
+
+    def _in_turn(self) -> Iterator[StoredDocument]:
+        last = 0
+        while page := [stored for stored in self.state.documents.values() if stored.id > last][:PAGE_DOCUMENTS]:
+            for stored in page:
+                yield sound(stored)
+            last = page[-1].id
+
+    @contextmanager
+    def successor(self, settings: Settings) -> Iterator[ReferenceStore]:
+        store = ReferenceStore(settings, f"{self._address} (successor)")
+        yield store
+        self.state = store.state
+
+    def artifacts(self) -> Path:
+        return Path(tempfile.gettempdir(), f"likewise-reference-{self.state.history}", "encoder")
+
+    def backup(self, destination: str) -> None:
+        state = replace(self.state, history=secrets.token_hex(8))
+        self.create(destination, state.settings).state = state
+
+    def close(self) -> None:
+        """Nothing is kept that could be released."""
+
+
+def as_stored(document: Document) -> tuple[Document, Fields]:
+    """Return a document as JSON gives it back, and the fields that filters see. Raises BadInput."""
+    fields: dict[str, Any] = {}
+    for name, _, value in scalars(document.uri, document.metadata):
+        fields.setdefault(name, []).append(value)
+    metadata = json.loads(json.dumps(document.metadata, default=dict))
+    columns = {name: getattr(document, name) for name in COLUMNS}
+    return replace(document, metadata=metadata, sections=tuple(document.sections)), {**fields, **columns}
+
+
+def as_passage(stored: StoredDocument, passage: StoredPassage) -> port.Passage:
+    """Return a passage as it is shown, with what is stored of its document. Raises IndexDamaged."""
+    document, span = sound(stored).document, passage.span
+    of_document: dict[str, Any] = {name: getattr(document, name) for name in (*COLUMNS, "metadata")}
+    place: dict[str, Any] = {
+        "start": span.start,
+        "end": span.end,
+        "heading": span.heading,
+        "page": span.page,
+        "line": passage.line,
+    }
+    text = document.text[span.start : span.end]
+    return port.Passage(id=passage.id, document_id=stored.id, text=text, **place, **of_document)
+
+
+@cache
+def analysis_of(language: str) -> Analysis:
+    """Return one analysis for all snapshots: its stemmers are made once."""
+    return Analysis(language)
+
+
+def line_of(document: Document, span: Span) -> int | None:
+    """Return the line that a passage begins in, counted from 1, where the text is the file's own."""
+    if document.path is None or document.format in EXTRACTED:
+        return None
+    return 1 + document.text.count("\n", 0, span.start)
+
+
+def sound(stored: StoredDocument) -> StoredDocument:
+    """Return the document. Raises IndexDamaged where its row is not what its hash was made of."""
+    if row_hash(stored.document) != stored.hashes.row:
+        raise IndexDamaged(f"{stored.document.uri}: its stored row is damaged")
+    return stored
+
+
+def unread(files: Mapping[str, Stamp], entries: Iterable[tuple[int, LedgerRow]], uris: set[str]) -> dict[str, Stamp]:
+    """Return the files; those of which an entry has one of the uris will be read again."""
+    changed = {row.file for _, row in entries if row.uri in uris}
+    return {path: replace(stamp, size=-1) if path in changed else stamp for path, stamp in files.items()}
+
+
+def known_fields(documents: Iterable[StoredDocument]) -> dict[str, set[Any]]:
+    """Return the types that each metadata field has in some document."""
+    known: dict[str, set[Any]] = {}
+    for stored in documents:
+        for name, values in stored.fields.items():
+            if isinstance(values, list):
+                known.setdefault(name, set()).update(type_of(value) for value in values if value is not None)
+    return known
+
+
+def check_filter(where: Where, known: Known) -> None:
+    """Raise FilterError for the first condition of a filter that does not fit the fields."""
+    match where:
+        case And(parts) | Or(parts):
+            for part in parts:
+                check_filter(part, known)
+        case Not(part):
+            check_filter(part, known)
+        case condition:
+            compile_where(condition, known)
