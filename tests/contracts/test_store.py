@@ -1,0 +1,1668 @@
+"""What every store must do: one body over the folder and the reference store.
+
+Expected values are literal, computed here by brute force, or those of the reference store after the same operations.
+Passages are compared by uri and start, as ids are the engine's own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contracts.reference import ReferenceStore
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from indexer.encoders.recipe import Recipe
+from indexer.errors import BadInput, FilterError, IndexDamaged, IndexLocked, LikewiseError, NotAnIndex, NoWords
+from indexer.filters.parse import parse
+from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Where, matches, render
+from indexer.passages import PassageSettings
+from indexer.records import Changes, Document, KnownFile, Section, Span, Stamp, Vector
+from indexer.settings import LEVELS, Calibration, Meaning, Probed, Settings
+from indexer.stores.hashes import content_hash, row_hash
+from indexer.stores.port import (
+    DUPLICATE,
+    Batch,
+    EmbeddedDocument,
+    Hashes,
+    LedgerRow,
+    Ranking,
+    RunOutcome,
+    Snapshot,
+    Store,
+    Unit,
+    Writer,
+)
+from indexer.stores.vectors import from_blobs, to_blobs
+
+DIMENSIONS = 4
+SETTINGS = Settings(DIMENSIONS)
+MEANING = Meaning("a recipe", "some passages")
+UNITS: tuple[Unit, Unit] = ("document", "passage")
+AXES = np.eye(DIMENSIONS, dtype=np.float32)
+MANY = 10**20
+"""More than there are, and more than 64 bits hold: all of them are asked for."""
+
+NEAR = 2e-4
+"""How far a BM25 score may be from another engine's: both are rounded to four digits."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How stores of one kind are made and opened; `held` has another process write to one, as far as it can tell."""
+
+    create: Callable[[str, Settings], Store]
+    open: Callable[[str], Store]
+    held: Callable[[Store], Any] | None = None
+
+
+def _create_folder(address: str, settings: Settings) -> Store:
+    from indexer.stores.open import create_store
+
+    return create_store(address, settings)
+
+
+def _open_folder(address: str) -> Store:
+    from indexer.stores.open import open_store
+
+    return open_store(address)
+
+
+@contextmanager
+def _held_folder(store: Store) -> Iterator[Callable[[], None]]:
+    """Hold the lock as another process does: it belongs to the open file. Yields how to let go of it."""
+    file = os.open(Path(store.address) / "LOCK", os.O_RDWR)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield lambda: fcntl.flock(file, fcntl.LOCK_UN)
+    finally:
+        os.close(file)
+
+
+ENGINES = {
+    "reference": Engine(ReferenceStore.create, ReferenceStore.open),
+    "folder": Engine(_create_folder, _open_folder, _held_folder),
+}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return ENGINES[request.param]
+
+
+@pytest.fixture
+def make(engine: Engine, tmp_path: Path) -> Iterator[Callable[..., Store]]:
+    """Makes empty stores."""
+    stores: list[Store] = []
+
+    def create(settings: Settings = SETTINGS) -> Store:
+        stores.append(engine.create(str(tmp_path / f"{len(stores)}.index"), settings))
+        return stores[-1]
+
+    yield create
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(make: Callable[..., Store]) -> Store:
+    return make()
+
+
+def unit(*rows: Sequence[float]) -> Vector:
+    vectors = np.array(rows, np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+def random_rows(count: int, seed: int) -> Vector:
+    return unit(*np.random.default_rng(seed).normal(size=(count, DIMENSIONS)))
+
+
+def hashed(document: Document) -> Hashes:
+    return Hashes(content_hash(document, MEANING), row_hash(document))
+
+
+def doc(
+    uri: str,
+    text: str = "",
+    vectors: Vector | None = None,
+    spans: Sequence[Span] | None = None,
+    **members: Any,
+) -> EmbeddedDocument:
+    """A document of one passage in the direction of the first axis, unless told otherwise."""
+    document = Document(uri, text, **members)
+    spans = (Span(0, len(text), tokens=len(text.split())),) if spans is None else tuple(spans)
+    vectors = np.tile(AXES[:1], (len(spans), 1)) if vectors is None else vectors.reshape(len(spans), -1)
+    return EmbeddedDocument(document, hashed(document), tuple(spans), vectors)
+
+
+def row_of(uri: str, text: str = "", **members: Any) -> EmbeddedDocument:
+    """An update of a document's row alone."""
+    document = Document(uri, text, **members)
+    return EmbeddedDocument(document, hashed(document))
+
+
+def put(store: Store, *documents: EmbeddedDocument, **batch: Any) -> Any:
+    with store.writer() as writer:
+        return writer.put(Batch(documents, **batch))
+
+
+def remove(store: Store, *uris: str) -> int:
+    with store.writer() as writer:
+        return writer.remove(uris)
+
+
+def shown(snapshot: Snapshot, ids: Iterable[int]) -> list[tuple[str, int]]:
+    return [(passage.uri, passage.start) for passage in snapshot.passages_by_id([int(id_) for id_ in ids])]
+
+
+def uris(snapshot: Snapshot, ranking: Ranking) -> list[str]:
+    return [uri for uri, _ in shown(snapshot, ranking.passages)]
+
+
+def everything(store: Store) -> dict[str, Any]:
+    """What a store holds, in values that compare."""
+    with store.snapshot() as snapshot:
+        return {
+            "counts": (snapshot.documents, snapshot.passages),
+            "settings": snapshot.settings,
+            "hashes": dict(snapshot.hashes()),
+            "documents": [snapshot.get(uri) for uri in snapshot.hashes()],
+            "ids": snapshot.sample(10_000).passages.tolist(),
+            "vectors": snapshot.sample(10_000).vectors.tolist(),
+            "files": dict(snapshot.files()),
+            "ledger": list(snapshot.ledger()),
+            "counts of states": dict(snapshot.ledger_counts()),
+            "fields": snapshot.info().fields,
+            "tokens": snapshot.info().tokens,
+        }
+
+
+# documents
+
+
+def test_an_empty_store_answers_everything(store: Store) -> None:
+    with store.snapshot() as snapshot:
+        assert (snapshot.documents, snapshot.passages, snapshot.settings) == (0, 0, SETTINGS)
+        assert (dict(snapshot.hashes()), snapshot.get("a"), snapshot.vectors_of("a")) == ({}, None, None)
+        for one in UNITS:
+            for ranking in (snapshot.dense(AXES[0], 5, None, one, False), snapshot.words("apple", 5, None, one)):
+                assert (len(ranking.passages), ranking.matched, ranking.exact) == (0, 0, True)
+            candidates = snapshot.candidates(AXES[0], "apple", 5, None, one, False)
+            assert (len(candidates.passages), candidates.terms, candidates.matched) == (0, 1, 0)
+            assert candidates.complete
+        assert snapshot.sample(5).vectors.shape == (0, DIMENSIONS)
+        assert snapshot.nearest_pairs(5, -1.0).passages == 0
+        assert (dict(snapshot.files()), list(snapshot.ledger()), dict(snapshot.ledger_counts())) == ({}, [], {})
+        assert list(snapshot.ledger_of_documents()) == []
+        assert snapshot.passages_by_id([]) == []
+        info, recall = snapshot.info(), snapshot.recall()
+        assert (info.documents, info.passages, info.tokens, info.dimensions) == (0, 0, 0, DIMENSIONS)
+        assert (recall.recall, recall.questions, recall.exact) == (1.0, 0, True)
+        assert snapshot.check(MEANING).ok
+        assert not snapshot.matches("a", parse("anything = 1"))
+        assert snapshot.dense(AXES[0], 5, parse("anything = 1"), "document", False).matched == 0
+        with pytest.raises(FilterError, match="compare it with text"):
+            snapshot.dense(AXES[0], 5, parse("title = 1"), "document", False)
+    assert (list(store.iterate()), list(store.export())) == ([], [])
+
+
+def test_put_adds_replaces_and_updates(store: Store) -> None:
+    changes = put(store, doc("a", "one two"), doc("b", "three", metadata={"n": 1}), doc("c", "four"))
+    assert (changes.added, changes.replaced, changes.updated) == (("a", "b", "c"), (), ())
+    with store.snapshot() as snapshot:
+        first = snapshot.passages_by_id(snapshot.sample(9).passages.tolist())
+    parts = [Span(0, 3, tokens=5), Span(4, 7, tokens=6)]
+    changes = put(
+        store,
+        doc("d", "five"),
+        doc("a", "new one", unit([0, 1, 0, 0], [0, 0, 1, 0]), parts),
+        row_of("b", "three", metadata={"m": [True]}),
+    )
+    assert (changes.added, changes.replaced, changes.updated) == (("d",), ("a",), ("b",))
+    with store.snapshot() as snapshot:
+        passages = snapshot.passages_by_id(snapshot.sample(9).passages.tolist())
+        assert [(p.uri, p.text) for p in passages] == [
+            ("b", "three"),
+            ("c", "four"),
+            ("d", "five"),
+            ("a", "new"),
+            ("a", "one"),
+        ]
+        assert (snapshot.documents, snapshot.passages) == (4, 5)
+        assert [p.id for p in passages[:2]] == [p.id for p in first[1:]]  # an updated document keeps its passages
+        assert passages[3].document_id == first[0].document_id  # a replaced one its id, with new passages
+        assert min(p.id for p in passages[2:]) > max(p.id for p in first)
+        assert snapshot.get("a") == Document("a", "new one")
+        assert snapshot.get("b") == Document("b", "three", metadata={"m": [True]})
+        assert passages[0].metadata == {"m": [True]}
+        np.testing.assert_array_equal(snapshot.vectors_of("a"), AXES[1:3])
+        np.testing.assert_array_equal(snapshot.vectors_of("b"), AXES[:1])
+        info = snapshot.info()
+        assert (info.documents, info.passages, info.tokens) == (4, 5, 1 + 1 + 1 + 5 + 6)
+        assert info.fields == {"m": ("boolean",)}
+    assert [document.uri for document in store.iterate()] == ["a", "b", "c", "d"]
+
+
+def test_remove_leaves_no_trace_and_ids_are_never_used_again(store: Store) -> None:
+    put(store, doc("a", "apple"), doc("b", "pear", metadata={"n": 1}), doc("c", "apple"))
+    with store.snapshot() as snapshot:
+        before = snapshot.passages_by_id(snapshot.sample(9).passages.tolist())
+    assert remove(store, "b", "c", "c", "unknown") == 2
+    with store.snapshot() as snapshot:
+        assert (snapshot.documents, snapshot.passages, list(snapshot.hashes())) == (1, 1, ["a"])
+        assert uris(snapshot, snapshot.dense(AXES[0], 9, None, "document", False)) == ["a"]
+        assert uris(snapshot, snapshot.words("apple pear", 9, None, "document")) == ["a"]
+        assert (snapshot.get("b"), snapshot.vectors_of("b")) == (None, None)
+        assert snapshot.info().fields == {}
+        with pytest.raises(FilterError, match='no field "n"'):
+            snapshot.dense(AXES[0], 9, parse("n = 1"), "document", False)
+        with pytest.raises(IndexDamaged):
+            snapshot.passages_by_id([before[1].id])
+    for uri in "cd":
+        put(store, doc(uri, "again"))
+    with store.snapshot() as snapshot:
+        after = snapshot.passages_by_id(snapshot.sample(9).passages.tolist())
+    assert before[2].id < after[1].id < after[2].id
+    assert before[2].document_id < after[1].document_id < after[2].document_id
+    assert remove(store, "unknown") == remove(store) == 0
+
+
+def test_documents_come_back_as_they_were_put(store: Store) -> None:
+    document = Document(
+        "ä/ö.txt",
+        "Erste Zeile\nzweite 🦉 Zeile",
+        "Título",
+        {"x": {"y": [1, 2.5, True, None, "é"]}, "big": 2**63 - 1, "": "", "pair": (1, 2)},
+        "/home/ä/ö.txt",
+        "text",
+        "2026-01-31T10:00:00Z",
+        (Section(0, "A > B", 1), Section(12, "", None)),
+    )
+    put(store, EmbeddedDocument(document, hashed(document), (Span(0, len(document.text)),), AXES[:1]))
+    with store.snapshot() as snapshot:
+        expected = replace(document, metadata={**document.metadata, "pair": [1, 2]})
+        assert snapshot.get("ä/ö.txt") == expected
+        assert snapshot.hashes(["ä/ö.txt", "b"]) == {"ä/ö.txt": hashed(document)}
+    assert list(store.iterate()) == [expected]
+
+
+def test_passages_come_in_the_order_asked_for_with_everything_that_is_stored(store: Store) -> None:
+    text = "one\ntwo 🦉\n\nfour"
+    spans = [Span(0, 5, "p", 3, "H", 2), Span(2, 9, tokens=4), Span(11, 15)]
+    members = {"title": "T", "metadata": {"n": 1}, "modified": "2026-01-31"}
+    put(
+        store,
+        doc("/a.txt", text, random_rows(3, 1), spans, path="/a.txt", format="text", **members),
+        doc("/b.pdf", text, random_rows(3, 2), spans, path="/b.pdf", format="pdf"),
+        doc("c", text, random_rows(3, 3), spans),
+    )
+    with store.snapshot() as snapshot:
+        ids = snapshot.sample(9).passages.tolist()
+        found = snapshot.passages_by_id([ids[2], ids[0], ids[5], ids[0]])
+        first = found[1]
+        assert [(p.id, p.uri, p.text) for p in found] == [
+            (ids[2], "/a.txt", "four"),
+            (ids[0], "/a.txt", "one\nt"),
+            (ids[5], "/b.pdf", "four"),
+            (ids[0], "/a.txt", "one\nt"),
+        ]
+        assert (first.title, first.start, first.end, first.heading, first.page) == ("T", 0, 5, "H", 2)
+        assert (first.path, first.format, first.modified) == ("/a.txt", "text", "2026-01-31")
+        assert (first.metadata, first.line) == ({"n": 1}, 1)
+        assert [p.line for p in snapshot.passages_by_id(ids)] == [1, 1, 4] + 6 * [None]
+        assert [p.text for p in snapshot.passages_by_id(ids[:3])] == ["one\nt", "e\ntwo 🦉", "four"]
+        assert (found[2].heading, found[2].page, found[2].metadata) == ("", None, {})
+
+
+def test_lines_of_passages_that_overlap_are_counted_back(store: Store) -> None:
+    text = "a\nb\nc\nd"
+    spans = [Span(0, 5), Span(4, 7), Span(2, 5), Span(6, 7)]
+    put(store, doc("/a.md", text, random_rows(4, 1), spans, path="/a.md", format="markdown"))
+    with store.snapshot() as snapshot:
+        assert [p.line for p in snapshot.passages_by_id(snapshot.sample(9).passages.tolist())] == [1, 3, 2, 4]
+
+
+def test_vectors_are_float16_rows_of_unit_length(store: Store) -> None:
+    rows = random_rows(30, 5)
+    put(store, doc("a", "x" * 30, rows, [Span(at, at + 1) for at in range(30)]))
+    with store.snapshot() as snapshot:
+        found = snapshot.vectors_of("a")
+        sample = snapshot.sample(100)
+    assert found is not None and found.dtype == np.float32
+    np.testing.assert_array_equal(found, from_blobs(to_blobs(rows), DIMENSIONS))
+    np.testing.assert_array_equal(found, found.astype(np.float16))
+    np.testing.assert_array_equal(found, sample.vectors)
+    np.testing.assert_allclose(found, rows, atol=2e-3)
+
+
+def test_hashes_tell_what_has_changed(store: Store) -> None:
+    put(store, *(doc(uri, f"text {uri}") for uri in "abcd"))
+    with store.snapshot() as snapshot:
+        earlier = dict(snapshot.hashes())
+        assert set(earlier) == set("abcd")
+        assert snapshot.hashes(["b", "x", "b"]) == {"b": hashed(Document("b", "text b"))}
+        assert snapshot.hashes([]) == {}
+        assert list(snapshot.changed_since(earlier)) == []
+        assert sorted(snapshot.changed_since({})) == list("abcd")
+    put(store, doc("b", "another"), row_of("c", "text c", metadata={"n": 1}), doc("e", "new"))
+    remove(store, "d")
+    with store.snapshot() as snapshot:
+        assert sorted(snapshot.changed_since(earlier)) == ["b", "c", "d", "e"]
+        assert snapshot.hashes()["c"].content == earlier["c"].content
+        assert snapshot.hashes()["c"].row != earlier["c"].row
+    put(store, doc("b", "text b"), row_of("c", "text c"), doc("d", "text d"))
+    remove(store, "e")
+    with store.snapshot() as snapshot:
+        assert list(snapshot.changed_since(earlier)) == []
+
+
+# one commit
+
+
+def answers(snapshot: Snapshot) -> dict[str, Any]:
+    dense = snapshot.dense(AXES[0], 9, None, "document", False)
+    words = snapshot.words("apple", 9, None, "passage")
+    candidates = snapshot.candidates(AXES[0], "apple", 9, None, "document", False)
+    return {
+        "counts": (snapshot.documents, snapshot.passages, snapshot.info().documents, snapshot.info().tokens),
+        "dense": (dense.passages.tolist(), dense.matched),
+        "words": (words.passages.tolist(), words.matched, words.scores.tolist()),
+        "candidates": (candidates.passages.tolist(), candidates.words.tolist()),
+        "known": (dict(snapshot.hashes()), snapshot.get("a"), snapshot.info().fields),
+        "texts": [(p.uri, p.text, p.metadata) for p in snapshot.passages_by_id(dense.passages.tolist())],
+        "ledger": (list(snapshot.ledger()), dict(snapshot.ledger_counts()), dict(snapshot.files())),
+        "settings": (snapshot.settings, snapshot.fitted_parameters()),
+        "sample": snapshot.sample(9).passages.tolist(),
+        "version": (snapshot.version, snapshot.history),
+    }
+
+
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_a_snapshot_does_not_change_while_a_writer_commits(store: Store, asked_before: bool) -> None:
+    rows = [LedgerRow("/f", "a", "indexed"), LedgerRow("/f", "b", "indexed")]
+    put(store, doc("a", "apple pie", metadata={"n": 1}), doc("b", "apple"), rows=rows)
+    with store.snapshot() as snapshot:
+        expected = answers(snapshot)
+    with store.snapshot() as snapshot:
+        if asked_before:
+            assert answers(snapshot) == expected
+        else:
+            assert snapshot.documents == 2
+        with store.writer() as writer:
+            writer.put(
+                Batch([doc("a", "pear"), *(doc(uri, "apple apple") for uri in "cd")], [LedgerRow("/g", "c", "indexed")])
+            )
+            writer.remove(["b"])
+            writer.change(lambda settings: replace(settings, words_bias=0.5), b"fitted")
+            writer.settle()
+            with store.snapshot() as inner:
+                changed = answers(inner)
+            assert answers(snapshot) == expected
+            writer.compact()
+        assert answers(snapshot) == expected
+    with store.snapshot() as snapshot:
+        found = answers(snapshot)
+        assert found["version"][1] == expected["version"][1]
+        assert {name for name in expected if found[name] == expected[name]} == set()
+        assert {name for name in found if found[name] != changed[name]} <= {"version"}
+
+
+def test_versions_tell_commits_apart(store: Store) -> None:
+    seen = []
+    for change in (lambda: None, lambda: put(store, doc("a", "x")), lambda: remove(store, "a")):
+        change()
+        with store.snapshot() as one, store.snapshot() as other:
+            assert (one.version, one.history) == (other.version, other.history)
+            seen.append((one.version, one.history))
+    assert len({version for version, _ in seen}) == 3
+    assert len({history for _, history in seen}) == 1
+    assert hash(seen[0][0]) == hash(seen[0][0])
+
+
+def test_a_batch_is_all_or_nothing(store: Store) -> None:
+    put(store, doc("a", "apple", metadata={"n": 1}), rows=[LedgerRow("/f", "a", "indexed")], finished=STAMPS)
+    before = everything(store)
+    for bad in (doc("bad", "x", metadata={"n": float("nan")}), row_of("unknown", "x")):
+        with pytest.raises((LikewiseError, AssertionError)), store.writer() as writer:
+            writer.put(
+                Batch(
+                    [doc("b", "pear"), doc("a", "changed"), bad, doc("c", "plum")],
+                    [LedgerRow("/f", "a", "failed", "why"), LedgerRow("/g", "b", "indexed")],
+                    {"/f": Stamp(9, 9, 9, 9), "/g": Stamp(1, 2, 3, 4)},
+                )
+            )
+        assert everything(store) == before
+        with store.snapshot() as snapshot:
+            assert uris(snapshot, snapshot.words("apple pear changed", 9, None, "document")) == ["a"]
+            assert snapshot.check(MEANING).ok
+    assert put(store, doc("b", "pear")).added == ("b",)
+    assert put(store) == Changes()
+
+
+STAMPS = {"/f": Stamp(10, 20, 30, 40)}
+
+
+def test_threads_that_read_while_another_writes_see_whole_commits(store: Store) -> None:
+    """Each commit adds two documents that are alike; whatever a snapshot is asked, it has an even number of them."""
+    stop, errors, seen = threading.Event(), list[BaseException](), set[int]()
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                with store.snapshot() as snapshot:
+                    count = snapshot.documents
+                    assert count % 2 == 0
+                    for one in UNITS:
+                        assert snapshot.dense(AXES[0], 99, None, one, False).matched == count
+                        assert snapshot.words("apple", 99, None, one).matched == count
+                    assert len(snapshot.hashes()) == len(snapshot.sample(99).passages) == count
+                    seen.add(count)
+        except BaseException as error:  # noqa: BLE001 - a thread's assertion is raised by the test below
+            errors.append(error)
+
+    put(store, doc("a", "apple"), doc("b", "apple"))
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(6):
+        put(store, doc(f"a{number}", "apple"), doc(f"b{number}", "apple"))
+        if number == 3:
+            remove(store, "a", "b")
+            with store.writer() as writer:
+                writer.settle()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    assert seen
+
+
+def test_there_is_one_store_at_an_address(engine: Engine, store: Store, tmp_path: Path) -> None:
+    put(store, doc("a", "x"))
+    with pytest.raises(BadInput):
+        engine.create(store.address, SETTINGS)
+    with pytest.raises(NotAnIndex), engine.open(str(tmp_path / "missing")).snapshot():
+        pytest.fail("there is nothing to read")
+    with store.snapshot() as snapshot:
+        assert snapshot.documents == 1
+
+
+# ranking by meaning
+
+
+def filled(store: Store, documents: int = 12, seed: int = 3) -> Vector:
+    """Documents of one to three passages with random vectors, some of them equal; returns a question."""
+    chance = np.random.default_rng(seed)
+    rows = random_rows(3 * documents, seed)
+    rows[5::7] = rows[2]
+    put(
+        store,
+        *(
+            doc(
+                f"d{number}",
+                f"{number:03} text",
+                rows[3 * number : 3 * number + count],
+                [Span(at, at + 4) for at in range(count)],
+                metadata={"n": number, "even": number % 2 == 0},
+            )
+            for number in range(documents)
+            for count in (int(chance.integers(1, 4)),)
+        ),
+    )
+    return random_rows(1, seed + 1)[0]
+
+
+def brute_force(
+    store: Store, vector: Vector, one: Unit, allowed: Callable[[int], bool] = lambda number: True
+) -> list[tuple[str, int, float]]:
+    """Every unit that is allowed with its best passage: uri, start, cosine; equal ones as they were added."""
+    best: dict[Any, tuple[str, int, float]] = {}
+    for item in store.export():
+        assert item.spans is not None and item.vectors is not None
+        for span, row in zip(item.spans, item.vectors, strict=True):
+            found = (item.document.uri, span.start, float(np.float32(np.einsum("j,j->", row, vector))))
+            key = found[0] if one == "document" else found[:2]
+            if allowed(item.document.metadata["n"]) and (key not in best or found[2] > best[key][2]):
+                best[key] = found
+    return sorted(best.values(), key=lambda unit: -unit[2])
+
+
+@pytest.mark.parametrize("one", UNITS)
+@pytest.mark.parametrize("exact", [False, True])
+def test_dense_is_brute_force(store: Store, one: Unit, exact: bool) -> None:
+    vector = filled(store)
+    filters: list[tuple[str | None, Callable[[int], bool]]] = [
+        (None, lambda n: True),
+        ("n >= 3 and n < 9", lambda n: 3 <= n < 9),
+        ("n = 7", lambda n: n == 7),
+        ("n < 0", lambda n: False),
+        ("even = true", lambda n: n % 2 == 0),
+    ]
+    for settle in (False, True):
+        if settle:
+            remove(store, "d2", "d8")
+            with store.writer() as writer:
+                writer.settle()
+        for text, allowed in filters:
+            expected = brute_force(store, vector, one, allowed)
+            for k in (0, 1, 5, len(expected), len(expected) + 1, MANY):
+                with store.snapshot() as snapshot:
+                    ranking = snapshot.dense(vector, k, parse(text) if text else None, one, exact)
+                    assert shown(snapshot, ranking.passages) == [unit[:2] for unit in expected[:k]]
+                    owners = [passage.document_id for passage in snapshot.passages_by_id(ranking.passages.tolist())]
+                assert (ranking.matched, ranking.exact) == (len(expected), True)
+                assert ranking.documents.tolist() == owners
+                assert ranking.scores.dtype == np.float32 and ranking.passages.dtype == np.int64
+                np.testing.assert_allclose(ranking.scores, [unit[2] for unit in expected[:k]], atol=1e-6)
+
+
+def test_equal_cosines_come_in_the_order_the_passages_were_added(store: Store) -> None:
+    halves = [Span(0, 1), Span(1, 2)]
+    put(store, *(doc(f"d{number}", "ab", np.tile(AXES[:1], (2, 1)), halves) for number in range(40)))
+    put(store, doc("d3", "ab", AXES[:2], halves))  # its passages are the newest now
+    order = [f"d{number}" for number in range(40) if number != 3] + ["d3"]
+    for change in ("none", "settle", "exact"):
+        with store.writer() as writer:
+            if change == "settle":
+                writer.settle()
+            elif change == "exact":
+                writer.compact("exact")
+        with store.snapshot() as snapshot:
+            for k in (1, 7, 50):
+                ranking = snapshot.dense(AXES[0], k, None, "document", False)
+                assert shown(snapshot, ranking.passages) == [(uri, 0) for uri in order[:k]]
+            passages = [(uri, start) for uri in order for start in (0, 1)]
+            ranking = snapshot.dense(AXES[0], 30, None, "passage", False)
+            assert shown(snapshot, ranking.passages) == passages[:30]
+            assert ranking.scores.tolist() == [1.0] * 30
+            assert snapshot.dense(AXES[1], 80, None, "passage", False).scores.tolist() == [1.0] + [0.0] * 79
+
+
+# filters
+
+COLLECTION = [
+    doc("a", "t", title="Apple", path="/x/a.txt", format="text", modified="2024-01-31T10:00:00Z",
+        metadata={"year": 2020, "lang": "en", "draft": True, "tags": ["x", "y"], "author": {"name": "Ann"}}),
+    doc("b", "t", title="", metadata={"year": 2021.5, "lang": "dé", "draft": False, "tags": [], "author": None}),
+    doc("c", "t", title="Pear", format="pdf", modified="2025-06-01", path="",
+        metadata={"year": "2020", "lang": None, "tags": ["y", 3], "title": "own", "cites": [{"by": 1}, {"by": "q"}]}),
+    doc("d", "t", title="apple", metadata={"year": [1999, 2030], "my field": 1, "author": {"name": "Zoë", "age": 7}}),
+    doc("e", "t"),
+]  # fmt: skip
+
+MEANINGS = [
+    ("year = 2020", "a"), ("year = 2020.0", "a"), ("year = 2021.5", "b"), ('year = "2020"', "c"), ("year = 1999", "d"),
+    ("year != 2020", "bcd"), ('year != "2020"', "abd"), ("year < 2020", "d"), ("year <= 2020", "ad"),
+    ("year > 2020", "bd"), ("year >= 2021.5", "bd"), ('year >= "2"', "c"), ("year > 99999", ""),
+    ("year in (2020, 2030)", "ad"), ('year in (2021.5, "2020")', "bc"), ("year not in (2020, 1999)", "bc"),
+    ('year not in ("2020")', "abd"), ("exists year", "abcd"), ("not exists year", "e"), ("not year = 2020", "bcde"),
+    ("draft = true", "a"), ("draft = false", "b"), ("draft != true", "b"), ("not draft = true", "bcde"),
+    ("draft in (true, false)", "ab"), ("draft < true", "b"), ("exists draft", "ab"),
+    ('lang = "dé"', "b"), ('lang != "dé"', "a"), ('lang > "dz"', "ab"), ("exists lang", "ab"), ('lang < "e"', "b"),
+    ('tags = "y"', "ac"), ('tags != "y"', ""), ('tags != "x"', "c"), ("tags = 3", "c"), ('tags in ("x", "z")', "a"),
+    ('tags not in ("x")', "c"), ("exists tags", "ac"),
+    ('author.name = "Ann"', "a"), ("exists author", "ad"), ("author.age >= 7", "d"), ('author.name >= "Zo"', "d"),
+    ("cites.by = 1", "c"), ('cites.by = "q"', "c"), ("exists cites", "c"), ("`my field` = 1", "d"),
+    ('title = "Apple"', "a"), ('title != "Apple"', "cd"), ("exists title", "acd"), ('title > "P"', "cd"),
+    ('metadata.title = "own"', "c"), ("exists metadata.title", "c"), ("metadata.year = 2020", "a"),
+    ('uri = "e"', "e"), ('uri in ("a", "e", "x")', "ae"), ('uri not in ("a", "e")', "bcd"), ('uri >= "c"', "cde"),
+    ('path = "/x/a.txt"', "a"), ("exists path", "a"), ("not exists path", "bcde"), ('path > "/"', "a"),
+    ('format = "pdf"', "c"), ("exists format", "ac"), ('format not in ("pdf")', "a"),
+    ("modified >= 2024-01-31", "ac"), ("modified < 2025", None), ('modified < "2025"', "a"), ("exists modified", "ac"),
+    ("modified = 2025-06-01", "c"), ("modified not in (2025-06-01)", "a"),
+    ("year = 2020 and draft = true", "a"), ("year = 2020 or draft = false", "ab"),
+    ("not (year = 2020 or draft = false)", "cde"), ("(year > 2000 or exists tags) and not draft = true", "bcd"),
+    ('uri = "a" or uri = "b" or year = 1999', "abd"), ("exists year and not (exists draft and exists lang)", "cd"),
+]  # fmt: skip
+
+
+def test_filters_mean_what_the_grammar_says(store: Store) -> None:
+    put(store, *COLLECTION)
+    for settled in (False, True):
+        with store.writer() as writer:
+            if settled:
+                writer.settle()
+        with store.snapshot() as snapshot:
+            for text, expected in MEANINGS:
+                if expected is None:
+                    with pytest.raises(FilterError):
+                        snapshot.dense(AXES[0], 9, parse(text), "document", False)
+                    continue
+                where = parse(text)
+                ranking = snapshot.dense(AXES[0], 9, where, "document", False)
+                assert (sorted(uris(snapshot, ranking)), ranking.matched) == (list(expected), len(expected)), text
+                assert "".join(uri for uri in "abcdex" if snapshot.matches(uri, where)) == expected, text
+                if text.startswith(("exists", "year")):
+                    assert "".join(document.uri for document in store.iterate(where)) == expected, text
+
+
+REFUSED = [
+    ("yeer = 2020", 'filter: no field "yeer" in this index; near: year'),
+    ("exists nothing_like_it", 'filter: no field "nothing_like_it" in this index; it has: uri, title, path'),
+    ("author = 1", 'filter: no field "author" in this index; near: author.age, author.name'),
+    ('draft = "yes"', 'filter: field draft cannot be compared with "yes": compare it with true or false'),
+    ("lang >= 3", 'filter: field lang cannot be compared with 3: compare it with text in quotes such as "en"'),
+    ("year = true", "filter: field year cannot be compared with true: compare it with a number such as 2020 or te"),
+    ("title = 3", 'filter: field title cannot be compared with 3: compare it with text in quotes such as "en"'),
+    ('modified > "today"', 'filter: field modified cannot be compared with "today": compare it with a date in quo'),
+    ('lang in ("en", 3)', 'filter: field lang cannot be compared with 3: compare it with text in quotes such as "'),
+    ("year = 2020 or not (draft = true and yeer = 1)", 'filter: no field "yeer" in this index; near: year'),
+]
+
+
+def test_a_filter_that_does_not_fit_is_refused_with_what_would(store: Store) -> None:
+    put(store, *COLLECTION)
+    with store.snapshot() as snapshot:
+        for text, message in REFUSED:
+            where = parse(text)
+            for ask in (
+                lambda: snapshot.dense(AXES[0], 9, where, "document", False),  # noqa: B023
+                lambda: snapshot.words("apple", 9, where, "passage"),  # noqa: B023
+                lambda: snapshot.candidates(AXES[0], "apple", 9, where, "document", False),  # noqa: B023
+                lambda: snapshot.matches("a", where),  # noqa: B023
+                lambda: list(store.iterate(where)),  # noqa: B023
+            ):
+                with pytest.raises(FilterError) as raised:
+                    ask()
+                assert str(raised.value).startswith(message)
+
+
+def flat(value: Any, path: str = "") -> dict[str, list[Any]]:
+    """Metadata as `matches` takes it; written apart from the code under test."""
+    if isinstance(value, dict):
+        members = [flat(member, f"{path}.{key}" if path else key) for key, member in value.items()]
+    elif isinstance(value, list):
+        members = [flat(element, path) for element in value]
+    else:
+        reserved = path.split(".", maxsplit=1)[0] in (*COLUMNS, "metadata")
+        return {} if value is None else {f"metadata.{path}" if reserved else path: [value]}
+    merged: dict[str, list[Any]] = {}
+    for member in members:
+        for name, values in member.items():
+            merged.setdefault(name, []).extend(values)
+    return merged
+
+
+def fits(where: Where, known: Mapping[str, list[Any]]) -> bool:
+    """Whether every condition of a filter is about a field that some document has, with a value of such a type."""
+    if isinstance(where, And | Or):
+        return all(fits(part, known) for part in where.parts)
+    if isinstance(where, Not):
+        return fits(where.part, known)
+    if isinstance(where, Exists):
+        return where.field in COLUMNS or any(f"{name}.".startswith(f"{where.field}.") for name in known)
+    values = where.values if isinstance(where, In) else (where.value,)
+    kinds = {kind(value) for value in known.get(where.field, [])}
+    return {kind(value) for value in values} <= ({str} if where.field in COLUMNS else kinds)
+
+
+def kind(value: Any) -> type:
+    return float if type(value) in (int, float) else type(value)
+
+
+FEW = [0, 1, 2, -3, 0.5, 1.0, 2**53, 2**53 + 1, float(2**53), 2**63 - 1, -(2**63), 1e300, 0.1]
+few_values = st.one_of(st.sampled_from(FEW), st.booleans(), st.sampled_from(["", "a", "b", "é", "1", "true", "🦉"]))
+keys = st.sampled_from(["x", "y", "y.z", "title", "metadata", "z", "ü"])
+nested = st.recursive(
+    st.one_of(few_values, st.none()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)),
+    max_leaves=4,
+)
+columns = st.fixed_dictionaries({name: st.sampled_from([None, "", "a", "b"]) for name in ("path", "format")})
+collections = st.lists(
+    st.tuples(columns, st.sampled_from(["", "a", "b"]), st.dictionaries(keys, nested, max_size=4)),
+    min_size=1,
+    max_size=6,
+)
+fields = st.sampled_from(["x", "y", "y.z", "z", "x.y", "ü", "metadata.title", "metadata.metadata", "title", "path"])
+conditions = st.one_of(
+    st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), few_values),
+    st.builds(In, fields, st.lists(few_values, min_size=1, max_size=4).map(tuple), st.booleans()),
+    st.builds(Exists, fields),
+)
+wheres: st.SearchStrategy[Where] = st.recursive(
+    conditions,
+    lambda parts: st.one_of(
+        st.builds(And, st.lists(parts, min_size=2, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(parts, min_size=2, max_size=3).map(tuple)),
+        st.builds(Not, parts),
+    ),
+    max_leaves=5,
+)
+
+
+@given(collections, st.lists(wheres, min_size=12, max_size=16))
+@hypothesis_settings(
+    deadline=None, max_examples=15, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_any_filter_leaves_what_the_tree_says(
+    store: Store, collection: list[tuple[dict[str, Any], str, dict[str, Any]]], filters: list[Where]
+) -> None:
+    with store.writer() as writer:
+        writer.remove([document.uri for document in store.iterate()])
+        items = [
+            doc(f"d{number}", "t", title=title, metadata=metadata, **members)
+            for number, (members, title, metadata) in enumerate(collection)
+        ]
+        writer.put(Batch(items))
+    seen = {
+        item.document.uri: {**flat(item.document.metadata), **{name: getattr(item.document, name) for name in COLUMNS}}
+        for item in items
+    }
+    known: dict[str, list[Any]] = {}
+    for found in seen.values():
+        for name, values in found.items():
+            if name not in COLUMNS:
+                known.setdefault(name, []).extend(values)
+    with store.snapshot() as snapshot:
+        for where in filters:
+            if not fits(where, known):
+                with pytest.raises(FilterError):
+                    snapshot.dense(AXES[0], 9, where, "document", False)
+                continue
+            ranking = snapshot.dense(AXES[0], 9, where, "document", False)
+            expected = [uri for uri in seen if matches(where, seen[uri])]
+            assert uris(snapshot, ranking) == expected, render(where)
+            assert [uri for uri in seen if snapshot.matches(uri, where)] == expected, render(where)
+
+
+# words
+
+
+def test_words_have_exactly_these_scores(store: Store) -> None:
+    put(store, doc("a", "apple pie"), doc("b", "apples, apple: tart cake"), doc("c", "pear"))
+    with store.snapshot() as snapshot:
+        ranking = snapshot.words("an apple", 9, None, "document")
+        # idf = ln(1 + (3 - 2 + .5) / (2 + .5)) = .4700; of `b`, with a mean length of 7/3: 2.2 * 2 / (2 + 1.8429) * idf
+        assert uris(snapshot, ranking) == ["b", "a"]
+        assert ranking.scores.tolist() == pytest.approx([0.5381, 0.4992], abs=1e-4)
+        assert (ranking.matched, ranking.exact) == (2, True)
+        assert ranking.scores.dtype == np.float32
+        # idf of a word that one text of three has: ln(1 + 2.5 / 1.5) = .9808; each word of the question counts once
+        ranking = snapshot.words("pear pear pie pears", 9, None, "passage")
+        assert uris(snapshot, ranking) == ["c", "a"]
+        assert ranking.scores.tolist() == pytest.approx([1.2801, 1.0417], abs=1e-4)
+        assert snapshot.words("apple", 1, None, "document").scores.tolist() == pytest.approx([0.5381], abs=1e-4)
+        assert snapshot.words("unknown", 9, None, "document").matched == 0
+        assert len(snapshot.words("unknown words", 9, None, "passage").passages) == 0
+
+
+def test_lengths_are_rounded_to_one_byte(store: Store) -> None:
+    put(store, doc("a", "apple" + " filler" * 62), doc("b", "apple" + " filler" * 36))
+    with store.snapshot() as snapshot:
+        # 63 words count as 60, 37 as 37; the mean is 50 and counts as it is. idf = ln(1 + .5 / 2.5) = .1823
+        ranking = snapshot.words("apple", 9, None, "document")
+        assert uris(snapshot, ranking) == ["b", "a"]
+        expected = [0.18232 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * length / 50)) for length in (37, 60)]
+        assert ranking.scores.tolist() == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_document_is_ranked_by_all_its_words_and_shown_by_its_best_passage(store: Store) -> None:
+    text = "apple pie. pear tart. plum"
+    put(
+        store,
+        doc("a", text, random_rows(3, 1), [Span(0, 10), Span(11, 21), Span(22, 26)], title="Orchard"),
+        doc("b", "apple x x x x x x x x"),
+        doc("c", "applepie", random_rows(2, 2), [Span(0, 4), Span(4, 8)]),
+        doc("d", "", title="quince"),
+    )
+    with store.snapshot() as snapshot:
+        # Titles are words of every passage: of those that hold one word each, the shortest scores best.
+        for question, best in (("tart", 11), ("plum pie", 22), ("orchard", 22), ("plum pear tart", 11)):
+            ranking = snapshot.words(question, 1, None, "document")
+            assert shown(snapshot, ranking.passages) == [("a", best)], question
+        assert shown(snapshot, snapshot.words("applepie", 9, None, "document").passages) == [("c", 0)]
+        assert snapshot.words("applepie", 9, None, "passage").matched == 0
+        assert shown(snapshot, snapshot.words("quince", 9, None, "passage").passages) == [("d", 0)]
+        assert snapshot.words("orchard", 9, None, "passage").matched == 3
+
+
+def test_a_filter_leaves_the_statistics_as_they_are(store: Store) -> None:
+    put(store, *(doc(f"d{n}", f"apple {'pie ' * n}", metadata={"n": n}) for n in range(6)))
+    for one in UNITS:
+        with store.snapshot() as snapshot:
+            whole = snapshot.words("apple pie", 9, None, one)
+            scores = dict(zip(uris(snapshot, whole), whole.scores.tolist(), strict=True))
+            for text, numbers in (("n >= 2 and n < 4", {2, 3}), ("n != 1", {0, 2, 3, 4, 5}), ("n > 9", set())):
+                some = snapshot.words("apple pie", 9, parse(text), one)
+                expected = [uri for uri in uris(snapshot, whole) if int(uri[1:]) in numbers]
+                assert uris(snapshot, some) == expected
+                assert some.matched == len(expected)
+                assert some.scores.tolist() == pytest.approx([scores[uri] for uri in expected], abs=NEAR)
+                assert uris(snapshot, snapshot.words("apple pie", 1, parse(text), one)) == expected[:1]
+
+
+@pytest.mark.parametrize(
+    ("question", "message"), [("", "has no word"), ("?!", "has no word"), ("of the", "too common")]
+)
+def test_a_question_needs_a_word(store: Store, question: str, message: str) -> None:
+    put(store, doc("a", "of the ?!"))
+    with store.snapshot() as snapshot:
+        for one in UNITS:
+            with pytest.raises(NoWords, match=message):
+                snapshot.words(question, 5, None, one)
+            candidates = snapshot.candidates(AXES[0], question, 5, None, one, False)
+            assert (candidates.terms, candidates.words.tolist(), candidates.matched) == (0, [0.0], 1)
+
+
+@pytest.mark.parametrize(
+    ("language", "found"),
+    [
+        ("en", {"run": ["a"], "runs": ["a"], "haus": [], "häuser": ["b"], "the": None, "und": ["b"], "京都": ["c"]}),
+        ("none", {"run": [], "runs": ["a"], "haus": [], "the": ["a"], "京": []}),
+        ("de", {"haus": ["b"], "und": None, "the": ["a"], "runs": ["a"], "京都": ["c"]}),
+        ("german", {"haus": ["b"]}),
+    ],
+)
+def test_words_are_found_by_the_endings_of_the_language(
+    make: Callable[..., Store], language: str, found: dict[str, list[str] | None]
+) -> None:
+    store = make(replace(SETTINGS, language=language))
+    put(store, doc("a", "the owl runs"), doc("b", "Häuser und mehr"), doc("c", "东京都"))
+    with store.snapshot() as snapshot:
+        assert snapshot.settings.language == {"german": "de"}.get(language, language)
+        for question, expected in found.items():
+            if expected is None:
+                with pytest.raises(NoWords):
+                    snapshot.words(question, 5, None, "document")
+            else:
+                assert uris(snapshot, snapshot.words(question, 5, None, "document")) == expected, question
+
+
+def test_words_follow_the_language_when_it_is_changed(store: Store) -> None:
+    put(store, doc("a", "the owl runs"), doc("b", "Häuser"))
+    for language, found in (("de", ["b"]), ("none", []), ("en", [])):
+        with store.writer() as writer:
+            writer.change(lambda settings: replace(settings, language=language))  # noqa: B023
+        for settle in (False, True):
+            with store.writer() as writer:
+                if settle:
+                    writer.settle()
+            with store.snapshot() as snapshot:
+                assert uris(snapshot, snapshot.words("haus", 5, None, "document")) == found
+                assert uris(snapshot, snapshot.words("run", 5, None, "document")) == ["a"] * (language != "none")
+                assert snapshot.check(None).ok
+
+
+def test_an_unknown_language_is_refused(make: Callable[..., Store]) -> None:
+    with pytest.raises(BadInput, match="language 'klingon' is unknown"):
+        make(replace(SETTINGS, language="klingon"))
+
+
+def test_equal_scores_of_words_come_in_the_order_the_passages_were_added(store: Store) -> None:
+    put(store, *(doc(f"d{number}", "the same text") for number in range(60)))
+    put(store, doc("d4", "the same text"))
+    order = [f"d{number}" for number in range(60) if number != 4] + ["d4"]
+    with store.snapshot() as snapshot:
+        for one in UNITS:
+            for k in (1, 7, 59, 60, MANY):
+                ranking = snapshot.words("text", k, None, one)
+                assert (uris(snapshot, ranking), ranking.matched) == (order[:k], 60), k
+
+
+@pytest.mark.parametrize("one", UNITS)
+def test_none_are_found_where_none_are_asked_for(store: Store, one: Unit) -> None:
+    put(store, doc("a", "apple"), doc("b", "apple"))
+    with store.snapshot() as snapshot:
+        for ranking in (snapshot.dense(AXES[0], 0, None, one, False), snapshot.words("apple", 0, None, one)):
+            assert (len(ranking.passages), len(ranking.documents), len(ranking.scores)) == (0, 0, 0)
+            assert (ranking.matched, ranking.exact) == (2, True)
+        candidates = snapshot.candidates(AXES[0], "apple", 0, None, one, False)
+        assert (len(candidates.passages), candidates.matched, candidates.complete) == (0, 2, False)
+
+
+# candidates
+
+
+@pytest.mark.parametrize("one", UNITS)
+def test_candidates_are_the_best_of_both_legs_with_both_scores(store: Store, one: Unit) -> None:
+    words = ["apple", "pear", "plum", "fig"]
+    chance = np.random.default_rng(4)
+    for number in range(14):
+        parts = [" ".join(chance.choice(words, 3)) for _ in range(int(chance.integers(1, 6)))]
+        text = ". ".join(parts)
+        starts = np.cumsum([0] + [len(part) + 2 for part in parts]).tolist()
+        spans = [Span(start, start + len(part)) for start, part in zip(starts, parts, strict=False)]
+        put(store, doc(f"d{number}", text, random_rows(len(parts), number), spans, metadata={"n": number}))
+    vector = random_rows(1, 99)[0]
+    with store.snapshot() as snapshot:
+        every = snapshot.dense(vector, 999, None, "passage", True)
+        passages = snapshot.passages_by_id(every.passages.tolist())
+        by_words = snapshot.words("an apple and a fig", 999, None, one)
+        asked = dict(
+            zip(
+                (by_words.documents if one == "document" else by_words.passages).tolist(),
+                by_words.scores.tolist(),
+                strict=True,
+            )
+        )
+        nearest: dict[int, list[tuple[int, float]]] = {}
+        numbers: dict[int, int] = {}
+        for passage, cosine in zip(passages, every.scores.tolist(), strict=True):
+            key = passage.document_id if one == "document" else passage.id
+            nearest.setdefault(key, []).append((passage.id, cosine))
+            numbers[key] = passage.metadata["n"]
+        for text, low in ((None, 0), ("n >= 5", 5), ("n >= 99", 99)):
+            where = parse(text) if text else None
+            left = [key for key in nearest if numbers[key] >= low]  # by cosine, best first
+            for depth in (1, 3, 10, MANY):
+                near, said = left[:depth], [key for key in asked if numbers[key] >= low][:depth]
+                expected = sorted({*near, *said})
+                found = snapshot.candidates(vector, "an apple and a fig", depth, where, one, False)
+                assert found.passages.tolist() == [nearest[key][0][0] for key in expected]
+                np.testing.assert_allclose(found.cosines, [nearest[key][0][1] for key in expected], atol=1e-6)
+                means = [np.mean([cosine for _, cosine in nearest[key][:3]]) for key in expected]
+                np.testing.assert_allclose(found.best_means, means, atol=1e-6)
+                np.testing.assert_allclose(found.words, [asked.get(key, 0.0) for key in expected], atol=NEAR)
+                assert (found.terms, found.matched, found.complete) == (2, len(left), len(expected) == len(left))
+                assert found.best_means.dtype == np.float64
+                alone = snapshot.candidates(vector, "of the", depth, where, one, False)
+                assert alone.passages.tolist() == [nearest[key][0][0] for key in sorted(near)]
+                assert (alone.terms, alone.words.tolist()) == (0, [0.0] * len(near))
+
+
+# settings and the ledger
+
+
+def test_settings_are_kept_as_they_are_changed(engine: Engine, make: Callable[..., Store]) -> None:
+    recipe = Recipe("words", "0" * 64, DIMENSIONS, 32)
+    whole = Settings(
+        DIMENSIONS,
+        recipe,
+        PassageSettings(32, 8),
+        "de",
+        0.9,
+        -0.25,
+        Calibration(LEVELS, tuple(reversed(LEVELS)), LEVELS, 7),
+        Probed(0.5, 0.25, 60),
+        "why it could not",
+    )
+    store = make(whole)
+    with store.snapshot() as snapshot:
+        assert snapshot.settings == whole
+        assert snapshot.fitted_parameters() is None
+    for settings in (
+        Settings(DIMENSIONS),
+        replace(whole, recall=1.0),
+        whole,
+        replace(whole, recipe=replace(recipe, model="/elsewhere"), passages=PassageSettings(64, 0)),
+        replace(whole, words_bias=None, uncompiled=""),
+        replace(whole, words_bias=0.0, calibration=None),
+        replace(whole, probed=None, recall=None),
+    ):
+        with store.snapshot() as snapshot:
+            before = snapshot.settings
+        with store.writer() as writer:
+            seen: list[Settings] = []
+
+            def update(stored: Settings) -> Settings:
+                seen.append(stored)  # noqa: B023
+                return settings  # noqa: B023
+
+            assert writer.change(update) == settings
+            assert seen == [before]
+        with store.snapshot() as snapshot:
+            assert snapshot.settings == settings
+    with pytest.raises(ZeroDivisionError), store.writer() as writer:
+        writer.change(lambda stored: replace(stored, recall=1 / 0))
+    with store.writer() as writer:
+        writer.change(lambda stored: replace(stored, recall=0.5), b"\0fitted")
+        writer.change(lambda stored: replace(stored, words_bias=1.5))
+    other = engine.open(store.address)
+    with other.snapshot() as snapshot:
+        assert snapshot.fitted_parameters() == b"\0fitted"
+        assert (snapshot.settings.recall, snapshot.settings.words_bias) == (0.5, 1.5)
+    other.close()
+
+
+def test_settle_and_compact_keep_the_recall_that_they_are_given(store: Store) -> None:
+    put(store, doc("a", "x"))
+    with store.writer() as writer:
+        for change in (writer.settle, lambda recall: writer.compact("exact", recall)):
+            for recall in (0.0, 1.01, -1.0):
+                with pytest.raises(BadInput, match="recall"):
+                    change(recall)
+        writer.settle(0.8)
+        with store.snapshot() as snapshot:
+            assert snapshot.settings.recall == 0.8
+        writer.compact("auto", 1)
+        writer.settle()
+        with pytest.raises(BadInput, match="kind 'fast' is unknown"):
+            writer.compact("fast")  # type: ignore[arg-type]
+    with store.snapshot() as snapshot:
+        assert snapshot.settings.recall == 1.0
+
+
+def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> None:
+    stamps = {"/a": Stamp(1, 2, 3, 4), "/b": Stamp(5, 6, 7, 8), "/empty": Stamp(0, 1, 1, 1)}
+    rows = [
+        LedgerRow("/a", "/a", "indexed"),
+        LedgerRow("/b", "r1", "indexed"),
+        LedgerRow("/b", "r2", "failed", "line 2: no text"),
+        LedgerRow("/c", "/c", "skipped", "empty"),
+    ]
+    put(store, doc("/a", "x"), doc("r1", "y"), rows=rows, finished=stamps)
+    with store.snapshot() as snapshot:
+        assert list(snapshot.ledger()) == rows
+        assert list(snapshot.ledger("failed")) == rows[2:3]
+        assert list(snapshot.ledger("gone")) == []
+        assert sorted(row.uri for row in snapshot.ledger_of_documents()) == ["/a", "r1"]
+        assert dict(snapshot.ledger_counts()) == {"indexed": 2, "failed": 1, "skipped": 1}
+        assert dict(snapshot.files()) == {
+            "/a": KnownFile(Stamp(1, 2, 3, 4), (("/a", "indexed", ""),)),
+            "/b": KnownFile(Stamp(5, 6, 7, 8), (("r1", "indexed", ""), ("r2", "failed", "line 2: no text"))),
+            "/c": KnownFile(Stamp(-1, 0, 0, 0), (("/c", "skipped", "empty"),)),
+            "/empty": KnownFile(Stamp(0, 1, 1, 1), ()),
+        }
+    put(store, doc("r1", "changed"))  # behind its file's back: the next run reads that again
+    assert stamp_sizes(store) == {"/a": 1, "/b": -1, "/c": -1, "/empty": 0}
+    put(store, doc("r1", "changed"), rows=[LedgerRow("/d", "r1", "indexed")])  # by a run: nothing is read again
+    put(store, finished={"/b": Stamp(9, 6, 7, 8)})
+    assert stamp_sizes(store) == {"/a": 1, "/b": 9, "/c": -1, "/d": -1, "/empty": 0}
+    assert remove(store, "/a", "r2") == 1  # r2 is no document, and its row stays
+    assert stamp_sizes(store) == {"/a": -1, "/b": 9, "/c": -1, "/d": -1, "/empty": 0}
+    with store.snapshot() as snapshot:
+        assert [(row.file, row.uri) for row in snapshot.ledger()] == [
+            ("/b", "r1"),
+            ("/b", "r2"),
+            ("/c", "/c"),
+            ("/d", "r1"),
+        ]
+
+
+def stamp_sizes(store: Store) -> dict[str, int]:
+    with store.snapshot() as snapshot:
+        return {path: file.stamp.size for path, file in snapshot.files().items()}
+
+
+def states(store: Store) -> list[str]:
+    with store.snapshot() as snapshot:
+        return sorted(f"{row.file} {row.uri} {row.state}" for row in snapshot.ledger())
+
+
+def run(store: Store, rows: Sequence[LedgerRow], read: Sequence[str] = (), unchanged: Sequence[str] = ()) -> int:
+    """A whole run: documents are put for the rows that say so, and the files are finished."""
+    with store.writer() as writer:
+        number = writer.begin_run()
+        items = [doc(row.uri, row.uri) for row in rows if row.state == "indexed"]
+        writer.put(Batch(items, rows, {row.file: Stamp(1, 1, 1, 1) for row in rows}, number))
+        return writer.end_run(number, RunOutcome(read, unchanged))
+
+
+def test_the_end_of_a_run_marks_what_is_gone_and_what_is_unchanged(store: Store) -> None:
+    first = [
+        LedgerRow("/a", "a1", "indexed"),
+        LedgerRow("/a", "a2", "indexed"),
+        LedgerRow("/a", "a3", "failed", "why"),
+        LedgerRow("/b", "b1", "indexed"),
+        LedgerRow("/b", "b2", "skipped", "empty"),
+        LedgerRow("/c", "c1", "indexed"),
+    ]
+    assert run(store, first, ["/a", "/b", "/c"]) == 0
+    assert [state.split()[2] for state in states(store)] == [row.state for row in first]
+    assert run(store, [LedgerRow("/a", "a1", "unchanged")], ["/a"], ["/b"]) == 0
+    assert states(store) == [
+        "/a a1 unchanged",
+        "/a a2 gone",
+        "/b b1 unchanged",
+        "/b b2 skipped",
+        "/c c1 indexed",
+    ]
+    with store.snapshot() as snapshot:
+        assert snapshot.files()["/a"].entries == (("a1", "unchanged", ""),)
+        assert snapshot.get("a2") is not None  # gone from its file, and still a document
+        assert sorted(row.uri for row in snapshot.ledger_of_documents()) == ["a1", "a2", "b1", "c1"]
+    assert run(store, [LedgerRow("/a", "a2", "indexed")], ["/b"]) == 0  # one file came back with it, one is lost whole
+    assert states(store) == ["/a a1 unchanged", "/a a2 indexed", "/b b1 gone", "/c c1 indexed"]
+
+
+def test_files_that_hold_what_another_has_lost_are_read_again(store: Store) -> None:
+    first = [
+        LedgerRow("/a", "x", "indexed"),
+        LedgerRow("/b", "x", "skipped", DUPLICATE),
+        LedgerRow("/c", "x", "skipped", "empty"),
+        LedgerRow("/d", "y", "indexed"),
+    ]
+    assert run(store, first, ["/a", "/b", "/c", "/d"]) == 0
+    assert run(store, [], ["/a"], ["/b", "/c", "/d"]) == 1
+    assert states(store) == ["/a x gone", "/b x skipped", "/c x skipped", "/d y unchanged"]
+    assert stamp_sizes(store) == {"/a": 1, "/b": -1, "/c": 1, "/d": 1}
+    assert run(store, [LedgerRow("/b", "x", "indexed")], ["/b"]) == 0  # it is that file's now
+    assert states(store) == ["/b x indexed", "/c x skipped", "/d y unchanged"]
+
+
+def test_a_run_that_did_not_finish_is_noted(store: Store) -> None:
+    with store.writer() as writer:
+        assert writer.begin_run() < (number := writer.begin_run())
+    with store.snapshot() as snapshot:
+        report = snapshot.check(None)
+    assert report.ok and any("did not finish" in note for note in report.notes)
+    with store.writer() as writer:
+        assert writer.end_run(number, RunOutcome()) == 0
+    with store.snapshot() as snapshot:
+        assert not snapshot.check(None).notes
+
+
+# the whole of it
+
+
+def test_iteration_reads_in_pages_and_is_not_disturbed(store: Store) -> None:
+    put(store, *(doc(f"d{number}", "t", metadata={"n": number % 2}) for number in range(600)))
+    constant = {f"d{number}" for number in range(0, 600, 2)}
+    for where in (None, parse("n = 0")):
+        found = []
+        for document in store.iterate(where):
+            found.append(document.uri)
+            if len(found) == 3:
+                remove(store, *(f"d{number}" for number in range(1, 600, 2)))
+                put(store, doc("later", "t", metadata={"n": 0}), doc("d8", "replaced", metadata={"n": 0}))
+        numbered = [int(uri[1:]) for uri in found if uri != "later"]
+        assert numbered == sorted(set(numbered))
+        assert constant <= set(found)
+        if where is not None:  # the filter is that of the moment it began
+            assert set(found) == constant
+        remove(store, "later")
+    with pytest.raises(FilterError):
+        next(iter(store.iterate(parse("unknown = 1"))))
+    began = store.iterate(parse("n = 0"))
+    assert next(began).uri == "d0"
+    assert len(list(began)) == 299
+
+
+def test_what_is_exported_makes_a_store_with_the_same_answers(make: Callable[..., Store]) -> None:
+    one, other = make(), make()
+    vector = filled(one)
+    spans = [Span(0, 3, "prefix", 4, "H", 2), Span(4, 8, tokens=5)]
+    put(one, doc("x", "two apples", random_rows(2, 8), spans, title="T", path="/x", format="pdf"))
+    exported = list(one.export())
+    assert [item.document.uri for item in exported] == [document.uri for document in one.iterate()]
+    last = exported[-1]
+    assert last.spans == (Span(0, 3, "", 9, "H", 2), Span(4, 8, "", 0, "", None))
+    assert {item.hashes for item in exported} == {Hashes(b"", b"")}
+    put(other, *(replace(item, hashes=hashed(item.document)) for item in exported))
+    with one.snapshot() as first, other.snapshot() as second:
+        agree(first, second, [vector])
+        assert first.check(None).ok and second.check(None).ok
+
+
+def test_info_tells_the_state_in_numbers(store: Store) -> None:
+    spans = [Span(0, 1, tokens=3), Span(1, 2, tokens=4)]
+    put(store, doc("a", "ab", random_rows(2, 1), spans, metadata={"n": 1, "x": {"y": [True, "t"]}, "title": 2}))
+    put(store, doc("b", "one two", metadata={"n": "text", "none": None}))
+    with store.snapshot() as snapshot:
+        info, version = snapshot.info(), snapshot.info().format_version
+        assert (info.documents, info.passages, info.tokens, info.dimensions) == (2, 3, 9, DIMENSIONS)
+        assert info.fields == {"metadata.title": ("number",), "n": ("number", "text"), "x.y": ("boolean", "text")}
+        assert list(info.fields) == sorted(info.fields)
+        assert info.history == snapshot.history
+        assert info.unsealed == 3 and info.bytes > 0 and version >= 1
+    put(store, row_of("a", "ab"))
+    with store.snapshot() as snapshot:
+        assert (snapshot.info().tokens, snapshot.info().fields) == (9, {"n": ("text",)})
+
+
+def test_check_compares_documents_with_their_hashes(store: Store) -> None:
+    broken = doc("bad", "what was embedded")
+    other = replace(broken.hashes, content=b"x" * 16)
+    own = doc("own", "vectors of one's own", spans=[Span(0, 20)])  # no tokens: nothing was embedded
+    rows = [LedgerRow("/f", "bad", "indexed"), LedgerRow("/g", "a", "indexed")]
+    stamps = {"/f": Stamp(1, 1, 1, 1), "/g": Stamp(2, 2, 2, 2)}
+    put(
+        store,
+        doc("a", "apple"),
+        replace(broken, hashes=other),
+        replace(own, hashes=replace(own.hashes, content=b"y" * 16)),
+        rows=rows,
+        finished=stamps,
+    )
+    with store.snapshot() as snapshot:
+        assert snapshot.check(None).ok
+        report = snapshot.check(MEANING)
+        assert not report.ok and len(report.problems) == 1 and report.problems[0].startswith("bad: ")
+        assert len(snapshot.check(Meaning("another", "passages")).problems) == 2
+    with store.writer() as writer:
+        assert writer.repair(None).ok
+        report = writer.repair(MEANING)
+    assert any("1 damaged document(s)" in note for note in report.notes)
+    with store.snapshot() as snapshot:
+        assert snapshot.hashes()["bad"].content not in (other.content, broken.hashes.content)
+        assert snapshot.hashes()["a"] == hashed(Document("a", "apple"))
+    assert stamp_sizes(store) == {"/f": -1, "/g": 2}
+    assert put(store, broken).replaced == ("bad",)
+    with store.snapshot() as snapshot:
+        assert snapshot.check(MEANING).ok
+
+
+def test_a_row_that_is_not_what_was_hashed_is_damage(store: Store) -> None:
+    item = doc("bad", "apple", metadata={"n": 1})
+    put(store, doc("a", "apple"), replace(item, hashes=replace(item.hashes, row=b"z" * 16)))
+    with store.snapshot() as snapshot:
+        bad = snapshot.dense(AXES[0], 2, None, "document", False).passages.tolist()[1]
+        for ask in (lambda: snapshot.get("bad"), lambda: snapshot.passages_by_id([bad])):
+            with pytest.raises(IndexDamaged, match=r"^bad: "):
+                ask()
+        assert [problem.split(":")[0] for problem in snapshot.check(None).problems] == ["bad"]
+    with pytest.raises(IndexDamaged, match=r"^bad: "):
+        list(store.iterate())
+
+
+def test_recall_of_few_passages_is_whole(store: Store) -> None:
+    filled(store, 5)
+    with store.snapshot() as snapshot:
+        recall = snapshot.recall()
+    assert (recall.recall, recall.low, recall.high, recall.exact) == (1.0, 1.0, 1.0, True)
+    assert recall.questions > 0
+
+
+def test_nearest_pairs_are_those_of_brute_force(store: Store) -> None:
+    filled(store, 14)
+    with store.snapshot() as snapshot:
+        sample = snapshot.sample(999)
+        owners = [passage.document_id for passage in snapshot.passages_by_id(sample.passages.tolist())]
+        pairs = [
+            (float(np.einsum("j,j->", sample.vectors[i], sample.vectors[j])), i, j)
+            for i in range(len(owners))
+            for j in range(i + 1, len(owners))
+            if owners[i] != owners[j]
+        ]
+        for count, least in ((1, -1.0), (7, -1.0), (10_000, 0.9), (10_000, -1.0), (5, 0.999), (5, 2.0)):
+            expected = sorted(((s, i, j) for s, i, j in pairs if s >= least), key=lambda pair: -pair[0])[:count]
+            found = snapshot.nearest_pairs(count, least)
+            assert found.passages == len(owners)
+            np.testing.assert_allclose(found.scores, [score for score, _, _ in expected], atol=1e-6)
+            scores = {(int(sample.passages[i]), int(sample.passages[j])): s for s, i, j in pairs}
+            own = [scores[pair] for pair in zip(found.first.tolist(), found.second.tolist(), strict=True)]
+            np.testing.assert_allclose(found.scores, own, atol=1e-6)
+            assert len(set(zip(found.first.tolist(), found.second.tolist(), strict=True))) == len(expected)
+
+
+def test_a_sample_is_drawn_by_the_order_of_addition(store: Store) -> None:
+    filled(store)
+    remove(store, "d3")
+    with store.snapshot() as snapshot:
+        whole = snapshot.sample(10_000)
+        assert whole.passages.tolist() == sorted(whole.passages.tolist())
+        assert len(whole.passages) == snapshot.passages
+        for seed in (0, 1):
+            places = np.sort(np.random.default_rng(seed).choice(len(whole.passages), 5, replace=False))
+            some = snapshot.sample(5, seed)
+            assert some.passages.tolist() == whole.passages[places].tolist()
+            np.testing.assert_array_equal(some.vectors, whole.vectors[places])
+        assert snapshot.sample(5).passages.tolist() == snapshot.sample(5, 0).passages.tolist()
+        assert snapshot.sample(0).vectors.shape == (0, DIMENSIONS)
+
+
+def test_a_successor_takes_the_place_when_it_is_complete(engine: Engine, store: Store) -> None:
+    put(store, doc("a", "apple"), rows=[LedgerRow("/f", "a", "indexed")])
+    with store.writer() as writer:
+        writer.begin_run()
+    settings = Settings(2, language="de", words_bias=0.5)
+    other = engine.open(store.address)
+    with other.snapshot() as snapshot:
+        assert uris(snapshot, snapshot.words("apple", 5, None, "document")) == ["a"]
+    with store.snapshot() as before:
+        with store.writer(), store.successor(settings) as successor:
+            with successor.snapshot() as snapshot:
+                assert (snapshot.documents, snapshot.settings, list(snapshot.ledger())) == (0, settings, [])
+            put(successor, doc("b", "Häuser", unit([1, 1])), doc("c", "x", unit([1, 0])))
+            with store.snapshot() as snapshot:
+                assert list(snapshot.hashes()) == ["a"]
+        assert (before.documents, before.get("a")) == (1, Document("a", "apple"))
+        assert uris(before, before.dense(AXES[0], 5, None, "document", False)) == ["a"]
+        version, history = before.version, before.history
+    for now in (store, other):
+        with now.snapshot() as snapshot:
+            assert (list(snapshot.hashes()), snapshot.settings) == (["b", "c"], settings)
+            assert (snapshot.version != version, snapshot.history != history) == (True, True)
+            assert uris(snapshot, snapshot.dense(unit([0, 1])[0], 5, None, "document", False)) == ["b", "c"]
+            assert uris(snapshot, snapshot.words("haus", 5, None, "document")) == ["b"]
+            assert snapshot.check(None).ok and not snapshot.check(None).notes
+    other.close()
+    assert put(store, doc("d", "y", unit([1, 0]))).added == ("d",)
+
+
+def test_a_successor_that_fails_leaves_everything_as_it_was(store: Store) -> None:
+    put(store, doc("a", "apple"))
+    before = everything(store)
+    with store.snapshot() as snapshot:
+        history = snapshot.history
+    with pytest.raises(ZeroDivisionError), store.writer(), store.successor(Settings(2)) as successor:
+        put(successor, doc("b", "x", unit([1, 0])))
+        raise ZeroDivisionError
+    assert everything(store) == before
+    with store.snapshot() as snapshot:
+        assert snapshot.history == history
+    if Path(store.address).exists():
+        assert list(Path(store.address).parent.iterdir()) == [Path(store.address)]
+    assert put(store, doc("c", "y")).added == ("c",)
+
+
+def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Store, tmp_path: Path) -> None:
+    vector = filled(store)
+    put(store, doc("x", "apple"), rows=[LedgerRow("/f", "x", "indexed")], finished=STAMPS)
+    with store.writer() as writer:
+        writer.change(lambda settings: replace(settings, words_bias=0.5), b"fitted")
+        writer.settle()
+    destination = str(tmp_path / "copy.index")
+    with store.writer() as writer:  # while it is written
+        writer.remove(["d4"])
+        store.backup(destination)
+    copy = engine.open(destination)
+    assert everything(copy) == everything(store)
+    with store.snapshot() as one, copy.snapshot() as other:
+        agree(one, other, [vector])
+        assert one.sample(6).passages.tolist() == other.sample(6).passages.tolist()
+        assert other.fitted_parameters() == b"fitted"
+        assert other.history != one.history and other.version != one.version
+        assert other.check(None).ok
+    put(copy, doc("y", "pear"))
+    remove(store, "x")
+    with store.snapshot() as one, copy.snapshot() as other:
+        assert one.get("y") is None and other.get("x") is not None
+    with pytest.raises(BadInput):
+        store.backup(destination)
+    assert [document.uri for document in copy.iterate()][-1] == "y"
+    copy.close()
+
+
+# writers
+
+
+def test_a_thread_that_writes_gets_the_same_writer_again_and_others_wait(store: Store) -> None:
+    outcomes: list[str] = []
+
+    def write(wait: bool) -> None:
+        try:
+            with store.writer(wait=wait) as writer:
+                outcomes.append("wrote")
+                writer.put(Batch([doc("b", "y")]))
+        except IndexLocked as error:
+            outcomes.append(str(error))
+
+    def in_thread(wait: bool) -> threading.Thread:
+        thread = threading.Thread(target=write, args=(wait,))
+        thread.start()
+        return thread
+
+    with store.writer() as outer:
+        with store.writer(wait=False) as inner:
+            assert inner is outer
+            inner.put(Batch([doc("a", "x")]))
+        in_thread(wait=False).join()
+        assert len(outcomes) == 1 and str(store.address) in outcomes[0]
+        waiting = in_thread(wait=True)
+        outer.put(Batch([doc("c", "z")]))
+        assert len(outcomes) == 1
+    waiting.join()
+    assert outcomes[1:] == ["wrote"]
+    in_thread(wait=False).join()
+    assert outcomes[1:] == ["wrote", "wrote"]
+    assert [document.uri for document in store.iterate()] == ["a", "c", "b"]
+
+
+def test_who_waits_for_another_process_is_told_once(engine: Engine, store: Store) -> None:
+    if engine.held is None:
+        with store.writer(on_wait=pytest.fail):  # nobody to wait for
+            return
+    told: list[str] = []
+    with engine.held(store) as let_go:
+        with pytest.raises(IndexLocked, match="is being written by process"), store.writer(wait=False):
+            pytest.fail("there are two writers")
+
+        def on_wait(message: str) -> None:
+            told.append(message)
+            let_go()
+
+        with store.writer(on_wait=on_wait) as writer:
+            writer.put(Batch([doc("a", "x")]))
+    assert len(told) == 1 and store.address in told[0]
+
+
+def test_an_error_in_the_block_keeps_what_was_committed_and_frees_the_writer(store: Store) -> None:
+    with pytest.raises(ZeroDivisionError), store.writer() as writer:
+        writer.put(Batch([doc("a", "x")]))
+        raise ZeroDivisionError
+    thread = threading.Thread(target=put, args=(store, doc("b", "y")))
+    thread.start()
+    thread.join()
+    assert [document.uri for document in store.iterate()] == ["a", "b"]
+
+
+def test_a_closed_store_opens_again_when_it_is_used(engine: Engine, store: Store) -> None:
+    put(store, doc("a", "apple"))
+    with store.snapshot() as snapshot:
+        version = snapshot.version
+        assert snapshot.words("apple", 5, None, "document").matched == 1
+    store.close()
+    store.close()
+    with store.snapshot() as snapshot:
+        assert snapshot.version == version
+        assert uris(snapshot, snapshot.words("apple", 5, None, "document")) == ["a"]
+    assert isinstance(store.artifacts(), Path)
+    other = engine.open(store.address)
+    assert other.address == store.address
+    put(other, doc("b", "apple"))
+    with store.snapshot() as snapshot, other.snapshot() as same:
+        assert snapshot.documents == 2
+        assert snapshot.version == same.version
+    other.close()
+
+
+# any operations, against the reference
+
+
+WORDS = ["apple", "pear", "plum", "fig", "the", "quince", "tree", "Apple_Tree", "treeTop", "京都", "naïve"]
+QUESTIONS = ["apple", "the fig tree top", "京都 naïve unknown"]
+FILTERS = [None, "n >= 3", 'not (tag = "x" or exists n)']
+
+
+def agree(one: Snapshot, other: Snapshot, vectors: Sequence[Vector], filters: Sequence[str | None] = (None,)) -> None:
+    """Assert that two stores give the same answers to everything; scores of words but for their last digit."""
+    assert (one.documents, one.passages) == (other.documents, other.passages)
+    assert dict(one.hashes()).keys() == dict(other.hashes()).keys()
+    assert one.info().fields == other.info().fields
+    for uri in one.hashes():
+        assert one.get(uri) == other.get(uri)
+        np.testing.assert_array_equal(one.vectors_of(uri), other.vectors_of(uri))
+    every = [passages_of(snapshot, snapshot.sample(10_000).passages) for snapshot in (one, other)]
+    assert every[0] == every[1]
+    assert shown(one, one.sample(4, 3).passages) == shown(other, other.sample(4, 3).passages)
+    for text in filters:
+        where = parse(text) if text else None
+        for unit_ in UNITS:
+            for vector in vectors:
+                for k in (3, 1000):
+                    pair = [snapshot.dense(vector, k, where, unit_, False) for snapshot in (one, other)]
+                    assert shown(one, pair[0].passages) == shown(other, pair[1].passages)
+                    assert pair[0].matched == pair[1].matched
+                    np.testing.assert_allclose(pair[0].scores, pair[1].scores, atol=1e-6)
+            for question in QUESTIONS:
+                whole = other.words(question, 1000, where, unit_)
+                for k in (2, 1000):
+                    same_words(one, one.words(question, k, where, unit_), other, whole, k)
+            same_candidates(one, other, vectors[0], 3, where, unit_)
+    for count, least in ((4, -1.0), (1000, 0.5)):
+        mine, theirs = (snapshot.nearest_pairs(count, least).scores for snapshot in (one, other))
+        np.testing.assert_allclose(mine, theirs, atol=1e-6)
+
+
+def passages_of(snapshot: Snapshot, ids: Iterable[int]) -> list[dict[str, Any]]:
+    """Passages without their ids."""
+    rows = snapshot.passages_by_id([int(id_) for id_ in ids])
+    names = (
+        "uri",
+        "title",
+        "text",
+        "start",
+        "end",
+        "line",
+        "heading",
+        "page",
+        "path",
+        "format",
+        "modified",
+        "metadata",
+    )
+    return [{name: getattr(row, name) for name in names} for row in rows]
+
+
+def same_words(one: Snapshot, ranking: Ranking, other: Snapshot, whole: Ranking, k: int) -> None:
+    """A ranking by words is the first k of the other store's whole one, but that near ties may change places."""
+    assert ranking.matched == whole.matched
+    assert len(ranking.passages) == min(k, whole.matched)
+    np.testing.assert_allclose(ranking.scores, whole.scores[:k], atol=NEAR)
+    expected = dict(zip(shown(other, whole.passages), whole.scores.tolist(), strict=True))
+    found = shown(one, ranking.passages)
+    if found != list(expected)[:k]:
+        own = {uri: score for (uri, _), score in expected.items()} if len(found) == len({*found}) else {}
+        for (uri, start), score in zip(found, ranking.scores.tolist(), strict=True):
+            assert expected.get((uri, start), own.get(uri)) == pytest.approx(score, abs=NEAR)
+
+
+def same_candidates(
+    one: Snapshot, other: Snapshot, vector: Vector, depth: int, where: Where | None, unit_: Unit
+) -> None:
+    """Candidates agree; those that only words brought may be others where the last of them nearly tie."""
+    for question in ("pear plum", "the"):
+        mine, theirs = (s.candidates(vector, question, depth, where, unit_, False) for s in (one, other))
+        assert (mine.terms, mine.matched) == (theirs.terms, theirs.matched)
+        if shown(one, mine.passages) == shown(other, theirs.passages):
+            np.testing.assert_allclose(mine.cosines, theirs.cosines, atol=1e-6)
+            np.testing.assert_allclose(mine.best_means, theirs.best_means, atol=1e-6)
+            np.testing.assert_allclose(mine.words, theirs.words, atol=NEAR)
+            assert mine.complete == theirs.complete
+        else:
+            np.testing.assert_allclose(np.sort(mine.words)[-depth:], np.sort(theirs.words)[-depth:], atol=NEAR)
+
+
+class Both:
+    """A store and the reference, which do the same."""
+
+    def __init__(self, store: Store, seed: int) -> None:
+        self.stores: tuple[Store, Store] = (store, ReferenceStore(SETTINGS))
+        self._chance = np.random.default_rng(seed)
+        self._number = self._stamp = 0
+        self.do(lambda writer: writer.put(Batch([doc("first", "apple", metadata={"n": 1, "tag": "x"})])))
+
+    def do(self, change: Callable[[Writer], Any]) -> None:
+        """Make the same change to both; what is returned is the same too."""
+        returned = []
+        for store in self.stores:
+            with store.writer() as writer:
+                returned.append(change(writer))
+        assert returned[0] == returned[1]
+
+    def put(self) -> None:
+        fresh = [f"u{self._number + at}" for at in range(int(self._chance.integers(1, 6)))]
+        self._number += len(fresh)
+        batch = Batch([self._document(uri) for uri in [*self._some(2), *fresh]])
+        self.do(lambda writer: writer.put(batch))
+
+    def update(self) -> None:
+        with self.stores[1].snapshot() as snapshot:
+            documents = [document for uri in self._some(3) if (document := snapshot.get(uri)) is not None]
+        rows = [replace(document, metadata=self._metadata()) for document in documents]
+        batch = Batch([EmbeddedDocument(document, hashed(document)) for document in rows])
+        self.do(lambda writer: writer.put(batch))
+
+    def remove(self) -> None:
+        uris = [*self._some(4), "unknown"]
+        self.do(lambda writer: writer.remove(uris))
+
+    def settle(self) -> None:
+        self.do(lambda writer: writer.settle())
+
+    def compact(self) -> None:
+        self.do(lambda writer: writer.compact("exact"))
+
+    def run(self) -> None:
+        """An indexing run that meets some files again, and finds others unchanged or not at all."""
+        self._stamp += 1
+        kept = [("indexed", ""), ("updated", ""), ("unchanged", ""), ("skipped", DUPLICATE), ("failed", "why")]
+        rows = [LedgerRow(self._file(), uri, *self._one_of(kept)) for uri in self._some(8)]
+        finished = {row.file: Stamp(self._stamp, 1, 1, 1) for row in rows[:3]}
+        outcome = RunOutcome([self._file(), self._file()], [self._file()])
+
+        def whole(writer: Writer) -> int:
+            number = writer.begin_run()
+            writer.put(Batch((), rows, finished, number))
+            return writer.end_run(number, outcome)
+
+        self.do(whole)
+
+    def any(self) -> None:
+        names = ("put", "put", "put", "update", "remove", "run", "run", "settle", "compact")
+        getattr(self, self._one_of(names))()
+
+    def _one_of(self, values: Sequence[Any]) -> Any:
+        return values[int(self._chance.integers(len(values)))]
+
+    def _some(self, count: int) -> list[str]:
+        """Uris of documents; never the first one's, whose fields all filters know."""
+        with self.stores[1].snapshot() as snapshot:
+            known = list(snapshot.hashes())[1:]
+        return [known[at] for at in self._chance.permutation(len(known))[:count]]
+
+    def _file(self) -> str:
+        return f"/f{self._chance.integers(5)}"
+
+    def _metadata(self) -> dict[str, Any]:
+        values = {"n": int(self._chance.integers(10)), "tag": [self._one_of(["x", "y"])], "other": None}
+        return {name: value for name, value in values.items() if self._chance.random() < 0.8}
+
+    def _document(self, uri: str) -> EmbeddedDocument:
+        parts = [
+            " ".join(self._chance.choice(WORDS, int(self._chance.integers(1, 9))))
+            for _ in range(int(self._chance.integers(1, 4)))
+        ]
+        starts = [sum(len(part) + 1 for part in parts[:at]) for at in range(len(parts))]
+        spans = [
+            Span(start, start + len(part), tokens=at)
+            for at, (start, part) in enumerate(zip(starts, parts, strict=True))
+        ]
+        place = {"path": f"/{uri}", "format": self._one_of(["text", "pdf"])} if self._chance.random() < 0.5 else {}
+        rows = random_rows(len(parts), int(self._chance.integers(40)))  # some are equal
+        title = self._one_of(["", "Fig trees", "plum"])
+        return doc(uri, "\n".join(parts), rows, spans, title=title, metadata=self._metadata(), **place)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_operations_leave_what_the_reference_has(store: Store, seed: int) -> None:
+    both, vectors = Both(store, seed), [random_rows(1, 1000 + seed)[0], AXES[0]]
+    earlier: dict[str, Hashes] = {}
+    for step in range(16):
+        both.any()
+        with both.stores[0].snapshot() as one, both.stores[1].snapshot() as other:
+            assert list(one.ledger()) == list(other.ledger())
+            assert dict(one.files()) == dict(other.files())
+            assert dict(one.ledger_counts()) == dict(other.ledger_counts())
+            of_documents = [Counter(snapshot.ledger_of_documents()) for snapshot in (one, other)]
+            assert of_documents[0] == of_documents[1]
+            assert sorted(one.changed_since(earlier)) == sorted(other.changed_since(earlier))
+            earlier = dict(other.hashes())
+            assert dict(one.hashes()) == earlier
+            if step % 8 == 7:
+                agree(one, other, vectors, FILTERS)
+    for change in (both.settle, both.put, both.compact):
+        change()
+        with both.stores[0].snapshot() as one, both.stores[1].snapshot() as other:
+            agree(one, other, vectors, FILTERS)
+            assert one.info().tokens == other.info().tokens
+            assert one.check(MEANING).ok and other.check(MEANING).ok
+    mine, theirs = (list(one.export()) for one in both.stores)
+    for item, expected in zip(mine, theirs, strict=True):
+        assert (item.document, item.spans) == (expected.document, expected.spans)
+        np.testing.assert_array_equal(item.vectors, expected.vectors)
