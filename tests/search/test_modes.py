@@ -10,27 +10,40 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contracts.reference import ReferenceSnapshot
 
 from indexer import Document, Index
 from indexer.errors import BadInput
-from indexer.stores import candidates
+from indexer.stores.open import open_store
+from indexer.stores.port import Unit
 from search import Searcher
 from search.fusion import Background, words_weight
 
 WORDS = [f"{first}{second}" for first in ("ban", "riv", "moo", "sta", "flo") for second in ("kle", "tor", "mig", "sul")]
 
 
-@pytest.fixture
-def folder(encoder: Any, tmp_path: Path) -> Path:
+def filled(path: Path, encoder: Any) -> Path:
+    """An index of 120 documents, some of several passages."""
     random = np.random.default_rng(11)
-    with Index.create(tmp_path / "x.index", encoder) as index:
+    with Index.create(path, encoder) as index:
         index.add(
             [
                 Document(f"d{n}", " ".join(random.choice(WORDS, int(random.integers(5, 90)))), "", {"even": n % 2 == 0})
                 for n in range(120)
             ]
         )
-    return tmp_path / "x.index"
+    return path
+
+
+@pytest.fixture
+def folder(encoder: Any, tmp_path: Path) -> Path:
+    return filled(tmp_path / "x.index", encoder)
+
+
+@pytest.fixture
+def collection(in_memory: None, encoder: Any, tmp_path: Path) -> Path:
+    """The same without a folder."""
+    return filled(tmp_path / "x.index", encoder)
 
 
 def bm25(texts: list[str], query: str) -> np.ndarray:
@@ -46,16 +59,16 @@ def bm25(texts: list[str], query: str) -> np.ndarray:
     return total
 
 
-def test_words_rank_by_bm25_and_load_no_model(folder: Path, encoder: Any) -> None:
+def test_words_rank_by_bm25_and_load_no_model(collection: Path, encoder: Any) -> None:
     encoder.seen.clear()
     query = "bankle rivmig"
-    with Searcher(folder) as searcher:
+    with Searcher(collection) as searcher:
         hits = searcher.search(query, 10, mode="words")
-        with Index.open(folder) as index:
+        with Index.open(collection) as index:
             texts = [document.text for document in index]
         scores = bm25(texts, query)
         assert hits.matched == (scores > 0).sum()
-        # Lengths are rounded in the engine, as in Lucene: not the last per cent agrees.
+        # Lengths are rounded, as in Lucene: not the last per cent agrees.
         assert [hit.score for hit in hits] == pytest.approx(np.sort(scores)[::-1][:10], rel=0.06)
         for hit in hits:
             assert hit.score == pytest.approx(scores[int(hit.uri[1:])], rel=0.06)
@@ -68,27 +81,25 @@ def test_words_rank_by_bm25_and_load_no_model(folder: Path, encoder: Any) -> Non
 
 
 @pytest.mark.parametrize("unit", ["document", "passage"])
-def test_both_are_the_convex_combination_of_their_contributions(folder: Path, encoder: Any, unit: str) -> None:
+def test_both_are_the_convex_combination_of_their_contributions(collection: Path, encoder: Any, unit: Unit) -> None:
     query = "flosul statork"
     vector = encoder.encode([query], role="query")[0]
-    with Searcher(folder) as searcher:
+    with Searcher(collection) as searcher, searcher.store.snapshot() as snapshot:
         hits = searcher.search(query, 120, mode="hybrid", passages=unit == "passage")
-        with searcher.store.snapshot() as snapshot:
-            background = Background.of(snapshot.sample(2000).vectors)
-            cosines = [snapshot.vectors_of(f"d{n}") @ vector for n in range(120)]
-            every = snapshot.words(query, 10_000, None, unit)
-    if unit == "document":
-        assert len(hits) == hits.matched == 120
-        values = np.array([(own.max() + np.sort(own)[-3:].mean()) / 2 for own in cosines])
-        # Document ids count from 1 in the order of addition, and so do passage ids.
-        scores = dict(zip(every.documents.tolist(), every.scores.tolist(), strict=True))
-    else:
-        values = np.concatenate(cosines)
-        scores = dict(zip(every.passages.tolist(), every.scores.tolist(), strict=True))
-    words = np.array([scores.get(id_, 0.0) for id_ in range(1, len(values) + 1)])
-    standing = background.standing(vector, values)
+        every = snapshot.dense(vector, snapshot.passages, None, "passage", True)
+        said = snapshot.words(query, snapshot.passages, None, unit)
+        background = Background.of(snapshot.sample(2000).vectors)
+    owners, found = (every.documents, said.documents) if unit == "document" else (every.passages, said.passages)
+    bm25_of = dict(zip(found.tolist(), said.scores.tolist(), strict=True))
+    units = np.unique(owners).tolist()
+    own = [np.sort(every.scores[owners == id_].astype(float))[::-1] for id_ in units]
+    # A unit counts half its best passage and half the mean of its three best.
+    standing = background.standing(vector, np.array([(cosines[0] + cosines[:3].mean()) / 2 for cosines in own]))
+    words = np.array([bm25_of.get(id_, 0.0) for id_ in units])
     weight = words_weight(standing, words, 2)
     expected = np.sort((1 - weight) * standing + weight * words)[::-1]
+    if unit == "document":
+        assert len(hits) == hits.matched == 120
     assert [hit.score for hit in hits] == pytest.approx(expected[: len(hits)].tolist(), abs=1e-4)
     for hit in hits:
         assert sum(hit.why["contributions"].values()) == pytest.approx(hit.score)
@@ -97,8 +108,8 @@ def test_both_are_the_convex_combination_of_their_contributions(folder: Path, en
         assert hit.why["cosine"] == pytest.approx(hit.cosine, abs=1e-6)
 
 
-def test_a_question_of_stop_words_alone(folder: Path) -> None:
-    with Searcher(folder) as searcher:
+def test_a_question_of_stop_words_alone(collection: Path) -> None:
+    with Searcher(collection) as searcher:
         with pytest.raises(BadInput, match="too common"):
             searcher.search("is it of the", mode="words")
         with pytest.warns(UserWarning, match="ranked by meaning alone"):
@@ -112,6 +123,7 @@ def test_a_question_of_stop_words_alone(folder: Path) -> None:
             searcher.search("a", mode="fuzzy")  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_of_scripts_without_spaces_the_pairs_that_were_asked_for_are_told(tmp_path: Path, encoder: Any) -> None:
     text = "我住在东京都,不在京都。COVID疫苗 works"
     with Index.create(tmp_path / "x.index", encoder) as index:
@@ -128,6 +140,7 @@ def test_of_scripts_without_spaces_the_pairs_that_were_asked_for_are_told(tmp_pa
             assert all(text[word["start"] : word["end"]] == word["text"] for word in hit.why["words"])
 
 
+@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize(
     ("text", "question", "word"),
     [
@@ -149,21 +162,22 @@ def test_words_that_are_written_otherwise_are_marked_as_they_stand(
         assert [found["text"] for found in hit.why["words"]] == [word]
 
 
-def test_hybrid_asks_exactly_where_it_is_told_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hybrid_asks_exactly_where_it_is_told_to(collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
-    rank = candidates.rank
+    candidates = ReferenceSnapshot.candidates
 
-    def spy(*arguments: Any) -> Any:
+    def spy(self: ReferenceSnapshot, *arguments: Any) -> Any:
         asked.append(arguments[-1])
-        return rank(*arguments)
+        return candidates(self, *arguments)
 
-    monkeypatch.setattr(candidates, "rank", spy)
-    with Searcher(folder) as searcher:
+    monkeypatch.setattr(ReferenceSnapshot, "candidates", spy)
+    with Searcher(collection) as searcher:
         for exact in (False, True):
             searcher.search("bankle", mode="hybrid", exact=exact)
     assert asked == [False, True]
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_a_sentence_that_the_model_cannot_read_is_passed_by(
     tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,10 +192,10 @@ def test_a_sentence_that_the_model_cannot_read_is_passed_by(
     assert "***" not in encoder.seen
 
 
-def test_the_nearest_sentence_is_found_on_request(folder: Path, encoder: Any) -> None:
-    with Index.open(folder, encoder) as index:
+def test_the_nearest_sentence_is_found_on_request(collection: Path, encoder: Any) -> None:
+    with Index.open(collection, encoder) as index:
         index.add([Document("s", "Nothing here. The moomig of flokle! And more.\n\nEnd")])
-    with Searcher(folder) as searcher:
+    with Searcher(collection) as searcher:
         (hit,) = searcher.search("moomig flokle", 1, 'uri = "s"', explain=True)
         assert hit.why["sentence"]["text"] == "The moomig of flokle!"
         assert (hit.why["sentence"]["start"], hit.why["sentence"]["end"]) == (14, 35)
@@ -199,8 +213,8 @@ def test_the_shell_explains(folder: Path, likewise: Callable[..., Any]) -> None:
     assert hit["cosine"] is None and hit["why"]["bm25"] == hit["score"]
 
 
-def test_query_syntax_is_text(folder: Path) -> None:
-    with Searcher(folder) as searcher:
+def test_query_syntax_is_text(collection: Path) -> None:
+    with Searcher(collection) as searcher:
         plain = searcher.search("bankle", 5, mode="words")
         for query in ('"bankle', "bankle AND (", "+bankle -", "words:bankle", "bankle^2 ~", "[bankle TO"):
             assert searcher.search(query, 5, mode="words").matched >= plain.matched, query
@@ -211,7 +225,8 @@ def test_the_language_is_chosen_once(likewise: Callable[..., Any], lines: Callab
     folder = tmp_path / "y.index"
     assert likewise("index", folder, "-", "--language", "german", stdin=records).code == 0
     assert likewise("search", folder, "haus", "--mode", "words", "--json").json["matched"] == 1
-    assert Index.open(folder).settings.language == "de"
+    with open_store(folder).snapshot() as snapshot:
+        assert snapshot.settings.language == "de"
     said = likewise("index", folder, "-", "--language", "fr", stdin=records)
     assert (said.code, "--language" in said.err) == (2, True)
     said = likewise("index", tmp_path / "z.index", "-", "--language", "klingon", stdin=records)
