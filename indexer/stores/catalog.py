@@ -25,6 +25,7 @@ from indexer.stores.rows import erase_passages, write_documents, write_passages
 from indexer.stores.schema import migrations
 from indexer.stores.sealed import SegmentFile
 from indexer.stores.setting_rows import from_rows, to_rows
+from indexer.stores.vectors import require_fitting
 from indexer.stores.word_files import WordFiles
 
 _PATIENCE = 60
@@ -114,7 +115,7 @@ class Catalog:
                 "DELETE FROM setting WHERE name = ?", ((name,) for name in before if name not in after)
             )
             if fitted_parameters is not None:
-                connection.execute("INSERT INTO frozen VALUES ('post', ?)", (fitted_parameters,))
+                connection.execute("INSERT OR REPLACE INTO frozen VALUES ('post', ?)", (fitted_parameters,))
         return settings
 
     def vacuum(self) -> None:
@@ -127,6 +128,8 @@ class Catalog:
     def put(self, batch: Batch) -> Changes:
         documents = batch.documents
         with self.transaction() as connection:
+            (dimensions,) = connection.execute("SELECT value FROM setting WHERE name = 'dimensions'").fetchone()
+            require_fitting(documents, int(dimensions))
             uris = json.dumps([item.document.uri for item in documents])
             find = "SELECT uri, id FROM document WHERE uri IN (SELECT value FROM json_each(?))"
             known: dict[str, int] = dict(connection.execute(find, (uris,)))

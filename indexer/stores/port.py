@@ -220,7 +220,7 @@ class Info:
     """The state of a store in numbers. Sizes in bytes.
 
     Attributes:
-        unsealed: passages that no segment holds yet.
+        unsealed: passages that no segment holds yet; all of them where an engine has no segments.
         history: drawn at random when the index was made; a copy has its own.
         segments: each with its kind, its count and how many of those are alive; none where an engine has no segments.
         fields: the types of each metadata field.
@@ -275,7 +275,7 @@ class Snapshot(Protocol):
     def get(self, uri: str) -> Document | None: ...
 
     def matches(self, uri: str, where: Where) -> bool:
-        """Whether a filter leaves this document; False where there is none."""
+        """Whether a filter leaves this document; False where there is none, before the filter is looked at."""
 
     def dense(
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
@@ -305,7 +305,11 @@ class Snapshot(Protocol):
         """
 
     def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
-        """Passages in the order asked for; checksums verified."""
+        """Passages in the order asked for; checksums verified.
+
+        Raises:
+            IndexDamaged: one does not match its checksum, or there is no passage of an id.
+        """
 
     def vectors_of(self, uri: str) -> Vector | None:
         """Stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
@@ -326,7 +330,7 @@ class Snapshot(Protocol):
         """Rows of the ledger, in the order they were written; only those of a state."""
 
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
-        """Rows of the ledger whose uri is a document."""
+        """Rows of the ledger whose uri is a document, in no particular order."""
 
     def ledger_counts(self) -> Mapping[str, int]:
         """How many rows there are of each state."""
@@ -350,10 +354,18 @@ class Writer(Protocol):
     """
 
     def put(self, batch: Batch) -> Changes:
-        """Add, replace and update documents, and write the ledger, in one transaction."""
+        """Add, replace and update documents, and write the ledger, in one transaction.
+
+        Raises:
+            BadInput: metadata that no filter can hold, vectors that do not fit the passages or the index, or an update
+                of what is not a document; nothing is written.
+        """
 
     def remove(self, uris: Iterable[str]) -> int:
-        """Remove documents and their ledger rows; returns how many documents there were."""
+        """Remove documents and their ledger rows; returns how many documents there were.
+
+        Ledger rows of uris that are not documents stay.
+        """
 
     def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
         """Replace the settings by what `update` makes of those that are stored, and return the new ones.
@@ -423,14 +435,20 @@ class Store(Protocol):
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
         """Documents in the order they were added, read in pages: no transaction stays open between two of them.
 
-        A filter is that of the moment the iteration begins.
+        A filter is that of the moment the iteration begins. Without one, documents added meanwhile may be among them.
         """
 
     def export(self) -> Iterator[EmbeddedDocument]:
-        """Documents with their passages and vectors, in the order they were added, read in pages; without hashes."""
+        """Documents with their passages and vectors, in the order they were added, read in pages.
+
+        They come without hashes and prefixes; the tokens of a document are counted to its first passage.
+        """
 
     def successor(self, settings: Settings) -> AbstractContextManager[Store]:
-        """An empty store that takes the place of this one if the block ends well. Use under this one's writer."""
+        """An empty store that takes the place of this one if the block ends well. Use under this one's writer.
+
+        Its history is new, and its ledger and runs are empty.
+        """
 
     def artifacts(self) -> Path:
         """The folder on this machine where the compiled encoder of this index is kept; it need not exist yet."""

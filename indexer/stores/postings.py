@@ -168,14 +168,15 @@ class Postings:
     def search(self, terms: Sequence[str], n: int, only: Chosen | None = None) -> Found:
         """The n best units that hold a term."""
         query = self._query(terms, only)
-        n = max(1, min(n, self.count))  # the engine makes room for as many as it is asked for
+        most = min(n, self.count)
+        n = max(1, most)  # the engine makes room for as many as it is asked for, and refuses none
         fetched = n + 8
         while True:
             result = self._searcher.search(query, fetched)
             found = self._found(result.hits, n, result.count)
             # What was left out may score the same as the last that is in.
             if fetched >= result.count or found.scores[-1] > _rounded([result.hits[-1][0]])[0]:
-                return found
+                return found if most else Found(found.ids[:0], found.documents[:0], found.scores[:0], found.matched)
             fetched *= 4
 
     def scores(self, terms: Sequence[str], field: str, ids: Ids) -> NDArray[np.float32]:

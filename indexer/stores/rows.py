@@ -9,6 +9,7 @@ from itertools import count
 
 import numpy as np
 
+from indexer.errors import BadInput
 from indexer.records import Span
 from indexer.stores import fields
 from indexer.stores.port import EmbeddedDocument
@@ -35,7 +36,8 @@ def write_documents(
     next_id = _highest(connection, "document") + 1
     for item in documents:
         if item.document.uri not in ids:
-            assert item.spans is not None, f"{item.document.uri}: updated but not in the catalog"
+            if item.spans is None:
+                raise BadInput(f"{item.document.uri}: there is no such document to update: add it with its passages")
             ids[item.document.uri], next_id = next_id, next_id + 1
     connection.executemany(
         f"INSERT INTO document (id, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"

@@ -74,10 +74,15 @@ def settle(catalog: Catalog, snapshots: Snapshots) -> None:
         seal(catalog, snapshots, least=1)
 
 
-def rewrite(catalog: Catalog, snapshots: Snapshots, kind: str, *, force: bool = False) -> None:
-    """Put everything that is alive into one segment of a kind; nothing to do where that is so, unless forced."""
+def require_kind(kind: str) -> None:
+    """Raise BadInput unless segments of this kind can be asked for."""
     if kind not in ("auto", EXACT, APPROXIMATE):
         raise BadInput(f"compact: kind {kind!r} is unknown, use auto, {EXACT} or {APPROXIMATE}")
+
+
+def rewrite(catalog: Catalog, snapshots: Snapshots, kind: str, *, force: bool = False) -> None:
+    """Put everything that is alive into one segment of a kind; nothing to do where that is so, unless forced."""
+    require_kind(kind)
     with snapshots.view() as view:
         passages = view.state.passages
         if kind == "auto":

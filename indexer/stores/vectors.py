@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import BadInput, IndexDamaged
-from indexer.records import Vector
+from indexer.records import Document, Span, Vector
 
 CHECKSUM_BYTES = 8
 
@@ -57,6 +59,26 @@ def stored_rows(vectors: NDArray[np.floating], dimensions: int, names: list[str]
     kept = np.abs(np.einsum("ij,ij->i", half, half) - 1) < _STORED
     rows[kept] = half[kept]
     return rows
+
+
+class _WithVectors(Protocol):
+    @property
+    def document(self) -> Document: ...
+    @property
+    def spans(self) -> Sequence[Span] | None: ...
+    @property
+    def vectors(self) -> Vector | None: ...
+
+
+def require_fitting(documents: Iterable[_WithVectors], dimensions: int) -> None:
+    """Raise BadInput, naming the document, unless there is one vector of the index's dimensions per passage."""
+    for item in documents:
+        shape = None if item.vectors is None else item.vectors.shape
+        if shape != (None if item.spans is None else (len(item.spans), dimensions)):
+            raise BadInput(
+                f"{item.document.uri}: has {len(item.spans or ())} passages and vectors of shape {shape}: give one of "
+                f"{dimensions} dimensions for each"
+            )
 
 
 def to_blobs(rows: Vector) -> list[bytes]:

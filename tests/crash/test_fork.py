@@ -127,7 +127,8 @@ def work(how):
     with index.store.writer():
         if os.fork() == 0:
             if how == "reads":
-                snapshot_of(index).ledger_counts()
+                with index.store.snapshot() as snapshot:
+                    snapshot.ledger_counts()
             return  # the child leaves the block as its parent does
     os.wait()
 for how in ("leaves", "reads"):

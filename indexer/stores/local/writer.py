@@ -53,6 +53,7 @@ class LocalWriter:
         words.catch_up(self._catalog, self._views, least=1, worn=words.WORN)
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
+        sealing.require_kind(kind)
         self._tune_to(recall)
         sealing.rewrite(self._catalog, self._views, kind)
         words.catch_up(self._catalog, self._views, least=1, worn=0)

@@ -254,14 +254,14 @@ def test_a_question_under_way_keeps_the_words_it_began_with(made: Callable[[str]
     folder = made("x.index")
     files = word_files(folder)
     with Index.open(folder) as index, Searcher(folder) as searcher:
-        with searcher.store.reading() as view:
-            words = searcher.store._words.at(view)
+        with searcher.store.snapshot() as snapshot:
+            words = snapshot._words.at(snapshot._view)
             index.add([Document("d1", "more text")], vectors=ROWS[1:2])
             index.compact()
             with ThreadPoolExecutor(1) as pool:
                 assert pool.submit(searcher.search, "text", 2, mode="words").result().matched == 2
-            assert searcher.store._words.at(view) is words
-            assert searcher.store.words("text", 2).matched == 1
+            assert snapshot._words.at(snapshot._view) is words
+            assert snapshot.words("text", 2).matched == 1
             assert mapped(files) == files
         del words, view
         assert searcher.search("text", 2, mode="words").matched == 2

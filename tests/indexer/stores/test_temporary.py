@@ -25,9 +25,10 @@ ROOT = Path(__file__).parents[3]
 READER = """
 import sys
 from pathlib import Path
-from indexer.stores.local import LocalStore
+from indexer.stores.local.store import LocalStore
 store = LocalStore(Path(sys.argv[1]))
-print(store.words("apple", 1).matched, flush=True)
+with store.snapshot() as snapshot:
+    print(snapshot.words("apple", 1).matched, flush=True)
 sys.stdin.read()
 """
 
@@ -82,7 +83,8 @@ def test_the_next_process_removes_what_killed_readers_left_and_nothing_of_the_li
 ) -> None:
     with Index.create(tmp_path / "x.index", dimensions=2) as index:
         index.add([Document("a", "apple")], vectors=np.ones((1, 2), np.float32))
-        index.store.settle()
+        with index.store.writer() as writer:
+            writer.settle()
     for name in ("likewise-scale", "likewise-readers-notes", "likewise-new-abc"):
         (place / name).mkdir()
     others = set(place.iterdir())
