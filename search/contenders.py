@@ -43,7 +43,7 @@ class Contenders:
     def load(cls, specs: Sequence[RecipeSpec], device: str, trust_remote_code: bool) -> Contenders:
         loaded = {}
         for spec in sorted(set(specs), key=lambda spec: spec.model):  # the loader keeps a few models for neighbours
-            loaded[spec] = room.load_unfitted(spec, device=device, trust_remote_code=trust_remote_code)
+            loaded[spec] = room.load_unfitted(spec, device=device, trust_remote_code=trust_remote_code, runtime="torch")
         distinct = {encoder.recipe.identity: encoder for encoder, _ in loaded.values()}
         places = {identity: place for place, identity in enumerate(distinct)}
         return cls(

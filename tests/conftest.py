@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import sys
 import warnings
@@ -23,6 +24,9 @@ from numpy.typing import NDArray
 import indexer.encoders
 from indexer.encoders import Recipe, shared
 from indexer.errors import TextTooLong
+
+# No test measures which runtime is faster, nor do the processes that tests start: they inherit this.
+os.environ["LIKEWISE_RUNTIME"] = "torch"
 
 DIMENSIONS = 64
 

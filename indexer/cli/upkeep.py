@@ -11,6 +11,7 @@ import click
 
 from indexer.cli.command import IndexCommand, json_option, no_wait_option, recall_option, trust_option
 from indexer.cli.terminal import number, printable, say, say_json, shown, warn
+from indexer.encoders.choices import RuntimeInUse, runtime_in_use
 
 if TYPE_CHECKING:
     from indexer.stores.port import Kind
@@ -51,13 +52,14 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         known, recipe = index.info(), index.recipe
         with index.store.snapshot() as snapshot:
             ledger_counts = snapshot.ledger_counts()
+    runtime = runtime_in_use(recipe) if recipe else None
     if as_json:
         described = {"model": recipe.model if recipe else None, "recipe": asdict(recipe) if recipe else None}
         passages = asdict(index.passage_settings) if index.passage_settings else None
+        described |= {"passage_settings": passages, "runtime": asdict(runtime) if runtime else None}
         numbers = asdict(known)
-        say_json(
-            {**numbers, **numbers.pop("details"), **described, "passage_settings": passages, "ledger": ledger_counts}
-        )
+        details = numbers.pop("details")  # beside the numbers, so that the object stays flat
+        say_json({**numbers, **details, **described, "ledger": ledger_counts})
         return
     say(f"{shown(index.store.address)}: {number(known.documents)} documents, {number(known.passages)} passages")
     if recipe and index.passage_settings:
@@ -65,6 +67,8 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         say(f"model      {recipe}, {known.dimensions} dimensions, fingerprint {recipe.fingerprint[:12]}")
         tokens = f"up to {settings.max_tokens} tokens, {settings.overlap} of overlap"
         say(f"passages   {tokens}, {number(known.tokens)} tokens in all")
+        if runtime:
+            say(printable(f"runtime    {_runtime_line(runtime)}"))
     else:
         say(f"vectors    your own, {known.dimensions} dimensions")
     kinds = ", ".join(f"{number(row['count'])} {row['kind']}" for row in known.segments) or "none"
@@ -73,6 +77,16 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     say(f"fields     {', '.join(('uri', 'title', 'path', 'format', 'modified', *known.fields))}")
     if ledger_counts:
         say("sources    " + ", ".join(f"{number(count)} {state}" for state, count in ledger_counts.items()))
+
+
+def _runtime_line(runtime: RuntimeInUse) -> str:
+    if runtime.decided_by != "measurement":
+        return f"{runtime.chosen}, as {runtime.decided_by} says"
+    if runtime.reason:
+        return f"{runtime.chosen}: {runtime.reason}"
+    speeds = ", ".join(f"{name} {number(round(speed))}" for name, speed in runtime.tokens_per_second.items())
+    where = f"{runtime.cpu}, {runtime.threads} thread{'' if runtime.threads == 1 else 's'}"
+    return f"{runtime.chosen}, by tokens a second: {speeds} (measured on {where})"
 
 
 @click.command(cls=IndexCommand)

@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.encoders.cache import cache_folder
 from indexer.encoders.encoder import Role
 from indexer.encoders.recipe import Recipe
 from indexer.encoders.tokenizer import Tokenizer
@@ -48,10 +47,13 @@ class CompiledEncoder:
         self._thread = threading.local()
 
     @classmethod
-    def open(cls, folder: Path, cache: Path | Literal["user"] | None = "user") -> CompiledEncoder:
+    def open(
+        cls, folder: Path, cache: Path | Literal["user"] | None = "user", threads: int | None = None
+    ) -> CompiledEncoder:
         """Open a folder written by `compile_encoder`.
 
         `cache` is where the graph made ready for this machine is kept; "user" is the user's cache folder.
+        `threads` that compute; None: OpenVINO's own number, one per core.
 
         Raises:
             ModelError: files are missing or not those that were written.
@@ -67,7 +69,7 @@ class CompiledEncoder:
         recipe = Recipe.from_json(texts[RECIPE].decode())
         prompts = recipe.query_prompt, recipe.document_prompt
         tokenizer = Tokenizer(texts[TOKENIZER].decode(), recipe.max_tokens, *prompts)
-        model = _ready(folder, sums, precision, user_cache() if cache == "user" else cache)
+        model = _ready(folder, sums, precision, user_cache() if cache == "user" else cache, threads)
         return cls(recipe, tokenizer, model, texts.get(POST))
 
     @property
@@ -124,7 +126,7 @@ def _none(folder: Path, error: Exception) -> ModelError:
     return ModelError(f"{folder} holds no compiled encoder ({error}): compile it again")
 
 
-def _ready(folder: Path, sums: dict[str, str], precision: str, cache: Path | None) -> Any:
+def _ready(folder: Path, sums: dict[str, str], precision: str, cache: Path | None, threads: int | None) -> Any:
     """The graph compiled for this machine, from the cache if it is there.
 
     OpenVINO knows a cached graph by its path alone, so it is given a copy whose path is its content: indexes
@@ -133,6 +135,8 @@ def _ready(folder: Path, sums: dict[str, str], precision: str, cache: Path | Non
     import openvino
 
     settings = {"PERFORMANCE_HINT": "LATENCY"}
+    if threads is not None:
+        settings["INFERENCE_NUM_THREADS"] = str(threads)
     if precision:
         settings["INFERENCE_PRECISION_HINT"] = precision
     copy = None if cache is None else _copied(folder, cache, _FILES, sums)
@@ -194,14 +198,8 @@ def damage(folder: Path) -> str | None:
 
 
 def user_cache() -> Path:
-    """Where programs keep what they can make again, by platform."""
-    if sys.platform == "win32":
-        home = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local"))
-    elif sys.platform == "darwin":
-        home = Path.home() / "Library/Caches"
-    else:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "likewise" / "encoders"
+    """Where graphs are kept that were made ready for this machine."""
+    return cache_folder() / "encoders"
 
 
 def _changed(path: Path) -> ModelError:

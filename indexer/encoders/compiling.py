@@ -6,6 +6,7 @@ torch's before the folder appears: a graph that is not the same encoder never do
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import tempfile
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from indexer.encoders.automodel import one_line, quiet
-from indexer.encoders.compiled import GRAPH, MANIFEST, POST, RECIPE, TOKENIZER, CompiledEncoder, damage, user_cache
+from indexer.encoders.cache import cache_folder
+from indexer.encoders.compiled import GRAPH, MANIFEST, POST, RECIPE, TOKENIZER, CompiledEncoder, damage
 from indexer.encoders.encoder import Encoder
 from indexer.encoders.hardware import Precision
 from indexer.encoders.int8 import exact
@@ -41,6 +43,8 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         ModelError: the encoder is of a kind that cannot be compiled, or the graph's vectors are not torch's.
     """
     encoder = exact(encoder)
+    if isinstance(encoder, TorchEncoder):  # The graph is compared with torch itself.
+        encoder = dataclasses.replace(encoder, alternative=None)
     inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
     if not isinstance(inner, TorchEncoder):
         raise ModelError(f"model {encoder.recipe.model!r} is not a transformer with pooling: only torch can run it")
@@ -83,10 +87,15 @@ def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
 
 def compile_in_cache(encoder: Encoder, precision: Precision = "auto") -> CompiledEncoder:
     """`encoder` compiled, from the user's cache folder if that was done before. Raises as `compile_encoder`."""
-    folder = user_cache().parent / "compiled" / f"{encoder.recipe.identity}-{precision}"
+    return CompiledEncoder.open(cached_graph(encoder, precision))
+
+
+def cached_graph(encoder: Encoder, precision: Precision = "auto") -> Path:
+    """The folder in the user's cache with `encoder` compiled, made if need be. Raises as `compile_encoder`."""
+    folder = cache_folder() / "compiled" / f"{encoder.recipe.identity}-{precision}"
     if not folder.is_dir() or damage(folder):
         compile_encoder(encoder, folder, precision)
-    return CompiledEncoder.open(folder)
+    return folder
 
 
 def _agreement(encoder: Encoder, compiled: CompiledEncoder) -> float:

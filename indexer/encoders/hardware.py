@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from indexer.errors import ModelError
@@ -11,6 +15,20 @@ if TYPE_CHECKING:
 
 _AMPERE = 8
 """The first of NVIDIA's architectures with bfloat16 in hardware."""
+
+_FEATURES = (
+    "avx2",
+    "avx512f",
+    "avx512_vnni",
+    "avx_vnni",
+    "avx512_bf16",
+    "amx_bf16",
+    "amx_int8",
+    "asimd",
+    "bf16",
+    "sve",
+)
+"""Instructions, by Linux's names, that decide how fast a model runs: virtual machines of one CPU's name may differ."""
 
 Precision = Literal["auto", "float32", "bfloat16", "int8"]
 
@@ -59,3 +77,45 @@ def multiplies_bfloat16() -> bool:
     # Asked of torch's own probe of the CPU; the names are private, so a torch without them means float32.
     probes = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
     return any(probe() for probe in probes if probe is not None)
+
+
+def cpu_name() -> str:
+    """The CPU's name as its maker says it, or else its architecture."""
+    if platform.system() == "Darwin":
+        return _mac_cpu()
+    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
+
+
+def cpu_features() -> str:
+    """Those of the CPU's instructions that matter, in a fixed order; empty where Linux does not tell."""
+    info = _cpuinfo()
+    flags = (info.get("flags") or info.get("Features") or "").split()
+    return " ".join(name for name in _FEATURES if name in flags)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _cpuinfo() -> dict[str, str]:
+    """What Linux says of the first core; empty elsewhere."""
+    try:
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+@lru_cache(maxsize=1)
+def _mac_cpu() -> str:
+    import subprocess
+
+    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        said = ""
+    return said or platform.machine()

@@ -54,7 +54,7 @@ class Int8Encoder:
             )
         if not _multiplies_int8():
             raise ModelError("this CPU has no products of 8-bit integers (VNNI or AMX): choose float32, or auto")
-        self.exact = exact
+        self.exact = dataclasses.replace(exact, alternative=None)  # What is compared with it must be torch's.
         self.loss = self.calibrate(PROBES * 2)
 
     @property

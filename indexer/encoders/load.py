@@ -8,15 +8,17 @@ from functools import lru_cache
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from indexer.encoders.checkpoint import Checkpoint
+from indexer.encoders.choices import RUNTIMES, Runtime, override
 from indexer.encoders.encoder import Encoder, Role
 from indexer.encoders.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.head import Head, plain_transformer, read_head
 from indexer.encoders.int8 import Int8Encoder
 from indexer.encoders.post import PostProcessed, with_post
 from indexer.encoders.recipe import COMBINES, POOLINGS, Combine, Pooling, Recipe, RecipeSpec, parse_layers
+from indexer.encoders.runtime import FastestRuntime
 from indexer.encoders.sbert import open_sentence_transformer
 from indexer.encoders.tokenizer import Tokenizer
 from indexer.encoders.torch_encoder import TorchEncoder, Transformer, encode_shared
@@ -25,8 +27,6 @@ from indexer.records import Vector
 
 if TYPE_CHECKING:
     import torch
-
-Runtime = Literal["auto", "torch", "openvino"]
 
 
 def load_encoder(
@@ -49,7 +49,9 @@ def load_encoder(
         pooling: pool raw hidden states this way; None: the model's own modules (SBERT).
         layers: hidden layers to pool, 0 the embedding layer, -1 the last, or text such as "-4..-1"; None: the last.
         combine: how several layers become one.
-        runtime: what computes; `auto` is torch; `openvino` compiles once into the user's cache folder.
+        runtime: what computes. `auto` is torch, except for 64 documents or more at once on a CPU: they go to
+            the runtime that was measured to be faster on this machine (runtime.py), or that LIKEWISE_RUNTIME
+            names. `torch` is always torch; `openvino` compiles once into the user's cache folder.
         precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise; `int8` rounds the
             feed-forward layers to eight bits, and says in `.loss` how far that is from the model (int8.py).
         device: `cpu`, `cuda`, ...; `auto` is CUDA where there is one.
@@ -82,11 +84,11 @@ def load_encoder(
         raise ModelError(f"combine {asked.combine!r} is for hidden layers: name them, or leave it out")
     if spec.post:
         raise ModelError(f"{spec}: {spec.post} is fitted on passages first; load it without and use fit_post")
-    if runtime not in get_args(Runtime):
-        raise ModelError(f"runtime {runtime!r} is none of {', '.join(get_args(Runtime))}")
+    if runtime not in RUNTIMES:
+        raise ModelError(f"runtime {runtime!r} is none of {', '.join(RUNTIMES)}")
     if runtime == "openvino" and precision == "int8":
         raise ModelError("int8 runs on torch alone: leave out the runtime, or the precision")
-    encoder = _load(asked, precision, choose_device(device), trust_remote_code)
+    encoder = _load(asked, precision, choose_device(device), trust_remote_code, runtime)
     if runtime == "openvino":
         from indexer.encoders.compiling import compile_in_cache
 
@@ -162,11 +164,14 @@ def load_unfitted(
     precision: Precision = "auto",
     device: str = "auto",
     trust_remote_code: bool = False,
+    runtime: Runtime = "auto",
 ) -> tuple[Encoder, Recipe]:
     """As `load_encoder`, for what may ask for post-processing: the encoder to fit it to, and the recipe to be."""
     spec = model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model))
     plain = dataclasses.replace(spec, post=None, dimensions=None if spec.post else spec.dimensions)
-    encoder = load_encoder(plain, precision=precision, device=device, trust_remote_code=trust_remote_code)
+    encoder = load_encoder(
+        plain, runtime=runtime, precision=precision, device=device, trust_remote_code=trust_remote_code
+    )
     if not spec.post:
         return encoder, encoder.recipe
     return encoder, dataclasses.replace(
@@ -200,7 +205,10 @@ def encode_many(
     ]
 
 
-def _load(spec: RecipeSpec, precision: Precision, device: str, trust_remote_code: bool) -> Encoder:
+def _load(
+    spec: RecipeSpec, precision: Precision, device: str, trust_remote_code: bool, runtime: Runtime = "auto"
+) -> Encoder:
+    override()  # A wrong word there is an error before the model is loaded, not in the middle of a run.
     checkpoint = Checkpoint(spec, trust_remote_code)
     place = checkpoint.transformer
     raw = spec.pooling is not None or spec.layers is not None
@@ -219,7 +227,9 @@ def _load(spec: RecipeSpec, precision: Precision, device: str, trust_remote_code
     own = not raw and (checkpoint.folder / "modules.json").exists()
     recipe = checkpoint.recipe(width, limit, *(() if own else (head.layers, head.combine, head.poolings[0])))
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
-    encoder = TorchEncoder(recipe, tokenizer, transformer, head, device)
+    measuring = runtime == "auto" and device == "cpu" and precision != "int8"
+    alternative = FastestRuntime(precision) if measuring else None
+    encoder = TorchEncoder(recipe, tokenizer, transformer, head, device, alternative)
     return Int8Encoder(encoder) if precision == "int8" else encoder
 
 

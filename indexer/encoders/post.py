@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from indexer.encoders.encoder import Encoder, Role
 from indexer.encoders.recipe import Post, Recipe
+from indexer.encoders.torch_encoder import TorchEncoder
 from indexer.errors import ModelError
 from indexer.records import Vector
 
@@ -105,6 +106,9 @@ def with_post(encoder: Encoder, recipe: Recipe, parameters: bytes) -> PostProces
             f"the {recipe.post} parameters are for {found['mean'].size} dimensions, not {encoder.dimensions}"
         )
     recipe = dataclasses.replace(recipe, post_sha256=digest)
+    if isinstance(encoder, TorchEncoder):
+        # Whitening magnifies the small differences between two runtimes, and an index should not hold both.
+        encoder = dataclasses.replace(encoder, alternative=None)
     return PostProcessed(recipe, encoder, found["mean"], found.get("matrix"))
 
 

@@ -5,16 +5,16 @@ The transformer itself is bert.py or automodel.py; what follows it is head.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders.encoder import Role
+from indexer.encoders.encoder import Encoder, Role
 from indexer.encoders.head import Head
 from indexer.encoders.pooling import Packed
 from indexer.encoders.recipe import Recipe
@@ -44,15 +44,27 @@ class Transformer(Protocol):
     def pooler(self, first: torch.Tensor) -> torch.Tensor | None: ...
 
 
+class Alternative(Protocol):
+    """Knows whether another runtime embeds many documents faster (runtime.py)."""
+
+    def encoder(self, torch_encoder: TorchEncoder, texts: int) -> Encoder | None:
+        """The encoder that so many documents should go to, or None for torch itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class TorchEncoder:
-    """An `Encoder` on a transformer that others may share."""
+    """An `Encoder` on a transformer that others may share.
+
+    Attributes:
+        alternative: finds the runtime for many documents; None: torch encodes everything.
+    """
 
     recipe: Recipe
     tokenizer: Tokenizer
     transformer: Transformer
     head: Head
     device: str = "cpu"
+    alternative: Alternative | None = field(default=None, compare=False)
 
     @property
     def batch_tokens(self) -> int:
@@ -73,17 +85,25 @@ class TorchEncoder:
         return self.tokenizer.offsets(texts)
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
+        if self.alternative is not None and role == "document" and not isinstance(texts, str):
+            if isinstance(texts, Iterable) and not isinstance(texts, Sized):
+                texts = list(texts)
+            if isinstance(texts, Sized) and (other := self.alternative.encoder(self, len(texts))) is not None:
+                return other.encode(texts, role, truncate)
         return encode_shared([self], texts, role, truncate)[0]
 
     def post_parameters(self) -> bytes | None:
         return None
 
 
-def encode_shared(encoders: Sequence[TorchEncoder], texts: Sequence[str], role: Role, truncate: bool) -> list[Vector]:
-    """Vectors of several encoders with one tokenizer and transformer, from one forward pass a batch.
+def encode_shared(
+    encoders: Sequence[TorchEncoder], texts: Sequence[str], role: Role, truncate: bool, batch_tokens: int | None = None
+) -> list[Vector]:
+    """Vectors of several encoders with one tokenizer and transformer, from one forward pass a batch; always on torch.
 
-    Everything is tokenised first, on all cores: lengths are needed for sorting, and TextTooLong is raised
-    before any work. On a CPU nothing would be won by overlapping it, as the products leave no core idle.
+    A batch has at most `batch_tokens` tokens; None: as many as suit the device. Everything is tokenised first, on all
+    cores: lengths are needed for sorting, and TextTooLong is raised before any work. On a CPU nothing would be won by
+    overlapping it, as the products leave no core idle.
     """
     rows = encoders[0].tokenizer.ids(texts, role, truncate)
     found = [np.empty((len(rows), encoder.dimensions), np.float32) for encoder in encoders]
@@ -93,7 +113,7 @@ def encode_shared(encoders: Sequence[TorchEncoder], texts: Sequence[str], role: 
         for encoder, out, vectors in zip(encoders, found, _forward(encoders, batch), strict=True):
             out[order] = unit(vectors, order, encoder.recipe.model)
 
-    _run_all(run, list(batches(rows, encoders[0].batch_tokens)), encoders[0].device)
+    _run_all(run, list(batches(rows, batch_tokens or encoders[0].batch_tokens)), encoders[0].device)
     return found
 
 

@@ -38,7 +38,7 @@ READER = """
 import mmap, os, sys
 import faiss
 import numpy as np
-import indexer.stores.local.writer
+import indexer.stores.local.store, indexer.stores.local.writer
 from search import Searcher
 os.setuid(65534)  # after the imports: the interpreter may lie where nobody else may read
 searcher = Searcher(sys.argv[1])
@@ -130,7 +130,7 @@ FOLLOWER = """
 import mmap, os, sys
 import faiss
 import numpy as np
-import indexer.stores.local.writer
+import indexer.stores.local.store, indexer.stores.local.writer
 from search import Searcher
 os.setuid(65534)
 searcher = Searcher(sys.argv[1])

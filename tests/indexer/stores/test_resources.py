@@ -263,7 +263,7 @@ def test_a_question_under_way_keeps_the_words_it_began_with(made: Callable[[str]
             assert snapshot._words.at(snapshot._view) is words
             assert snapshot.words("text", 2).matched == 1
             assert mapped(files) == files
-        del words, view
+        del words, snapshot
         assert searcher.search("text", 2, mode="words").matched == 2
         assert mapped(files) == set()
 
