@@ -1,15 +1,17 @@
 """Indexing throughput of the encoder against plain sentence-transformers, side by side in one run.
 
-    python -m benchmarks.encode_speed [--texts 512] [--repeats 5] [--profile]
+    python -m benchmarks.encode_speed [--texts 512] [--repeats 5] [--profile] [--auto]
 
 Real text (SciFact titles and abstracts cut at 256 tokens, from $LIKEWISE_EVAL_DATA), the default model, the same
 threads for everybody, repeats taken in turn, medians. Beside the ratio it prints the fraction reached of this
-machine's bfloat16 matrix product, measured in the same run, and with --profile where the time goes.
+machine's bfloat16 matrix product, measured in the same run, and with --profile where the time goes. With --auto only
+`auto` and the candidates that it chooses among are timed, and whether it is within 6 % of the best.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import statistics
 import time
@@ -17,6 +19,9 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.data import evaluation_data
+from benchmarks.machine import machine
+from indexer.encoders import Encoder
+from indexer.encoders.choices import runtime_in_use
 from indexer.encoders.int8 import Int8Encoder
 from indexer.encoders.load import load_encoder
 from indexer.encoders.models import DEFAULT_MODEL, find_model
@@ -31,9 +36,13 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=512)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--auto", action="store_true")
     arguments = parser.parse_args()
+    print(machine())
     texts = _texts(arguments.texts)
-    fast = load_encoder(DEFAULT_MODEL)
+    if arguments.auto:
+        return _compare_auto(texts, arguments.repeats)
+    fast = load_encoder(DEFAULT_MODEL, runtime="torch")
     assert isinstance(fast, TorchEncoder)
     contenders = _contenders(texts, fast)
     seconds = _in_turns(contenders, arguments.repeats)
@@ -41,7 +50,7 @@ def main() -> None:
     lengths = [len(row) for row in fast.tokenizer.ids(texts, truncate=True)]
     print(f"{len(texts)} texts, {statistics.mean(lengths):.0f} tokens each, {_threads()} threads")
     print(f"{'':34}{'texts/s':>9}{'tokens/s':>10}{'ratio':>7}{'of ceiling':>12}{'min cosine':>12}")
-    exact = load_encoder(DEFAULT_MODEL, precision="float32").encode(texts, truncate=True)
+    exact = load_encoder(DEFAULT_MODEL, runtime="torch", precision="float32").encode(texts, truncate=True)
     ceiling = 2 * CEILING**3 / seconds["bfloat16 product"]
     for name, run in contenders.items():
         if name == "bfloat16 product":
@@ -56,8 +65,31 @@ def main() -> None:
         f"bfloat16 product of this machine: {ceiling / 1e12:.2f} TFLOP/s; {_tokenising(fast, texts):.1%} of "
         f"likewise's time is the tokenizer"
     )
+    _say_chosen(fast, "auto")
     if arguments.profile:
         _profile(fast, texts)
+
+
+def _compare_auto(texts: list[str], repeats: int) -> None:
+    """Print texts per second of `auto` and of its candidates, for each precision that has more than one."""
+    for precision in ("auto", "float32"):
+        encoders = {
+            name: load_encoder(DEFAULT_MODEL, runtime=name, precision=precision)  # type: ignore[arg-type]
+            for name in ("torch", "openvino", "auto")
+        }
+        runs = {name: functools.partial(encoder.encode, texts, truncate=True) for name, encoder in encoders.items()}
+        seconds = _in_turns(runs, repeats)
+        print(
+            f"precision {precision}: " + ", ".join(f"{name} {len(texts) / seconds[name]:.1f}" for name in runs), end=""
+        )
+        best = min(seconds["torch"], seconds["openvino"])
+        print(f" texts/s; auto takes {seconds['auto'] / best:.3f} of the best candidate's time")
+        _say_chosen(encoders["torch"], precision)
+
+
+def _say_chosen(encoder: Encoder, precision: str) -> None:
+    if runtime := runtime_in_use(encoder.recipe, precision):
+        print(f"auto chose {runtime.chosen} by {runtime.decided_by}: {runtime}")
 
 
 def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], Any]]:
@@ -68,7 +100,8 @@ def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], 
     plain = SentenceTransformer(folder, device="cpu")
     half = SentenceTransformer(folder, device="cpu").to(torch.bfloat16)
     compiled = load_encoder(DEFAULT_MODEL, runtime="openvino")
-    exact = load_encoder(DEFAULT_MODEL, precision="float32")
+    exact = load_encoder(DEFAULT_MODEL, runtime="torch", precision="float32")
+    auto = load_encoder(DEFAULT_MODEL)
     small = load_encoder(DEFAULT_MODEL, precision="int8")
     assert isinstance(small, Int8Encoder)
     small.calibrate(texts)
@@ -78,6 +111,7 @@ def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], 
         "sentence-transformers bfloat16": lambda: half.encode(texts),
         "likewise, OpenVINO": lambda: compiled.encode(texts, truncate=True),
         f"likewise, torch {fast.transformer.dtype}".replace("torch.", ""): lambda: fast.encode(texts, truncate=True),
+        "likewise, auto": lambda: auto.encode(texts, truncate=True),
         "likewise, torch int8": lambda: small.encode(texts, truncate=True),
         "likewise, torch float32": lambda: exact.encode(texts, truncate=True),
         "bfloat16 product": lambda: square @ square,
