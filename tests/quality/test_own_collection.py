@@ -20,8 +20,8 @@ FLOOR = 0.80
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     options = ReadOptions()
     index = Index.create(tmp_path_factory.mktemp("own") / "own.index")
-    with index.store.writer():
-        summary = Run(index, options, lambda *_: None).feed(open_sources([str(DATA / "collection")], options))
+    with index.store.writer() as writer:
+        summary = Run(index, writer, options, lambda *_: None).feed(open_sources([str(DATA / "collection")], options))
     assert (summary.indexed, summary.failed, summary.skipped) == (len(index), 0, 0)
     return index
 

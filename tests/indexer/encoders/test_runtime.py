@@ -297,7 +297,8 @@ def test_an_index_mixes_vectors_of_both_runtimes_and_info_says_which_was_chosen(
     with Index.create(tmp_path / "x.index", encoder) as index:
         index.add([Document(f"o{number}", text) for number, text in enumerate(TEXTS)])
         index.add([Document(f"t{number}", text) for number, text in enumerate(TEXTS[:8])])
-        _, stored = index.store.sample(100)
+        with index.store.snapshot() as snapshot:
+            stored = snapshot.sample(100).vectors
         assert index.encoder is encoder
     assert 64 in rows and 8 not in rows
     torch_rows = load_encoder(encoder.recipe, runtime="torch").encode(TEXTS)
