@@ -179,7 +179,7 @@ def test_offsets_are_code_points_of_the_text() -> None:
     text = "Größe 𝔘 naïve"
     encoder = load_encoder(DEFAULT)
     spans = encoder.offsets([text])[0]
-    assert [text[start:end] for start, end in spans] == ["Gr", "öße", "𝔘", "naïve"] or spans[-1][1] == len(text)
+    assert [text[start:end] for start, end in spans] == ["Gr", "ö", "ße", "𝔘", "naïve"]
     assert encoder.overhead() == 2
 
 

@@ -308,13 +308,24 @@ def test_html_encodings(tmp_path: Path, collect: Collect, head: str, encoding: s
     assert one(collect, path).text == words
 
 
-@pytest.mark.parametrize("name", ["a.html", "a.docx", "a.pptx", "a.xlsx", "a.epub"])
+@pytest.mark.parametrize("name", ["a.docx", "a.pptx", "a.xlsx", "a.epub"])
 def test_no_file_of_its_format(tmp_path: Path, collect: Collect, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 wrapped")
-    if not name.endswith(".html"):
-        (entry,) = collect(path)
-        assert (entry.state, entry.reason.split(":")[0]) == ("failed", "encrypted, or of an older format")
+    (entry,) = collect(path)
+    assert (entry.state, entry.reason.split(":")[0]) == ("failed", "encrypted, or of an older format")
     path.write_bytes(b"PK\x03\x04 cut off")
     (entry,) = collect(path)
-    assert (entry.state, entry.document is None) == ("failed", True) or name == "a.html"
+    assert (entry.state, entry.document) == ("failed", None)
+    assert entry.reason == "damaged: no readable zip file (File is not a zip file)"
+
+
+def test_a_page_that_is_not_html_is_read_as_the_words_in_it(tmp_path: Path, collect: Collect) -> None:
+    path = tmp_path / "a.html"
+    for content, words in (
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 wrapped", "wrapped"),
+        (b"PK\x03\x04 cut off", "cut off"),
+    ):
+        path.write_bytes(content)
+        document = one(collect, path)
+        assert (document.format, document.text.partition(" ")[2]) == ("html", words)
