@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from indexer.errors import check_system
+
 if TYPE_CHECKING:
     from indexer.encoders import Recipe, load_encoder
     from indexer.errors import LikewiseError
@@ -26,4 +28,5 @@ __all__ = ["Changes", "Document", "Index", "LikewiseError", "Recipe", "Section",
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    check_system()
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

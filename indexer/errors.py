@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import sys
+
 
 class LikewiseError(Exception):
     """The root of the tree: catch this to catch them all."""
@@ -76,6 +78,12 @@ class NotAnIndex(BadInput):
     """The folder holds no index, or the path is no folder."""
 
 
+class UnsupportedSystem(LikewiseError):
+    """This operating system lacks what the index needs: locks of files and folders that end with their process."""
+
+    exit_code = 3
+
+
 class NewerFormat(LikewiseError):
     """The index was written by a newer likewise."""
 
@@ -98,3 +106,17 @@ class StorageError(LikewiseError):
     """The disk is full or refuses to be written."""
 
     exit_code = 3
+
+
+def check_system() -> None:
+    """Refuse an operating system that likewise cannot run on, before anything fails there in another way.
+
+    Raises:
+        UnsupportedSystem: this is Windows.
+    """
+    # Read through a variable: to a type checker on Linux, code behind a comparison with "win32" does not exist.
+    system: str = sys.platform
+    if system == "win32":
+        raise UnsupportedSystem(
+            "likewise does not run on Windows itself: run it in the Windows Subsystem for Linux, on Linux or on macOS"
+        )

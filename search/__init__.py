@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from indexer.errors import check_system
+
 if TYPE_CHECKING:
     from search.hits import Hit, Hits
     from search.searcher import Searcher
@@ -16,4 +18,5 @@ __all__ = ["Hit", "Hits", "Searcher"]
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    check_system()
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from indexer.cli.terminal import FINISHES, LEFT, colour, discard, prepare_streams, say, warn
-from indexer.errors import LikewiseError
+from indexer.errors import LikewiseError, check_system
 
 _COMMANDS = {
     "index": "indexer.cli.index",
@@ -105,6 +105,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     warnings.showwarning = _show_warning
     prepare_streams()
     try:
+        check_system()
         code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False, color=colour())
         sys.stdout.flush()
         _exit(code if isinstance(code, int) else 0)
