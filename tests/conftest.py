@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from hardware import hide_gpus
 from numpy.typing import NDArray
 
 import indexer.encoders
@@ -29,6 +30,8 @@ from indexer.errors import TextTooLong
 os.environ["LIKEWISE_RUNTIME"] = "torch"
 
 DIMENSIONS = 64
+
+hide_gpus()
 
 
 @cache

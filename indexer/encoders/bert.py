@@ -187,7 +187,7 @@ class _Linear:
         self._weight, self.bias = weight, bias
         self._packed = None
         ops = torch.ops.mkldnn
-        if weight.dtype == torch.bfloat16 and hasattr(ops, "_reorder_linear_weight"):
+        if weight.dtype == torch.bfloat16 and hasattr(ops, "_reorder_linear_weight") and _packs_bfloat16():
             self._packed = ops._reorder_linear_weight(weight, _ROWS)
             self._weight = weight[:0]
 
@@ -224,6 +224,13 @@ class _Linear:
         fused = torch.ops.mkldnn._linear_pointwise
         out: torch.Tensor = fused(x, self._packed, self.bias, then, [], approximate)
         return out
+
+
+def _packs_bfloat16() -> bool:
+    """Whether oneDNN packs bfloat16 on this CPU. It refuses without AVX-512; torch's own products run there too."""
+    import torch
+
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 class FeedForward:

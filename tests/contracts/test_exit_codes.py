@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from opened import snapshot_of
+from hardware import needs_full_device, needs_root
 
 from indexer import Index
 
@@ -230,7 +231,7 @@ def test_an_output_that_cannot_write_every_character(tmp_path: Path, likewise: C
     assert in_a_shell("search x.index a", cwd=tmp_path, PYTHONIOENCODING="ascii")[0] == 0
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@needs_full_device
 def test_an_output_that_takes_nothing_is_said() -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
@@ -241,7 +242,7 @@ def test_an_output_that_takes_nothing_is_said() -> None:
     assert (ended.returncode, ended.stderr) == (3, said)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user to be, as root may read and write everything")
+@needs_root
 def test_what_another_user_may_not_read_or_write(tmp_path: Path, likewise: Callable[..., Any]) -> None:
     source = tmp_path / "source"
     (source / "deep").mkdir(parents=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hardware import needs_root
 
 from indexer.cli.progress import _size
 from indexer.sources import ReadOptions, open_sources
@@ -44,7 +44,7 @@ def test_what_vanishes_or_leads_nowhere_has_no_size(folder: Path) -> None:
     assert _size(sources) == 3200
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user to be, as root may enter everything")
+@needs_root
 def test_a_folder_that_may_be_listed_and_not_entered(folder: Path) -> None:
     for path in (folder, *folder.parents[:3]):
         path.chmod(0o755)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hardware import needs_root
 
 from indexer import Document, Index
 from indexer.errors import StorageError
@@ -80,7 +81,7 @@ def test_a_segment_that_cannot_be_written_leaves_nothing_behind(
         assert index.check().ok
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user to be, as root may write everywhere")
+@needs_root
 def test_a_folder_that_may_not_be_written_is_searched(tmp_path: Path) -> None:
     folder = tmp_path / "x.index"
     with Index.create(folder, dimensions=4) as index:
@@ -139,7 +140,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user to be, as root may write everywhere")
+@needs_root
 def test_who_may_not_write_sees_what_is_committed_all_the_same(tmp_path: Path) -> None:
     folder = tmp_path / "x.index"
     Index.create(folder, dimensions=4).close()

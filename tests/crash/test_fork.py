@@ -8,8 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hardware import needs_fork
 
 from indexer import Document, Index
+
+pytestmark = needs_fork
 
 ROWS = np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32)
 

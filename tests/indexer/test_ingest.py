@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from opened import snapshot_of
+from hardware import needs_no_root
 
 from indexer import Document, Index
 from indexer.cli import index as index_cli
@@ -512,7 +513,7 @@ def test_an_emptied_folder_prunes_only_with_yes(likewise: Callable[..., Any], no
     assert (said.code, said.json["pruned"], len(uris(folder))) == (2, 0, 4)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+@needs_no_root
 def test_prune_keeps_what_lies_in_a_folder_that_cannot_be_listed(
     likewise: Callable[..., Any], notes: Path, folder: Path
 ) -> None:

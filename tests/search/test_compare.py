@@ -134,7 +134,7 @@ def test_recipes_of_one_model_share_one_forward_pass(
 
     monkeypatch.setattr(bert.Bert, "states", counting)
     monkeypatch.setattr("search.compare.speeds", lambda encoders, texts: [1.0] * len(encoders))
-    recipes = [f"{model}:{rest}" for rest in ("mean", "cls@-2", "max@0,3+concat", "mean@2+center", "mean@2+whiten")]
+    recipes = [f"{model}:{rest}" for rest in ("mean", "cls@-2", "max@0,3+concat", "mean@2+center", "mean@2+whiten+8")]
     compare(recipes, [sts], retrieval)
     assert sum(passed) == 240 + 150 + 20  # sentences, documents, questions: each once
 
@@ -142,10 +142,10 @@ def test_recipes_of_one_model_share_one_forward_pass(
 def test_post_processing_is_fitted_to_each_task_without_judgments(
     model: str, sts: JudgedPairs, retrieval: Retrieval
 ) -> None:
-    found = compare([f"{model}:mean@2", f"{model}:mean@2+whiten"], [sts], retrieval)
+    found = compare([f"{model}:mean@2", f"{model}:mean@2+whiten+8"], [sts], retrieval)
     encoder = load_encoder(f"{model}:mean@2")
     texts = list(dict.fromkeys([*sts.first, *sts.second]))
-    white = fit_post(encoder, encoder.encode(texts), "whiten")
+    white = fit_post(encoder, encoder.encode(texts), "whiten", 8)
     cosines = (white.encode(sts.first) * white.encode(sts.second)).sum(1)
     direct = 100 * scipy.stats.spearmanr(cosines, sts.scores).statistic
     assert found.rows[1].measures["STS made"].value == pytest.approx(direct, abs=0.5)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hardware import FLOAT32
 
 from indexer import Document, Index
 from indexer.encoders import shared
@@ -80,7 +81,7 @@ def assert_ranked_as_brute_force(
     for hit, (uri, start, end, score) in zip(hits, expected, strict=False):
         # The same passage at the same rank, or another that is as near to the last digit of a float32.
         place = (hit.uri, hit.start, hit.end)
-        assert place == (uri, start, end) or abs(by_place[place] - score) < 2e-7
+        assert place == (uri, start, end) or abs(by_place[place] - score) < FLOAT32
         assert hit.cosine == pytest.approx(hit.score)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from hardware import FLOAT32
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Router, StaticEmbedding, WordEmbeddings
 from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
@@ -60,7 +61,7 @@ def test_the_pooler_of_models_that_keep_its_activation_beside_it(
         ids = torch.tensor([encoder.tokenizer.ids([sentence])[0].tolist()])  # type: ignore[attr-defined]
         with torch.inference_mode():
             wanted = torch.nn.functional.normalize(model(input_ids=ids).pooler_output, dim=-1)[0].numpy()
-        assert np.abs(row - wanted).max() < 1e-5
+        assert np.abs(row - wanted).max() < FLOAT32
 
 
 def test_of_t5_the_encoder_alone_is_taken(
@@ -76,7 +77,7 @@ def test_of_t5_the_encoder_alone_is_taken(
     with torch.inference_mode():
         state = model(input_ids=ids).last_hidden_state.mean(1)
     wanted = torch.nn.functional.normalize(state, dim=-1)[0].numpy()
-    assert np.abs(encoder.encode(sentences)[0] - wanted).max() < 1e-5
+    assert np.abs(encoder.encode(sentences)[0] - wanted).max() < FLOAT32
 
 
 def test_averaged_word_vectors_are_sentence_transformers_own(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_averaged_word_vectors_are_sentence_transformers_own(tmp_path: Path) -> 
     texts = ["bread river", "stale moon bread", "moon"]
     encoder = load_encoder(tmp_path / "glove")
     wanted = theirs.encode(texts, normalize_embeddings=True)
-    assert np.abs(encoder.encode(texts) - wanted).max() < 1e-5
+    assert np.abs(encoder.encode(texts) - wanted).max() < FLOAT32
     assert [len(tokens) for tokens in encoder.offsets(texts)] == [2, 3, 1]
 
 
@@ -106,7 +107,7 @@ def test_a_router_takes_questions_and_documents_their_own_way(tiny: Callable[[st
     encoder = load_encoder(tmp_path / "router")
     for role, encode in (("query", theirs.encode_query), ("document", theirs.encode_document)):
         wanted = encode(["the river bank"], normalize_embeddings=True)
-        assert np.abs(encoder.encode(["the river bank"], role=role) - wanted).max() < 1e-5  # type: ignore[arg-type]
+        assert np.abs(encoder.encode(["the river bank"], role=role) - wanted).max() < FLOAT32  # type: ignore[arg-type]
     before = encoder.recipe.fingerprint
     weights = next((tmp_path / "router").rglob("query*/*.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"\1")

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hardware import BFLOAT16, FLOAT32
 
 from indexer import Document, Index
 from indexer.encoders import Encoder, compiling, fit_post, load_encoder
@@ -66,7 +67,7 @@ def test_threads_get_the_vectors_of_one(compiled: Path, tmp_path: Path) -> None:
     alone = [encoder.encode([text]) for text in texts]
     with ThreadPoolExecutor(8) as threads:
         for one, other in zip(alone, threads.map(lambda text: encoder.encode([text]), texts), strict=True):
-            assert np.abs(one - other).max() < 1e-3
+            assert np.abs(one - other).max() < BFLOAT16
 
 
 def test_the_cache_is_shared_by_copies_and_survives_damage(compiled: Path, tmp_path: Path) -> None:
@@ -78,9 +79,9 @@ def test_the_cache_is_shared_by_copies_and_survives_damage(compiled: Path, tmp_p
     assert len(blobs) == 1
     blobs[0].chmod(0o600)
     blobs[0].write_bytes(blobs[0].read_bytes()[:100_000])
-    assert np.array_equal(CompiledEncoder.open(moved, cache).encode(["a bank"]), wanted)
+    assert np.abs(CompiledEncoder.open(moved, cache).encode(["a bank"]) - wanted).max() < BFLOAT16
     (tmp_path / "file").touch()
-    assert np.array_equal(CompiledEncoder.open(moved, tmp_path / "file").encode(["a bank"]), wanted)
+    assert np.abs(CompiledEncoder.open(moved, tmp_path / "file").encode(["a bank"]) - wanted).max() < BFLOAT16
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "recipe.json", "encoder.bin", "encoder.xml"])
@@ -140,7 +141,7 @@ def test_a_damaged_encoder_is_refused_or_is_the_same(
         file.write_bytes(data)
         try:
             found = CompiledEncoder.open(folder, tmp_path / "warm" if number % 2 else None).encode(sentences)
-            assert np.abs(found - expected).max() < 1e-6, file
+            assert np.abs(found - expected).max() < FLOAT32, file
         except ModelError:
             refused += 1
         shutil.rmtree(folder)
@@ -154,7 +155,7 @@ def test_padded_pooling_is_packed_pooling(pooling: Pooling) -> None:
     padded = torch.full((3, 5, 8), 1e3)
     padded[mask.bool()] = states
     wanted = pool(states, [(2, 5), (1, 3)], pooling)
-    assert (compiling._pool(padded, mask, pooling) - wanted).abs().max() < 1e-5
+    assert (compiling._pool(padded, mask, pooling) - wanted).abs().max() < FLOAT32
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,6 @@ def test_the_openvino_runtime_compiles_once(
     monkeypatch.setattr(compiling, "compile_encoder", None)
     second = load_encoder(tiny("bert"), runtime="openvino", precision="float32")
     assert isinstance(second, CompiledEncoder)
-    assert np.array_equal(first.encode(sentences), second.encode(sentences))
+    assert np.abs(first.encode(sentences) - second.encode(sentences)).max() < FLOAT32
     exact = load_encoder(tiny("bert"), precision="float32").encode(sentences)
-    assert np.abs(first.encode(sentences) - exact).max() < 1e-5
+    assert np.abs(first.encode(sentences) - exact).max() < FLOAT32

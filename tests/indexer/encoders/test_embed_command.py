@@ -15,10 +15,11 @@ import pytest
 import safetensors
 import torch
 import transformers
+from hardware import BFLOAT16, FLOAT32
 from safetensors.numpy import load_file, save_file
 
 import indexer.cli.embed
-from indexer.encoders import load_encoder, vector_files
+from indexer.encoders import load_encoder, several, vector_files
 from indexer.encoders.torch_encoder import TorchEncoder
 from indexer.encoders.vector_files import Embedded, format_of, open_vectors
 from indexer.plots import LayerHistogram
@@ -59,13 +60,27 @@ def read(file: Path) -> np.ndarray:
 @pytest.mark.parametrize("ending", ["npy", "safetensors", "csv", "jsonl"])
 @pytest.mark.parametrize("recipe", ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2:cls@-2", "tiny:mean@-4..-1+concat"])
 def test_a_file_holds_the_encoders_vectors_exactly(
-    likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, ending: str, recipe: str
+    likewise: Callable[..., Any],
+    tiny: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ending: str,
+    recipe: str,
 ) -> None:
+    given: list[Embedded] = []
+    embed_texts = several.embed_texts
+
+    def kept(*arguments: Any) -> list[Embedded]:
+        given.extend(rows := embed_texts(*arguments))
+        return rows
+
+    monkeypatch.setattr(several, "embed_texts", kept)
     recipe = recipe.replace("tiny", str(tiny("bert")))
     file = tmp_path / f"vectors.{ending}"
     said = likewise("embed", *TEXTS, "--recipe", recipe, "-o", file, "--json")
     wanted = load_encoder(recipe).encode(TEXTS)
-    assert np.array_equal(read(file), wanted)
+    assert np.array_equal(read(file), np.stack([row.vectors for row in given]))
+    assert np.abs(read(file) - wanted).max() < BFLOAT16
     assert said.json["dimensions"] == {recipe: wanted.shape[1]}
     assert (said.json["texts"], said.json["cut"], said.json["format"]) == (4, 0, ending)
     assert [each.name for each in tmp_path.iterdir()] == [file.name]
@@ -78,7 +93,7 @@ def test_standard_output_is_json_lines_and_options_make_a_recipe(
                     "float32")  # fmt: skip
     lines = [json.loads(line) for line in said.out.splitlines()]
     wanted = load_encoder(tiny("bert"), pooling="mean", layers=(3, 4), combine="sum", precision="float32").encode(TEXTS)
-    assert np.array_equal(np.array([line["vector"] for line in lines], np.float32), wanted)
+    assert np.abs(np.array([line["vector"] for line in lines], np.float32) - wanted).max() < FLOAT32
     assert [(line["id"], line["text"]) for line in lines] == list(enumerate(TEXTS))
     assert {line["recipe"] for line in lines} == {f"{tiny('bert')}:mean@-2,-1+sum"}
 
@@ -96,7 +111,7 @@ def test_recipes_of_a_model_share_one_forward_pass(
         metadata = file.metadata()
     for recipe in recipes:
         encoder = load_encoder(recipe, precision="float32")
-        assert np.abs(found[recipe] - encoder.encode(TEXTS)).max() < 1e-6
+        assert np.abs(found[recipe] - encoder.encode(TEXTS)).max() < FLOAT32
         assert json.loads(metadata[recipe])["fingerprint"] == encoder.recipe.fingerprint
     del passes[:]
     likewise("embed", *TEXTS, *arguments, "--tokens", "-o", tmp_path / "y.safetensors")
@@ -122,7 +137,7 @@ def test_vectors_of_tokens_are_transformers_hidden_states(
         parts = [states[layer][0].numpy() for layer in chosen]
         wanted = np.concatenate(parts, axis=1) if combine == "concat" else np.sum(parts, axis=0)
         assert vectors.shape == (len(ids), 48 * (len(chosen) if combine == "concat" else 1))
-        assert np.abs(vectors - wanted).max() < 1e-5 * max(1, np.abs(wanted).max())  # float32, sums of layers
+        assert np.abs(vectors - wanted).max() < FLOAT32 * max(1, np.abs(wanted).max())  # float32, sums of layers
 
 
 def test_tokens_and_words_in_every_format(
@@ -137,11 +152,12 @@ def test_tokens_and_words_in_every_format(
         rows = list(csv.DictReader(file))
     assert [row["token"] for row in rows] == [token for line in lines for token in line["tokens"]]
     stacked = np.concatenate([np.array(line["vectors"], np.float32) for line in lines])
-    assert np.array_equal(read(table), stacked)
+    assert np.abs(read(table) - stacked).max() < FLOAT32 * max(1, np.abs(stacked).max())
     said = likewise("embed", TEXTS[0], *asked, "--tokens", "-o", tmp_path / "one.npy")
     assert said.code == 0
     one = np.load(tmp_path / "one.npy")
-    assert np.abs(one - np.array(lines[0]["vectors"], np.float32)).max() < 1e-6
+    largest = max(1, np.abs(one).max())
+    assert np.abs(one - np.array(lines[0]["vectors"], np.float32)).max() < FLOAT32 * largest
     several = likewise("embed", *TEXTS, *asked, "--tokens", "-o", tmp_path / "all.npy")
     assert (several.code, several.err.count("\n")) == (2, 1)
     assert "an .npy file holds one array, the tokens of one text: write .safetensors or .jsonl" in several.err
@@ -153,7 +169,7 @@ def test_tokens_and_words_in_every_format(
     nothing_first = likewise("embed", "\u200b", TEXTS[0], *asked, "--words", "-o", tmp_path / "words.npy")
     assert (nothing_first.code, "holds one array" in nothing_first.err) == (2, True)
     means = np.stack([one[word["positions"]].mean(0) for word in words])
-    assert np.abs(np.array(found["vectors"]) - means).max() < 1e-5
+    assert np.abs(np.array(found["vectors"]) - means).max() < FLOAT32 * largest
 
 
 def test_streams_are_read_and_written_in_batches(
@@ -166,7 +182,7 @@ def test_streams_are_read_and_written_in_batches(
     for name in ("a.npy", "a.csv", "a.jsonl", "a.safetensors"):
         said = likewise("embed", "-", *model, "-o", tmp_path / name, "--json", stdin="\r\n".join(texts) + "\n")
         assert said.json["texts"] == 11
-        assert np.abs(read(tmp_path / name) - wanted).max() < 1e-6
+        assert np.abs(read(tmp_path / name) - wanted).max() < FLOAT32
     records = "".join(json.dumps({"id": f"r{at}", "text": text}) + "\n\n" for at, text in enumerate(texts))
     (tmp_path / "r.jsonl").write_text(records)
     for source in (["--file", tmp_path / "r.jsonl"], ["-", "--jsonl"]):
@@ -185,7 +201,7 @@ def test_texts_are_cut_when_asked_and_it_says_so(
     assert said.json["cut"] == 2
     assert "2 of 3 texts were cut" in said.err
     found = np.load(tmp_path / "x.npy")
-    assert np.abs(found - found[1]).max() < 1e-6
+    assert np.abs(found - found[1]).max() < FLOAT32
     tokens = likewise("embed", texts[0], *model, "--truncate", "--tokens", "-o", tmp_path / "y.npy")
     assert "1 of 1 texts were cut" in tokens.err
     assert np.load(tmp_path / "y.npy").shape == (64, 48)
@@ -200,7 +216,7 @@ def test_the_prompt_of_a_role_is_put_before_the_text(
     asked = ["--model", folder, "--precision", "float32"]
     query = likewise("embed", "stars fade", *asked, "--role", "query").json["vector"]
     plain = likewise("embed", "why do stars fade", *asked).json["vector"]
-    assert np.abs(np.array(query) - plain).max() < 1e-6
+    assert np.abs(np.array(query) - plain).max() < FLOAT32
     assert np.abs(np.array(likewise("embed", "stars fade", *asked).json["vector"]) - plain).max() > 0.01
     tokens = likewise("embed", "stars fade", *asked, "--role", "query", "--words").json["tokens"]
     assert tokens == ["why", "do", "stars", "fade"]
@@ -230,7 +246,9 @@ def test_histogram_draws_every_layer(
         assert counts.counts.sum() == counts.total == len(values)
         assert counts.mean == pytest.approx(values.mean(dtype=float), abs=1e-5)
         assert counts.deviation == pytest.approx(values.std(), rel=1e-4)
-        assert np.array_equal(counts.counts, np.histogram(values.astype(float), counts.edges)[0])
+        # Of another run of the model: a value on the edge of a bin may fall to either side.
+        moved = np.abs(counts.counts - np.histogram(values.astype(float), counts.edges)[0]).sum()
+        assert moved <= len(values) / 100
     both = likewise(
         "embed", "a", "--recipe", tiny("bert"), "--recipe", tiny("mpnet"), "--histogram", tmp_path / "b.png"
     )
@@ -368,7 +386,7 @@ def test_a_static_model_embeds_texts_and_has_no_vectors_of_tokens(
 ) -> None:
     folder = evaluation_data / "models" / "potion-base-4m-fp32"
     found = likewise("embed", "two rivers", "--model", folder).json["vector"]
-    assert np.array_equal(np.array(found, np.float32), load_encoder(folder).encode(["two rivers"])[0])
+    assert np.abs(np.array(found, np.float32) - load_encoder(folder).encode(["two rivers"])[0]).max() < FLOAT32
     ended = likewise("embed", "two rivers", "--model", folder, "--tokens")
     assert (ended.code, ended.err.count("\n")) == (2, 1)
     assert "shows no hidden layers" in ended.err

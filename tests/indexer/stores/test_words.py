@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from opened import snapshot_of, writer_of
 
+from hardware import needs_root, needs_setpriv
 from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.filters.parse import parse
@@ -315,7 +316,8 @@ def test_temporary_folders_go_with_the_reader(kept: Kept, monkeypatch: pytest.Mo
     assert not list((tmp_path / "temporary").iterdir())
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone who may not write")
+@needs_root
+@needs_setpriv
 @pytest.mark.parametrize("tail", [False, True])
 def test_a_read_only_folder_is_searched_by_someone_who_may_not_write(
     tmp_path: Path, environment: SimpleNamespace, tail: bool

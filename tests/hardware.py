@@ -1,0 +1,65 @@
+"""What tests may assume about the machine: tolerances, and marks for what not every machine has.
+
+The suite runs on the CPU alone, whatever else the machine has (`hide_gpus`), and must pass with one core or 64, with
+or without AMX, AVX-512 and VNNI, on Linux and on macOS. A test compares results of a model within one of the
+tolerances, unless both were computed in the same way from the same batch; it never asserts how long something takes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+FLOAT32 = 1e-5
+"""Between components of float32 unit vectors (or cosines) that were summed in another order.
+
+The order changes with the shape of a batch, the number of threads and the instruction set. Seen on models of these
+tests: up to 6e-7 on an Intel Xeon with AVX-512, 2.3e-6 on an AMD EPYC. A wrong token, layer or weight gives 1e-2.
+"""
+
+BFLOAT16 = 1e-3
+"""Between components of unit vectors of 384 dimensions whose model computed in bfloat16, in batches of other shapes.
+
+Weights keep 8 bits, so a component of about 0.05 is off by up to 2e-4 for each rounding that falls to the other side.
+"""
+
+LINUX = sys.platform.startswith("linux")
+
+needs_fork = pytest.mark.skipif(
+    not hasattr(os, "fork") or sys.platform == "darwin",
+    reason="needs fork, which on macOS ends a process whose system libraries have threads",
+)
+needs_memory_limit = pytest.mark.skipif(not LINUX, reason="needs a limit on memory that the system enforces: Linux")
+needs_any_file_name = pytest.mark.skipif(not LINUX, reason="needs file names that are any bytes: Linux")
+needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, which can become another user")
+needs_setpriv = pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs util-linux's setpriv")
+needs_no_root = pytest.mark.skipif(os.geteuid() == 0, reason="needs a user who may not read everything: not root")
+
+
+def needs_vnni() -> pytest.MarkDecorator:
+    """Skip where the CPU has no products of 8-bit integers. A function, since to ask the CPU is to import torch."""
+    import torch
+
+    probes = (getattr(torch.cpu, name, None) for name in ("_is_vnni_supported", "_is_amx_tile_supported"))
+    found = any(probe() for probe in probes if probe is not None)
+    return pytest.mark.skipif(not found, reason="needs a CPU with products of 8-bit integers: VNNI or AMX")
+
+
+def hide_gpus() -> None:
+    """Let this process and those that it starts find no GPU: `auto` would choose it, and its results differ more."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""
+
+
+def is_running(process: int) -> bool:
+    """Whether a process is there and not merely waiting for its parent to take notice of its end."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
