@@ -13,10 +13,13 @@ demo: $(READY)          ## index data/, ask three questions
 	$(BIN)/likewise search demo.index "why do some stars explode" -k 3
 	$(BIN)/likewise search demo.index "what should I do when I cannot fall asleep" -k 3
 
-test: $(READY)          ## the default suite, under five minutes on two cores
-	$(BIN)/python -m pytest
+# How many processes run the default suite: one a core, eight at most (tests/hardware.py); 0 for this one alone.
+WORKERS ?= auto
 
-test-slow: $(READY)     ## what the default suite leaves out
+test: $(READY)          ## the default suite, under two minutes on two cores
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+test-slow: $(READY)     ## what the default suite leaves out, one after the other
 	$(BIN)/python -m pytest -m slow
 
 check: $(READY)         ## lint, format, types

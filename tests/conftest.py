@@ -8,9 +8,10 @@ import json
 import os
 import re
 import sys
+import tempfile
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from hardware import hide_gpus
+from hardware import hide_gpus, share_out
 from numpy.typing import NDArray
 
 import indexer.encoders
@@ -32,6 +33,12 @@ os.environ["LIKEWISE_RUNTIME"] = "torch"
 DIMENSIONS = 64
 
 hide_gpus()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """What `-n auto` means here."""
+    return share_out()
 
 
 @cache
@@ -98,6 +105,14 @@ def make_encoder(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WordEncoder]:
 @pytest.fixture
 def encoder(make_encoder: Callable[..., WordEncoder]) -> WordEncoder:
     return make_encoder()
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A temporary folder that every user may enter: pytest keeps those of `tmp_path` to the one who runs it."""
+    with tempfile.TemporaryDirectory(prefix="likewise-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder).resolve()
 
 
 @dataclass(frozen=True)

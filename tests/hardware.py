@@ -55,6 +55,27 @@ def hide_gpus() -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""
 
 
+_MOST_WORKERS = 8
+_WORKER_MEMORY = 2 * 2**30
+"""Bytes. A worker that has run the tests of encoders holds 1.3 GB: torch, transformers, and models."""
+
+
+def share_out() -> int:
+    """How many processes shall run the tests at once; 0 where one alone is best. Called before they are started.
+
+    As many as there are cores and memory, and no more than are of use. Libraries are told to use no more threads
+    than each process has cores, or all of them would wait for each other.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    workers = min(cores, _MOST_WORKERS, memory // _WORKER_MEMORY)
+    if workers < 2:
+        return 0
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
+        os.environ.setdefault(name, str(max(1, cores // workers)))
+    return workers
+
+
 def is_running(process: int) -> bool:
     """Whether a process is there and not merely waiting for its parent to take notice of its end."""
     try:

@@ -243,23 +243,21 @@ def test_an_output_that_takes_nothing_is_said() -> None:
 
 
 @needs_root
-def test_what_another_user_may_not_read_or_write(tmp_path: Path, likewise: Callable[..., Any]) -> None:
-    source = tmp_path / "source"
+def test_what_another_user_may_not_read_or_write(open_path: Path, likewise: Callable[..., Any]) -> None:
+    source = open_path / "source"
     (source / "deep").mkdir(parents=True)
     for name in ("a.txt", "secret.txt", "deep/c.txt", "d.txt"):
         (source / name).write_text(f"text {name}")
-    likewise("index", tmp_path / "x.index", source)
-    own = tmp_path / "own"
+    likewise("index", open_path / "x.index", source)
+    own = open_path / "own"
     own.mkdir()
     os.chown(own, 65534, 65534)
-    for path in (tmp_path, *tmp_path.parents[:2]):
-        path.chmod(0o755)
     # Imports first: the interpreter may lie where nobody else may read.
     nobody = "import mmap, pathspec, charset_normalizer, indexer.encoders.compiling\nos.setuid(65534)\nos.chdir('/')"
 
-    code, out, err = finish(start(nobody, "search", tmp_path / "x.index", "text", "--json"))
+    code, out, err = finish(start(nobody, "search", open_path / "x.index", "text", "--json"))
     assert (code, '"matched": 4' in out, err) == (0, True, "")
-    code, _, err = finish(start(nobody, "index", tmp_path / "x.index", source / "a.txt"))
+    code, _, err = finish(start(nobody, "index", open_path / "x.index", source / "a.txt"))
     assert (code, "x.index" in err) == (3, True), err
 
     code, _, err = finish(start(nobody, "index", own / "y.index", source))

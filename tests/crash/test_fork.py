@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from indexer import Document, Index
 
 pytestmark = needs_fork
 
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "2"}  # forking is hard only for who has threads, on one core too
 ROWS = np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32)
 
 WORKERS = """
@@ -49,7 +51,7 @@ def test_forked_workers_answer_as_their_parent(tmp_path: Path, kind: str) -> Non
         index.compact(kind)
     np.save(tmp_path / "rows.npy", ROWS)
     command = [sys.executable, "-c", WORKERS, str(tmp_path / "x.index"), str(tmp_path / "rows.npy")]
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run(command, check=True, timeout=120, env=ENVIRONMENT)
 
 
 FOLLOWERS = """
@@ -82,7 +84,7 @@ def test_forked_workers_follow_the_words_each_on_its_own(tmp_path: Path) -> None
         index.add([Document(str(i), f"the text of {i}") for i in range(len(ROWS))], vectors=ROWS)
         index.compact()
     command = [sys.executable, "-W", "error::UserWarning", "-c", FOLLOWERS, str(tmp_path / "x.index")]
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run(command, check=True, timeout=120, env=ENVIRONMENT)
 
 
 HOLDER = """
@@ -116,7 +118,7 @@ assert index.check().ok
 
 def test_a_child_forked_by_a_writer_neither_writes_with_it_nor_keeps_its_lock(tmp_path: Path) -> None:
     Index.create(tmp_path / "x.index", dimensions=32).close()
-    subprocess.run([sys.executable, "-c", HOLDER, str(tmp_path / "x.index")], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", HOLDER, str(tmp_path / "x.index")], check=True, timeout=120, env=ENVIRONMENT)
 
 
 LEAVERS = """
@@ -157,4 +159,4 @@ assert index.check().ok
 
 def test_a_child_may_leave_the_block_that_it_was_forked_in(tmp_path: Path) -> None:
     Index.create(tmp_path / "x.index", dimensions=32).close()
-    subprocess.run([sys.executable, "-c", LEAVERS, str(tmp_path / "x.index")], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", LEAVERS, str(tmp_path / "x.index")], check=True, timeout=120, env=ENVIRONMENT)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
 from indexer.encoders import bert, load, load_encoder, load_recipe, models
+from indexer.encoders.pooling import Packed
 from indexer.encoders.recipe import Recipe, RecipeSpec
 from indexer.encoders.torch_encoder import TorchEncoder
 from indexer.errors import BadInput, ModelError, TextTooLong
@@ -57,6 +59,34 @@ def test_bfloat16_runs_where_the_cpu_cannot_pack_it(
     assert plain.transformer.blocks[0].query._packed is None
     assert (exact * plain.encode(sentences)).sum(1).min() > 0.999
     load._transformer.cache_clear()
+
+
+def test_batches_that_run_side_by_side_give_the_vectors_of_batches_in_a_row(
+    tiny: Callable[[str], Path], sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = load_encoder(tiny("bert"), precision="float32")
+    assert isinstance(encoder, TorchEncoder)
+    monkeypatch.setattr(TorchEncoder, "batch_tokens", 30)
+    texts = [f"{one} {other}" for one in sentences[:2] for other in sentences]
+    seen: set[str] = set()
+    states = bert.Bert.states
+
+    def watched(self: bert.Bert, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
+        seen.add(threading.current_thread().name.rpartition("_")[0])
+        return states(self, batch, wanted)
+
+    monkeypatch.setattr(bert.Bert, "states", watched)
+    threads = torch.get_num_threads()
+    found = {}
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            seen.clear()
+            found[count] = encoder.encode(texts)
+            assert seen == ({"encode"} if count == 2 else {""})
+    finally:
+        torch.set_num_threads(threads)
+    assert np.abs(found[1] - found[2]).max() < FLOAT32
 
 
 def test_the_long_name_is_the_same_model() -> None:

@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import search.cli
 from indexer import Document, Index
 from indexer.encoders import fit_post, load_encoder, shared
 from indexer.errors import ModelError, RecipeMismatch
@@ -113,16 +115,20 @@ def asked(folder: Path) -> tuple[dict[str, float], list[str], str]:
     return hits, json.loads(packages), said.stderr
 
 
+def command(*arguments: str) -> None:
+    """A command line in this process, where torch is loaded already."""
+    with warnings.catch_warnings(), pytest.raises(SystemExit) as ended:
+        search.cli.main([*arguments])
+    assert ended.value.code == 0
+
+
 def test_a_question_to_a_compiled_index_needs_no_torch_and_to_a_damaged_one_says_so(
-    tmp_path: Path, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    tiny: Callable[[str], Path], tmp_path: Path, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "x.index"
     (tmp_path / "a.jsonl").write_text(lines(*({"id": d.uri, "text": d.text} for d in documents(20))))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    likewise = [sys.executable, "-c", "import search.cli; search.cli.main()"]
-    index = [*likewise, "index", str(folder), str(tmp_path / "a.jsonl")]
-    subprocess.run(index, check=True, capture_output=True, env=environment)
+    command("index", str(folder), str(tmp_path / "a.jsonl"), "--model", f"{tiny('bert')}:mean")
     assert (folder / "encoder" / "manifest.json").exists()
     compiled, packages, warned = asked(folder)
     assert (packages, warned, len(compiled)) == ([], "", 20)
@@ -132,5 +138,5 @@ def test_a_question_to_a_compiled_index_needs_no_torch_and_to_a_damaged_one_says
     assert damaged == pytest.approx(compiled, abs=0.01)
     assert "torch" in packages
     assert "tokenizer.json is not the file that was written" in warned
-    subprocess.run([*likewise, "compile", str(folder)], check=True, capture_output=True, env=environment)
+    command("compile", str(folder))
     assert asked(folder) == (compiled, [], "")

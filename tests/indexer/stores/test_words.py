@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from opened import snapshot_of, writer_of
 
 from hardware import needs_root, needs_setpriv
+
 from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.filters.parse import parse
@@ -47,21 +49,30 @@ def fieldnorm(length: int) -> int:
     return ((length - 24) >> shift << shift) + 24
 
 
+@cache
+def _stems(text: str) -> list[str]:
+    analysis = Analysis("en")
+    return analysis.stemmed.analyze(" ".join(analysis.words(text)))
+
+
+@cache
+def _terms(question: str) -> list[str]:
+    return list(Analysis("en").terms(question))
+
+
 class Reference:
     """BM25 of texts, by the book."""
 
     def __init__(self, texts: dict[int, str]) -> None:
-        analysis = Analysis("en")
-        self.texts = {
-            id_: Counter(analysis.stemmed.analyze(" ".join(analysis.words(text)))) for id_, text in texts.items()
-        }
+        self.texts = {id_: Counter(_stems(text)) for id_, text in texts.items()}
+        self.holding = Counter(term for count in self.texts.values() for term in count)
         self.mean = sum(count.total() for count in self.texts.values()) / max(1, len(texts))
 
     def score(self, id_: int, question: str) -> float:
         count, score = self.texts[id_], 0.0
         damping = 1.2 * (0.25 + 0.75 * fieldnorm(count.total()) / self.mean)
-        for term in Analysis("en").terms(question):
-            holding = sum(term in other for other in self.texts.values())
+        for term in _terms(question):
+            holding = self.holding[term]
             idf = math.log(1 + (len(self.texts) - holding + 0.5) / (holding + 0.5))
             score += idf * 2.2 * count[term] / (count[term] + damping)
         return score
