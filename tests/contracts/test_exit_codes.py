@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opened import snapshot_of
 from hardware import needs_full_device, needs_root
+from opened import snapshot_of
 
 from indexer import Index
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opened import snapshot_of
 from hardware import needs_no_root
+from opened import snapshot_of
 
 from indexer import Document, Index
 from indexer.cli import index as index_cli

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from opened import snapshot_of
 from hardware import FLOAT32, needs_vnni
+from opened import snapshot_of
 
 from indexer import Index
 from indexer.encoders import load_encoder

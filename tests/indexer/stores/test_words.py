@@ -16,10 +16,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hardware import needs_root, needs_setpriv
 from numpy.typing import NDArray
 from opened import snapshot_of, writer_of
-
-from hardware import needs_root, needs_setpriv
 
 from indexer import Document, Index
 from indexer.errors import BadInput
