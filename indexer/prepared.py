@@ -13,7 +13,7 @@ from indexer.errors import BadInput
 from indexer.exchange import Embedded
 from indexer.records import Document, Section, Span
 from indexer.settings import Meaning
-from indexer.stores import fields
+from indexer.stores.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import EmbeddedDocument, Hashes
 from indexer.stores.vectors import unit_rows
@@ -142,7 +142,7 @@ def validate(document: Document, *, empty: bool = False) -> None:
             raise BadInput(f"{document.uri}: its section {section!r:.80} is no Section(start, heading, page)")
     if not isinstance(document.metadata, Mapping):
         raise BadInput(f"{document.uri}: its metadata is no mapping but {type(document.metadata).__name__}")
-    fields.scalars(document.uri, document.metadata)
+    scalars(document.uri, document.metadata)
 
 
 def broken_at(text: str) -> int | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from indexer.errors import BadInput, IndexDamaged
+from indexer.errors import BadInput, IndexDamaged, NoWords
 
 if TYPE_CHECKING:
     import tantivy
@@ -126,6 +126,18 @@ class Analysis:
     def terms(self, question: str) -> list[str]:
         """Distinct terms of a question without its stop words."""
         return list(dict.fromkeys(self._asked.analyze(" ".join(self.words(question)))))
+
+    def asked_terms(self, question: str) -> list[str]:
+        """As `terms`, of a question that must have some.
+
+        Raises:
+            NoWords: it has no word, or none but the language's stop words.
+        """
+        terms = self.terms(question)
+        if not terms:
+            what = "has only words that are too common to search by" if self.words(question) else "has no word"
+            raise NoWords(f"the question {question.strip()[:40]!r} {what}: ask by meaning (mode dense), or add a word")
+        return terms
 
     def stems(self, text: str) -> list[str]:
         """Terms of a text as often as they occur, stop words among them: as they stand in the word index."""

@@ -18,8 +18,9 @@ from sqlite_utils import Database
 from indexer.errors import IndexDamaged, StorageError
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
-from indexer.stores import fields
+from indexer.stores import filter_sql
 from indexer.stores.failpoint import failpoint
+from indexer.stores.flatten import scalars
 from indexer.stores.port import DUPLICATE, Batch, LedgerRow, RunOutcome
 from indexer.stores.rows import erase_passages, write_documents, write_passages
 from indexer.stores.schema import migrations
@@ -137,7 +138,7 @@ class Catalog:
             for item in whole:
                 if item.document.uri in known:
                     erase_passages(connection, known[item.document.uri])
-            fields.erase(connection, known.values())
+            filter_sql.erase(connection, known.values())
             ids = write_documents(connection, documents, known)
             write_passages(connection, whole, ids)
             changes = Changes(
@@ -162,7 +163,7 @@ class Catalog:
             _forget_stamps(connection, [uri for uri, _ in removed])
             for uri, document_id in removed:
                 erase_passages(connection, document_id)
-                fields.erase(connection, [document_id])
+                filter_sql.erase(connection, [document_id])
                 connection.execute("DELETE FROM document WHERE id = ?", (document_id,))
                 connection.execute("DELETE FROM ledger WHERE uri = ?", (uri,))
             _count(connection, -len(removed))
@@ -198,8 +199,8 @@ class Catalog:
         with self.transaction() as connection:
             for uri in uris:
                 found = connection.execute("SELECT id, metadata FROM document WHERE uri = ?", (uri,)).fetchone()
-                fields.erase(connection, [found[0]])
-                fields.write(connection, [(found[0], fields.scalars(uri, json.loads(found[1])))])
+                filter_sql.erase(connection, [found[0]])
+                filter_sql.write(connection, [(found[0], scalars(uri, json.loads(found[1])))])
 
     def recount(self) -> None:
         with self.transaction() as connection:

@@ -15,7 +15,8 @@ import numpy as np
 
 from indexer.errors import IndexDamaged
 from indexer.settings import Meaning
-from indexer.stores import fields, reading, sealing, words
+from indexer.stores import reading, sealing, words
+from indexer.stores.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import CheckReport
 from indexer.stores.sealed import stamp, verify
@@ -156,7 +157,7 @@ def _fields(view: View) -> Iterator[str]:
             seen = {row[1:] for row in rows}
             id_, rows = next(groups, (None, ()))
         with suppress(ValueError):  # metadata that is no JSON fails its row's hash
-            if set(fields.scalars(uri, json.loads(metadata))) != seen:
+            if set(scalars(uri, json.loads(metadata))) != seen:
                 yield uri
 
 

@@ -1,6 +1,6 @@
 """The most similar pairs within a set of vectors, through FAISS's exact k-nearest neighbours, a block at a time.
 
-The vectors are given whole; what they are of is the caller's business. Nothing here reads the catalog but `stored`.
+The vectors are given whole; what they are of is the caller's business. Nothing here reads a store.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.records import Vector
-from indexer.stores import reading
-from indexer.stores.snapshot import View
 
 _QUESTIONS = 2048
 _ROWS = 65_536
@@ -101,14 +99,3 @@ def _wanted(questions: Ids, places: Ids, scores: Vector, floor: np.float32, grou
     row, column = np.nonzero((scores >= floor) & (places > questions[:, None]))
     pairs = Pairs(questions[row], places[row, column], scores[row, column])
     return pairs if groups is None else pairs.take(groups[pairs.first] != groups[pairs.second])
-
-
-def stored(view: View) -> tuple[Ids, Ids, NDArray[np.float16]]:
-    """Of every passage its id (n,), its document (n,) and its vector as stored (n, dimensions)."""
-    passages, documents = reading.live_ids(view, 0)
-    rows = np.empty((len(passages), view.state.dimensions), np.float16)
-    at = 0
-    for batch in reading.vectors(view, 0, _QUESTIONS):
-        rows[at : at + len(batch)] = batch
-        at += len(batch)
-    return passages, documents, rows

@@ -1,10 +1,11 @@
 """The interface between likewise and whatever keeps its passages: three protocols, and the values that cross it.
 
 A `Store` gives consistent snapshots to read and a writer to change it. Nothing here names a folder, a database or a
-library: an address is turned into a store in open.py, and each engine has a file or folder of its own beside this one.
-Every engine follows the same rules: rows are compared by hashes.py, text becomes terms by analysis.py, metadata becomes
-fields by fields.py, and vectors are stored as vectors.py rounds them. tests/contracts/test_store.py holds every engine
-to this file, by comparison with a store made of a dict and numpy.
+library: open.py turns an address into a store, and each engine has a folder of its own. The rules that every engine
+follows are in neutral files beside this one: hashes.py (what has changed), vectors.py (how a vector is stored),
+analysis.py (text to terms), flatten.py (metadata to fields), field_types.py (which filters are refused), lines.py (the
+line of a passage) and setting_rows.py (the names of settings). tests/contracts/test_store.py holds every engine to this
+file, by comparison with a store made of a dict and numpy.
 """
 
 from __future__ import annotations

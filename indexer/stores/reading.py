@@ -9,18 +9,20 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged
 from indexer.filters.tree import And, Not, Or, Scalar, Where, render
 from indexer.records import Document, Section, Span, Vector
 from indexer.stores.allowed import Allowed, mask
-from indexer.stores.fields import compile_where
+from indexer.stores.filter_sql import compile_where
 from indexer.stores.hashes import row_hash
 from indexer.stores.port import Hashes, Passage
 from indexer.stores.sealed import SegmentFile
 from indexer.stores.snapshot import Flags, Ids, View
 from indexer.stores.vectors import checksum, from_blobs
 
+_BATCH_ROWS = 2048
 _MANY = 500
 """Values bound in one statement: SQLite takes more, but plans no faster."""
 
@@ -73,6 +75,17 @@ def live_ids(view: View, first_id: int) -> tuple[Ids, Ids]:
     cursor = view.connection.execute("SELECT id, document_id FROM passage WHERE id >= ? ORDER BY id", (first_id,))
     flat = np.fromiter((value for row in cursor for value in row), np.int64)
     return flat[::2].copy(), flat[1::2].copy()
+
+
+def stored_rows(view: View) -> tuple[Ids, Ids, NDArray[np.float16]]:
+    """Of every passage its id (n,), its document (n,) and its vector as stored (n, dimensions)."""
+    passages, documents = live_ids(view, 0)
+    rows = np.empty((len(passages), view.state.dimensions), np.float16)
+    filled = 0
+    for batch in vectors(view, 0, _BATCH_ROWS):
+        rows[filled : filled + len(batch)] = batch
+        filled += len(batch)
+    return passages, documents, rows
 
 
 def highest_id(view: View) -> int:

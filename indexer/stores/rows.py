@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 
 import numpy as np
 
 from indexer.errors import BadInput
-from indexer.records import Span
-from indexer.stores import fields
+from indexer.stores import filter_sql
+from indexer.stores.flatten import scalars
+from indexer.stores.lines import with_lines
 from indexer.stores.port import EmbeddedDocument
 from indexer.stores.vectors import checksum, to_blobs
-
-EXTRACTED = frozenset({"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "json", "jsonl", "csv", "tsv"})
-"""Formats whose text is not the file's own: a line number in it would mislead."""
 
 
 def _highest(connection: sqlite3.Connection, table: str) -> int:
@@ -60,10 +58,10 @@ def write_documents(
             for document in (item.document for item in documents)
         ),
     )
-    fields.write(
+    filter_sql.write(
         connection,
         [
-            (ids[document.uri], fields.scalars(document.uri, document.metadata))
+            (ids[document.uri], scalars(document.uri, document.metadata))
             for document in (item.document for item in documents)
         ],
     )
@@ -89,22 +87,10 @@ def write_passages(
                 *(checksum(item.document.text[span.start : span.end], blob), blob),
             )
             for item in documents
-            for span, line in _with_lines(item)
+            for span, line in with_lines(item.document, item.spans or ())
             for blob in (next(blobs),)
         ),
     )
-
-
-def _with_lines(item: EmbeddedDocument) -> Iterator[tuple[Span, int | None]]:
-    """Each passage with the line it begins in, where the text is the file's own."""
-    document, line, reached = item.document, 1, 0
-    numbered = document.path is not None and document.format not in EXTRACTED
-    for span in item.spans or ():
-        if numbered:
-            line += document.text.count("\n", reached, span.start)
-            line -= document.text.count("\n", span.start, reached)  # an overlap goes back a little
-            reached = span.start
-        yield span, line if numbered else None
 
 
 def erase_passages(connection: sqlite3.Connection, document_id: int) -> None:

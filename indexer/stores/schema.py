@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlite_utils import Database, Migrations
 
-from indexer.stores.fields import TABLES as FIELD_TABLES
+from indexer.stores.filter_sql import TABLES as FIELD_TABLES
 
 migrations = Migrations("likewise")
 

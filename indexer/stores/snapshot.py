@@ -29,7 +29,8 @@ from indexer.stores.connecting import (
     unreadable,
     with_descriptors,
 )
-from indexer.stores.fields import Known, known_fields
+from indexer.stores.field_types import Known
+from indexer.stores.filter_sql import known_fields
 from indexer.stores.sealed import Positions, SegmentFile
 from indexer.stores.segments import FaissSegment, PlainSegment
 from indexer.stores.setting_rows import from_rows

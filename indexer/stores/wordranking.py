@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import NoWords
 from indexer.filters.tree import Where, render
 from indexer.stores import reading
 from indexer.stores.port import Ranking, Unit
@@ -33,7 +32,7 @@ def rank(view: View, words: Words, text: str, k: int, where: Where | None, unit:
     Raises:
         NoWords: the text has no word, or none but the language's stop words.
     """
-    terms = _terms(words, text)
+    terms = words.analysis.asked_terms(text)
     only = _filter(view, words, where)
     if unit == "passage":
         found = words.passages.search(terms, k, only)
@@ -45,16 +44,8 @@ def rank(view: View, words: Words, text: str, k: int, where: Where | None, unit:
 
 def documents(view: View, words: Words, text: str, k: int, where: Where | None) -> Found:
     """As `rank` has the documents, without looking for the passage to show of each."""
-    terms = _terms(words, text)
+    terms = words.analysis.asked_terms(text)
     return words.documents.search(terms, k, _filter(view, words, where))
-
-
-def _terms(words: Words, text: str) -> list[str]:
-    terms = words.analysis.terms(text)
-    if not terms:
-        said = "has only words that are too common to search by" if words.analysis.words(text) else "has no word"
-        raise NoWords(f"the question {text.strip()[:40]!r} {said}: ask by meaning (mode dense), or add a word")
-    return terms
 
 
 def scores(words: Words, text: str, ids: Ids, unit: Unit) -> NDArray[np.float32]:

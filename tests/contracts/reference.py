@@ -23,12 +23,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords
-from indexer.filters.tree import COLUMNS, And, Fields, Not, Or, Where, matches, type_of
+from indexer.filters.tree import COLUMNS, Fields, Where, matches, type_of
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores import port
 from indexer.stores.analysis import Analysis, code
-from indexer.stores.fields import Known, compile_where, scalars
+from indexer.stores.field_types import check_filter
+from indexer.stores.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import BEST_PASSAGES, DUPLICATE, Batch, Hashes, Kind, LedgerRow, Ranking, RunOutcome, Unit
 from indexer.stores.vectors import cosines, from_blobs, to_blobs
@@ -582,15 +583,3 @@ def known_fields(documents: Iterable[StoredDocument]) -> dict[str, set[Any]]:
             if isinstance(values, list):
                 known.setdefault(name, set()).update(type_of(value) for value in values if value is not None)
     return known
-
-
-def check_filter(where: Where, known: Known) -> None:
-    """Raise FilterError for the first condition of a filter that does not fit the fields."""
-    match where:
-        case And(parts) | Or(parts):
-            for part in parts:
-                check_filter(part, known)
-        case Not(part):
-            check_filter(part, known)
-        case condition:
-            compile_where(condition, known)

@@ -91,6 +91,80 @@ def test_a_package_is_imported_only_where_it_lives(package: str) -> None:
     assert [str(file) for file in found if not under(file, HOMES[package])] == []
 
 
+ENGINE_RULES = ("port", "open", "analysis", "flatten", "hashes", "neighbours", "vectors")
+"""Files of the stores that the rest may import: the interface, and rules that every engine follows."""
+
+ENGINE_WORDS = re.compile(
+    r"catalog\.db|\.faiss\b|\bLOCK\b|\bsqlite|\bfaiss\b|\btantivy\b|LocalStore|LocalSnapshot|LocalWriter"
+)
+
+
+def test_nothing_outside_of_the_stores_knows_an_engine() -> None:
+    allowed = {f"indexer.stores.{name}" for name in ENGINE_RULES}
+    found = []
+    for file in FILES:
+        if under(file, ("indexer/stores/",)):
+            continue
+        modules = {module for module in edges(file) if module.startswith("indexer.stores")}
+        found += [(str(file), module) for module in modules - allowed]
+        documented = docstrings(tree(file))
+        for node in ast.walk(tree(file)):
+            text = node.id if isinstance(node, ast.Name) else node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and id(node) not in documented and ENGINE_WORDS.search(text):
+                found.append((str(file), text))
+    assert found == []
+    assert ENGINE_WORDS.search("LocalStore") and ENGINE_WORDS.search("x.index/catalog.db")
+
+
+def test_one_file_of_the_stores_names_the_engines() -> None:
+    """The neutral files import none of an engine; open.py alone imports the folder."""
+    neutral = {"port", "analysis", "field_types", "flatten", "hashes", "lines", "neighbours", "setting_rows", "vectors"}
+    engines = {module_of(file) for file in FILES if under(file, ("indexer/stores/",))}
+    engines -= {f"indexer.stores.{name}" for name in neutral} | {"indexer.stores", "indexer.stores.open"}
+    assert "indexer.stores.local.store" in engines and "indexer.stores.catalog" in engines
+    found = []
+    for file in FILES:
+        if module_of(file) not in engines:
+            found += [(str(file), module) for module in edges(file) & engines]
+    assert found == [("indexer/stores/open.py", "indexer.stores.local.store")]
+
+
+def module_of(file: Path) -> str:
+    parts = file.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(file): file for file in FILES}
+
+
+def edges(file: Path) -> set[str]:
+    """The modules of ours that a file imports, inside functions and for type checkers too."""
+    found: set[str] = set()
+    for name, statement in imports(tree(file)):
+        if isinstance(statement, ast.ImportFrom):
+            inside = {f"{name}.{alias.name}" for alias in statement.names}
+            found |= inside & MODULES.keys() or {name} & MODULES.keys()
+        else:
+            found |= {name} & MODULES.keys()
+    return found - {module_of(file)}
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Sets of modules each of which reaches every other: strongly connected, more than one."""
+    reach = {module: set(near) for module, near in graph.items()}
+    for middle in graph:
+        for module in graph:
+            if middle in reach[module]:
+                reach[module] |= reach[middle]
+    joined = {frozenset({other for other in reach[module] if module in reach[other]}) for module in graph}
+    return [set(circle) for circle in joined if len(circle) > 1]
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    assert circles({module: edges(file) for module, file in MODULES.items()}) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
+
+
 def test_heavy_packages_are_imported_when_they_are_needed() -> None:
     """By a package's face or by a file that is always read they are imported inside functions."""
     for file in FILES:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
-from indexer.stores import neighbours
+from indexer.stores import neighbours, reading
 from indexer.stores.neighbours import nearest_pairs
 from search.pairs import pairs_of_passages, pairs_of_texts
 
@@ -112,7 +112,7 @@ def test_pairs_of_an_index_are_of_different_documents(encoder: Any, tmp_path: Pa
 
 def _stored(index: Index) -> tuple[Vectors, Vectors, Vectors]:
     with index.store._views.view() as view:
-        return neighbours.stored(view)
+        return reading.stored_rows(view)
 
 
 def test_the_command_on_a_file(likewise: Callable[..., Any], tmp_path: Path) -> None:

@@ -100,9 +100,9 @@ class LocalSnapshot:
         return sample(self._view, count, seed)
 
     def nearest_pairs(self, count: int, min_score: float) -> PassagePairs:
-        from indexer.stores.neighbours import nearest_pairs, stored
+        from indexer.stores.neighbours import nearest_pairs
 
-        ids, documents, rows = stored(self._view)
+        ids, documents, rows = reading.stored_rows(self._view)
         pairs = nearest_pairs(rows, count, min_score, documents)
         return PassagePairs(ids[pairs.first], ids[pairs.second], pairs.scores, len(ids))
 

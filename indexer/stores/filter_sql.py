@@ -1,41 +1,21 @@
-"""Metadata as rows to filter by: flattened when a document is written, and a filter's tree as SQL over them.
+"""Filters over SQLite: metadata as rows of field and value, and a filter's tree as SQL over them.
 
-What a filter means lives in `indexer.filters.tree`; the table `document` and the transactions are the catalog's.
-
-Metadata becomes (field, type, value) rows. A field's name is the dotted path to it: members of an object, or
-of the objects in a list, under the path of their key (a key that holds a dot is such a path already), and
-a list as one row for each different element. null, an empty list and an empty object leave no row: missing.
-Text is indexed whole, however long. What no row can hold exactly is an error, never an approximation.
+What a filter means is in `indexer.filters.tree`, what metadata is flattened to in flatten.py, and which fields a
+filter may name in field_types.py. The table `document` and the transactions are the catalog's.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
-import re
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
-from indexer.errors import BadInput, FilterError
-from indexer.filters.tree import (
-    COLUMNS,
-    And,
-    Compare,
-    Exists,
-    In,
-    Not,
-    Or,
-    Scalar,
-    Type,
-    Where,
-    metadata_field,
-    one_line,
-    show,
-    type_of,
-)
+from indexer.errors import FilterError
+from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Scalar, Type, Where, type_of
+from indexer.stores.field_types import Known, expect
+from indexer.stores.flatten import Row
 
 TABLES = """
 CREATE TABLE field (id INTEGER PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, UNIQUE (name, type));
@@ -46,12 +26,6 @@ CREATE TABLE field_value (
 CREATE INDEX field_value_document ON field_value (document_id);
 """
 
-Row: TypeAlias = tuple[str, Type, Scalar]
-
-Known: TypeAlias = Mapping[str, Collection[Type]] | None
-"""The types of each field that some document has; None where the index holds no document."""
-
-_DEEPEST = 200  # Python's json gives up somewhat below 1,000
 _SHORT_LIST = 50  # values bound one by one; a longer list travels as one JSON parameter
 _WIDE = 16  # parts joined side by side; SQLite refuses expressions 1,000 levels deep
 _MEMBER = "document.id IN ("
@@ -75,45 +49,6 @@ class Sql:
         if self.text.startswith(_MEMBER) and self.text.count("document.id") == 1:
             return self.text.removeprefix(_MEMBER)[:-1]
         return f"SELECT id FROM document WHERE {self.text}"
-
-
-def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
-    """The rows of a document's metadata: (name as filters write it, type, value), each once.
-
-    Raises:
-        BadInput: NaN, infinity, an integer beyond 64 bits, broken Unicode, no JSON value, or one nested deeper than
-            JSON libraries read; with uri and field.
-    """
-    rows: dict[Row, None] = {}
-    waiting: list[tuple[str | None, Any, int]] = [(None, metadata, 0)]
-    while waiting:
-        path, value, depth = waiting.pop()
-        if depth > _DEEPEST:
-            raise BadInput(f"{uri}: metadata field {str(path)[:40]!r} is nested more than {_DEEPEST} deep: flatten it")
-        if isinstance(value, Mapping):
-            for key, member in value.items():
-                if not isinstance(key, str):
-                    raise BadInput(f"{uri}: metadata key {key!r} is not text: write it as text")
-                waiting.append((key if path is None else f"{path}.{key}", member, depth + 1))
-        elif isinstance(value, list | tuple):
-            waiting.extend((path, element, depth + 1) for element in value)
-        elif value is not None and path is not None:
-            _check(uri, path, value)
-            rows[metadata_field(path), type_of(value), value] = None
-    return list(rows)
-
-
-def _check(uri: str, path: str, value: Any) -> None:
-    if not isinstance(value, str | int | float):
-        kind, way = type(value).__name__, "take its .item()" if hasattr(value, "item") else "write it as text"
-        raise BadInput(f"{uri}: metadata field {path!r} holds a {kind}, no JSON value: {way}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise BadInput(f"{uri}: metadata field {path!r} is {value}, no number to compare with: use null")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise BadInput(f"{uri}: metadata field {path!r} is a whole number beyond 64 bits: write it as text")
-    for text in (path, value):
-        if isinstance(text, str) and not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
-            raise BadInput(f"{uri}: metadata field {path!r} holds half a surrogate pair: repair its encoding")
 
 
 def write(conn: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[Row]]]) -> None:
@@ -176,19 +111,19 @@ def _compile(where: Where, known: Known) -> _Part:  # noqa: PLR0911 - one a kind
             inner = _compile(part, known)
             return _Part(f"NOT {inner.text}", inner.parameters, inner.levels)
         case Exists(name):
-            _expect(name, None, known)
+            expect(name, None, known)
             return _present(name, below=True)
         case Compare(name, "=" | "!=", value):
             return _compile(In(name, (value,), negated=where.op == "!="), known)
         case Compare(name, op, value):
-            _expect(name, value, known)
+            expect(name, value, known)
             return _test(name, type_of(value), f"{op} ?", [value])
         case In(name, values, negated):
             types: dict[Type, list[Scalar]] = {}
             for value in values:
                 types.setdefault(type_of(value), []).append(value)
             for several in types.values():
-                _expect(name, several[0], known)
+                expect(name, several[0], known)
             equal = _join(" OR ", [_test(name, t, *_equal(several)) for t, several in types.items()])
             if not negated:
                 return equal
@@ -262,36 +197,3 @@ def _present(name: str, below: bool = False) -> _Part:
         names, parameters = "name = ? OR (name >= ? AND name < ?)", [name, f"{name}.", f"{name}/"]
     rows = f"SELECT document_id FROM field_value WHERE field_id IN (SELECT id FROM field WHERE {names})"
     return _Part(f"{_MEMBER}{rows})", [*parameters])
-
-
-_TIME = re.compile(r"\d{4}(?!\d)")  # ISO 8601, whole or its beginning
-
-_EXAMPLE: dict[Type, str] = {
-    "number": "a number such as 2020",
-    "boolean": "true or false",
-    "text": 'text in quotes such as "en"',
-}
-
-
-def _expect(name: str, value: Scalar | None, known: Known) -> None:
-    """Raises FilterError unless the field is known with this value's type; None: with any, or below it."""
-    if known is None and name not in COLUMNS:
-        return
-    text: tuple[Type] = ("text",)
-    types = text if name in COLUMNS else (known or {}).get(name, ())
-    timeless = name == "modified" and isinstance(value, str) and not _TIME.match(value)
-    if types and (value is None or type_of(value) in types) and not timeless:
-        return
-    if types and value is not None:
-        asked = " or ".join(_EXAMPLE[kind] for kind in sorted(types))
-        if name == "modified":
-            asked = 'a date in quotes such as "2026-01-31"'
-        shown = f"field {one_line(name, 80)} cannot be compared with {one_line(show(value), 80)}"
-        raise FilterError(f"filter: {shown}: compare it with {asked}")
-    fields = sorted(known or ())
-    below = [field for field in fields if field.startswith(f"{name}.")]
-    if below and value is None:
-        return
-    near = below[:5] or difflib.get_close_matches(name, [*COLUMNS, *fields], n=3, cutoff=0.5)
-    found = f"near: {', '.join(near)}" if near else f"it has: {', '.join([*COLUMNS, *fields[:20]])}"
-    raise FilterError(f'filter: no field "{one_line(name, 80)}" in this index; {one_line(found, 400)}')
