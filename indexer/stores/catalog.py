@@ -273,8 +273,9 @@ def _forget_stamps(connection: sqlite3.Connection, uris: Sequence[str]) -> None:
 def _finish_files(connection: sqlite3.Connection, stamps: Mapping[str, Stamp]) -> None:
     """Record files as read to their end, so that the next run can skip them unread."""
     connection.executemany(
-        "INSERT INTO file (path, size, mtime_ns, inode, read_ns) VALUES (?1, ?2, ?3, ?4, ?5)"
-        " ON CONFLICT (path) DO UPDATE SET size = ?2, mtime_ns = ?3, inode = ?4, read_ns = ?5",
+        "INSERT INTO file (path, size, mtime_ns, inode, read_ns) VALUES (?, ?, ?, ?, ?) ON CONFLICT (path)"
+        " DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns, inode = excluded.inode,"
+        " read_ns = excluded.read_ns",
         ((path, *astuple(stamp)) for path, stamp in stamps.items()),
     )
 

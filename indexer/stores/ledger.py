@@ -27,8 +27,8 @@ def files(view: View) -> dict[str, KnownFile]:
 def rows(view: View, state: str | None = None) -> Iterator[LedgerRow]:
     found = view.connection.execute(
         "SELECT f.path, l.uri, l.state, l.reason FROM ledger l JOIN file f ON f.id = l.file_id"
-        " WHERE ?1 IS NULL OR l.state = ?1 ORDER BY l.id",
-        (state,),
+        " WHERE :state IS NULL OR l.state = :state ORDER BY l.id",
+        {"state": state},
     ).fetchall()
     return (LedgerRow(*row) for row in found)
 

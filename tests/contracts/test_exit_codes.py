@@ -253,7 +253,8 @@ def test_what_another_user_may_not_read_or_write(open_path: Path, likewise: Call
     own.mkdir()
     os.chown(own, 65534, 65534)
     # Imports first: the interpreter may lie where nobody else may read.
-    nobody = "import mmap, pathspec, charset_normalizer, indexer.encoders.compiling\nos.setuid(65534)\nos.chdir('/')"
+    nobody = "import mmap, urllib.parse, pathspec, charset_normalizer, indexer.encoders.compiling\n"
+    nobody += "os.setuid(65534)\nos.chdir('/')"
 
     code, out, err = finish(start(nobody, "search", open_path / "x.index", "text", "--json"))
     assert (code, '"matched": 4' in out, err) == (0, True, "")

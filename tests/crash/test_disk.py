@@ -36,7 +36,7 @@ except StorageError as error:
 
 
 READER = """
-import mmap, os, sys
+import mmap, os, sys, urllib.parse
 import faiss
 import numpy as np
 import indexer.stores.local.store, indexer.stores.local.writer
@@ -127,7 +127,7 @@ def test_a_backup_that_does_not_fit_is_said_of_the_copy_and_leaves_nothing(tmp_p
 
 
 FOLLOWER = """
-import mmap, os, sys
+import mmap, os, sys, urllib.parse
 import faiss
 import numpy as np
 import indexer.stores.local.store, indexer.stores.local.writer

@@ -135,7 +135,8 @@ def test_a_question_to_a_compiled_index_needs_no_torch_and_to_a_damaged_one_says
     tokenizer = folder / "encoder" / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text().replace("bank", "bunk", 1))
     damaged, packages, warned = asked(folder)
-    assert damaged == pytest.approx(compiled, abs=0.01)
+    # The runtimes' vectors of a text have a cosine of 0.999 or more, so the question's differ by 0.045 at most.
+    assert damaged == pytest.approx(compiled, abs=0.045)
     assert "torch" in packages
     assert "tokenizer.json is not the file that was written" in warned
     command("compile", str(folder))

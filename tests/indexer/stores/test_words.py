@@ -348,6 +348,8 @@ def test_a_read_only_folder_is_searched_by_someone_who_may_not_write(
             "    print(snapshot.words('pear', 5).passages.tolist())"
         )
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", environment.python, "-W", "error"]
+        if subprocess.run([*command, "-c", "import numpy"], capture_output=True, cwd="/", check=False).returncode:
+            pytest.skip("the interpreter lies where no other user may run it")
         said = subprocess.run(
             [*command, "-c", code],
             capture_output=True, text=True, cwd="/", check=False,
