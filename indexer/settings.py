@@ -68,7 +68,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
-        fields = json.loads(text)
+        fields = json.loads(text)  # a later version may have written more
         pairs, questions, best = (tuple(fields[name]) for name in ("pairs", "questions", "best"))
         return cls(pairs, questions, best, fields["passages"])
 
@@ -105,7 +105,8 @@ class Probed:
 
     @classmethod
     def from_json(cls, text: str) -> Probed:
-        return cls(**json.loads(text))
+        fields = json.loads(text)  # a later version may have written more
+        return cls(float(fields["words"]), float(fields["dense"]), int(fields["questions"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,9 +157,9 @@ class Searcher:
     ) -> Hits:
         """The k best documents for a vector of the index's dimensions, of any length but zero."""
         k = checked(k, "dense")
-        condition = parse(where) if where is not None else None
         with self.store.snapshot() as snapshot:
             (row,) = unit_rows(np.asarray(vector)[None], snapshot.settings.dimensions, ["search_vector"])
+            condition = parse(where) if where is not None else None
             return self._ranked(snapshot, "", row, k, condition, "dense", "document", False)
 
     def similar(self, uri: str, k: int = 10, where: str | None = None) -> Hits:
@@ -310,7 +310,7 @@ class Searcher:
         """The encoder of the index as it is now: a replaced folder may have another recipe."""
         recipe = snapshot.settings.recipe
         if self._given is not None:
-            if recipe is None or recipe != self._fits:
+            if recipe is not None and recipe != self._fits:
                 require_recipe(self.store.address, recipe, self._given.recipe)
                 self._fits = recipe
             return self._given

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -123,10 +122,9 @@ def index_command(
     _refuse_together(wanted, rebuild, stream)
     if prune and set(sources) == {STDIN}:
         warn("--prune compares with a SOURCE as a whole, and standard input is none: nothing will be pruned")
-    folder = Path(path)
     pruned, refused = 0, None
     with (
-        _index(folder, wanted, rebuild, no_wait) as index,
+        _index(path, wanted, rebuild, no_wait) as index,
         index.store.writer(wait=not no_wait, on_wait=warn) as writer,
         Progress(opened) as progress,
     ):
@@ -159,7 +157,7 @@ def index_command(
     else:
         parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
         say(f"{', '.join(parts)}: {number(known.documents)} documents in {number(known.passages)} passages")
-    _advise(summary, pruned, folder)
+    _advise(summary, pruned, path)
     if refused is not None:
         raise refused
     unread = [source.argument for source in opened if not source.whole and source.argument != "-"]
@@ -184,7 +182,7 @@ def _refuse_together(wanted: Wanted, rebuild: bool, stream: bool) -> None:
             raise BadInput(f"{why}: leave one of them out")
 
 
-def _advise(summary: Summary, pruned: int, folder: Path) -> None:
+def _advise(summary: Summary, pruned: int, address: str) -> None:
     if summary.duplicates:
         warn(f"{number(summary.duplicates)} id(s) came more than once; the last of each counts")
     if summary.nameless:
@@ -194,7 +192,9 @@ def _advise(summary: Summary, pruned: int, folder: Path) -> None:
         )
     if summary.failed:
         such = "such as: " if summary.failed > 1 else ""
-        warn(f"{number(summary.failed)} failed, {such}{summary.reason}; likewise info {folder} --ledger failed has all")
+        warn(
+            f"{number(summary.failed)} failed, {such}{summary.reason}; likewise info {address} --ledger failed has all"
+        )
     if summary.reread:
         warn(f"{number(summary.reread)} file(s) hold what was taken from one that is gone: run again to read them")
     if len(summary.stale) > pruned:
@@ -202,19 +202,19 @@ def _advise(summary: Summary, pruned: int, folder: Path) -> None:
 
 
 @contextmanager
-def _index(folder: Path, wanted: Wanted, rebuild: bool, no_wait: bool) -> Iterator[Index]:
+def _index(address: str, wanted: Wanted, rebuild: bool, no_wait: bool) -> Iterator[Index]:
     """The index to write into: a new one, the existing one, or its rebuilt successor, put in place at the end."""
     from indexer.index import Index
     from indexer.rebuild import rebuilt
     from indexer.stores.open import create_store, is_store
 
-    if not is_store(folder):
+    if not is_store(address):
         settings, encoder = wanted.settings()
-        with Index(create_store(folder, settings), encoder) as index:
+        with Index(create_store(address, settings), encoder) as index:
             yield index
         return
     trust = wanted.trust_remote_code
-    with Index.open(folder, precision=wanted.precision, device=wanted.device, trust_remote_code=trust) as index:
+    with Index.open(address, precision=wanted.precision, device=wanted.device, trust_remote_code=trust) as index:
         if rebuild:
             with rebuilt(index, lambda: wanted.settings(index), wait=not no_wait, on_wait=warn) as successor:
                 yield successor

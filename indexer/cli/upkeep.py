@@ -41,7 +41,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     with Index.open(path) as index:
         if ledger:
             with index.store.snapshot() as snapshot:
-                rows = snapshot.ledger(None if ledger == "all" else ledger)
+                rows = list(snapshot.ledger(None if ledger == "all" else ledger))
             for row in rows:
                 if as_json:
                     say_json(asdict(row))

@@ -165,7 +165,7 @@ def stored_analysis(language: str) -> Analysis:
         IndexDamaged: it is none that `code` gives.
     """
     if language not in (*LANGUAGES, "none"):
-        raise IndexDamaged(f"catalog.db: names an unknown language {language!r}; restore a backup, or index again")
+        raise IndexDamaged(f"the index names an unknown language {language!r}; restore a backup, or index again")
     return Analysis(language)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from indexer.errors import IndexDamaged, StorageError
+from indexer.errors import BadInput, IndexDamaged, StorageError
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores import filter_sql
@@ -102,7 +102,11 @@ class Catalog:
     def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
         """Write the settings that differ; a commit only where one does."""
         with self._errors():
-            stored = from_rows(dict(self.db.conn.execute("SELECT name, value FROM setting")))
+            rows = dict(self.db.conn.execute("SELECT name, value FROM setting"))
+        try:
+            stored = from_rows(rows)
+        except (KeyError, TypeError, ValueError) as error:
+            raise IndexDamaged(f"{self._path}: its settings are damaged ({error}); restore a backup") from error
         settings = update(stored)
         before, after = to_rows(stored), to_rows(settings)
         if before == after and fitted_parameters is None:
@@ -116,7 +120,9 @@ class Catalog:
                 "DELETE FROM setting WHERE name = ?", ((name,) for name in before if name not in after)
             )
             if fitted_parameters is not None:
-                connection.execute("INSERT OR REPLACE INTO frozen VALUES ('post', ?)", (fitted_parameters,))
+                if connection.execute("SELECT 1 FROM frozen WHERE name = 'post'").fetchone():
+                    raise BadInput(f"{self._path.parent}: its post-processing is fitted already, and only once")
+                connection.execute("INSERT INTO frozen VALUES ('post', ?)", (fitted_parameters,))
         return settings
 
     def vacuum(self) -> None:

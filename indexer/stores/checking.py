@@ -21,6 +21,7 @@ from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import CheckReport
 from indexer.stores.sealed import stamp, verify
 from indexer.stores.segments import FaissSegment
+from indexer.stores.setting_rows import unreadable
 from indexer.stores.snapshot import Part, Snapshots, View
 from indexer.stores.vectors import checksum
 
@@ -189,6 +190,10 @@ def _notes(view: View, folder: Path) -> list[str]:
     named = {row.recorded.file for row in reading.segments(view)}
     orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
     found = [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
+    found += [
+        f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"
+        for name in unreadable(reading.setting_rows(view))
+    ]
     if reading.run_is_unfinished(view):
         found.append("the last indexing run did not finish; run it again to continue")
     return found

@@ -349,7 +349,8 @@ class Snapshot(Protocol):
 
 
 class Writer(Protocol):
-    """Changes an index. Each method is one transaction or more: durable and visible when it returns, all or nothing.
+    """Changes an index: durable and visible when a method returns. Every method but `settle`, `compact` and `repair`,
+    which change nothing that is searched for, is one transaction.
 
     Raises StorageError where the disk refuses; what was committed before is kept.
     """
@@ -373,6 +374,9 @@ class Writer(Protocol):
 
         Args:
             fitted_parameters: what a recipe's post-processing has just been fitted to, to be kept with its recipe.
+
+        Raises:
+            BadInput: fitted parameters are stored already: every vector depends on them.
         """
 
     def begin_run(self) -> int:
@@ -411,7 +415,8 @@ class Store(Protocol):
         """Where it is, for messages: a path, or a DSN without its password."""
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """The newest commit, for the length of the block. A short block: it may hold a transaction open.
+        """The newest commit, for the length of the block, which may hold a transaction open: embed a question inside
+        it, so that question and answer see one index, but never a collection. What is read lazily is read inside it.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.

@@ -35,9 +35,19 @@ def _batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def run_is_unfinished(view: View) -> bool:
-    """Whether the last indexing run has not come to its end."""
-    names = "SELECT value FROM setting WHERE name IN ('run', 'finished_run')"
-    return len(set(view.connection.execute(names))) > 1
+    """Whether the last indexing run has not come to its end.
+
+    Raises:
+        IndexDamaged: the catalog does not say.
+    """
+    rows = setting_rows(view)
+    if not {"run", "finished_run"} <= rows.keys():
+        raise IndexDamaged("catalog.db: has lost the number of its last run; restore a backup, or index again")
+    return rows["run"] != rows["finished_run"]
+
+
+def setting_rows(view: View) -> dict[str, str]:
+    return dict(view.connection.execute("SELECT name, value FROM setting"))
 
 
 def frozen(view: View, name: str) -> bytes | None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from indexer.encoders.recipe import Recipe
+from indexer.errors import BadInput
 from indexer.passages import PassageSettings
 from indexer.settings import Calibration, Probed, Settings
+
+T = TypeVar("T")
 
 
 def to_rows(settings: Settings) -> dict[str, str]:
@@ -31,19 +35,43 @@ def to_rows(settings: Settings) -> dict[str, str]:
 def from_rows(rows: Mapping[str, str]) -> Settings:
     """Return the settings that `to_rows` made these rows of; rows of other names are left out.
 
+    What was learned and cannot be read is left out too: the index is whole without it, and `unreadable` names it.
+
     Raises:
-        KeyError, TypeError, ValueError: a row is missing, or is not what was written.
-        ModelError: the recipe is not what was written.
+        KeyError, TypeError, ValueError: a row that says what the index is is missing, or is not what was written.
     """
     recipe, passages = rows["recipe"], rows["passages"]
-    return Settings(
-        dimensions=int(rows["dimensions"]),
-        recipe=Recipe.from_json(recipe) if recipe else None,
-        passages=PassageSettings(**json.loads(passages)) if passages else None,
-        language=rows.get("language", "en"),  # indexes of the first version have none
-        recall=float(rows["recall"]) if "recall" in rows else None,
-        words_bias=float(rows["lean"]) if "lean" in rows else None,
-        calibration=Calibration.from_json(rows["calibration"]) if "calibration" in rows else None,
-        probed=Probed.from_json(rows["probed"]) if "probed" in rows else None,
-        uncompiled=rows.get("uncompiled", ""),
-    )
+    try:
+        return Settings(
+            dimensions=int(rows["dimensions"]),
+            recipe=Recipe.from_json(recipe) if recipe else None,
+            passages=PassageSettings(**json.loads(passages)) if passages else None,
+            language=rows.get("language", "en"),  # indexes of the first version have none
+            recall=_learned(rows, "recall", float),
+            words_bias=_learned(rows, "lean", float),
+            calibration=_learned(rows, "calibration", Calibration.from_json),
+            probed=_learned(rows, "probed", Probed.from_json),
+            uncompiled=rows.get("uncompiled", ""),
+        )
+    except BadInput as error:  # which would blame the caller
+        raise ValueError(str(error)) from error
+
+
+def unreadable(rows: Mapping[str, str]) -> list[str]:
+    """Return the names of what was learned and cannot be read."""
+    return [name for name, read in _LEARNED.items() if name in rows and _learned(rows, name, read) is None]
+
+
+_LEARNED: Mapping[str, Callable[[str], object]] = {
+    "recall": float,
+    "lean": float,
+    "calibration": Calibration.from_json,
+    "probed": Probed.from_json,
+}
+
+
+def _learned(rows: Mapping[str, str], name: str, read: Callable[[str], T]) -> T | None:
+    try:
+        return read(rows[name]) if name in rows else None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None  # `unreadable` says so

@@ -391,6 +391,8 @@ class ReferenceWriter:
 
     def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
         state = self._store.state
+        if fitted_parameters is not None and state.fitted_parameters is not None:
+            raise BadInput("the post-processing is fitted already, and only once")
         kept = state.fitted_parameters if fitted_parameters is None else fitted_parameters
         self._commit(settings=update(state.settings), fitted_parameters=kept)
         return self._store.state.settings

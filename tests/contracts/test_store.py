@@ -1026,6 +1026,10 @@ def test_settings_are_kept_as_they_are_changed(engine: Engine, make: Callable[..
         assert snapshot.fitted_parameters() == b"\0fitted"
         assert (snapshot.settings.recall, snapshot.settings.words_bias) == (0.5, 1.5)
     other.close()
+    with store.writer() as writer, pytest.raises(BadInput):  # every vector depends on them
+        writer.change(lambda stored: replace(stored, recall=0.9), b"others")
+    with store.snapshot() as snapshot:
+        assert (snapshot.fitted_parameters(), snapshot.settings.recall) == (b"\0fitted", 0.5)
 
 
 def test_settle_and_compact_keep_the_recall_that_they_are_given(store: Store) -> None:

@@ -446,3 +446,12 @@ def test_an_open_index_stays_where_it_is_when_the_process_goes_elsewhere(
     with Searcher("x.index") as searcher, Index.open("x.index") as index:
         monkeypatch.chdir(tmp_path / "there")
         assert searcher.search("bread").matched == len(index) == 3
+
+
+def test_an_encoder_of_ones_own_asks_an_index_of_vectors_of_ones_own(tmp_path: Path, encoder: Any) -> None:
+    texts = ["red apple", "green pear", "blue plum"]
+    with Index.create(tmp_path / "x.index", dimensions=encoder.dimensions) as index:
+        index.add([Document(text, text) for text in texts], vectors=encoder.encode(texts))
+    with Searcher(tmp_path / "x.index", encoder) as searcher:
+        for mode in ("dense", "words", "hybrid"):
+            assert searcher.search("pear", 1, mode=mode)[0].uri == "green pear"

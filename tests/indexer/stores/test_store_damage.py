@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from indexer import Document, Index
 from indexer.errors import IndexDamaged
+from indexer.settings import Probed
 from indexer.stores import snapshot
 from search import Searcher
 
@@ -186,3 +188,38 @@ def test_a_changed_row_is_not_shown_and_a_changed_title_of_an_embedded_document_
             index.remove(["a"])
             index.add([Document("a", "bread", "Title", {"n": 1})])
             assert index.check().ok
+
+
+def overwrite(folder: Path, name: str, value: str | None) -> None:
+    with closing(sqlite3.connect(folder / "catalog.db")) as catalog, catalog:
+        catalog.execute("DELETE FROM setting WHERE name = ?", (name,))
+        if value is not None:
+            catalog.execute("INSERT INTO setting VALUES (?, ?)", (name, value))
+
+
+@pytest.mark.parametrize("name", ["recall", "lean", "calibration", "probed"])
+@pytest.mark.parametrize("value", ["junk", "{}", "[]"])
+def test_what_was_learned_and_cannot_be_read_is_left_out_and_noted(folder: Path, name: str, value: str) -> None:
+    before = answers(folder)
+    overwrite(folder, name, value)
+    assert answers(folder) == before
+    report = Index.open(folder).check()
+    assert (report.problems, [name in note for note in report.notes]) == ((), [True])
+
+
+def test_a_later_version_may_have_learned_more(folder: Path) -> None:
+    overwrite(folder, "probed", '{"words": 0.5, "dense": 0.25, "questions": 60, "rerank": 1}')
+    with Index.open(folder) as index:
+        assert index.settings.probed == Probed(0.5, 0.25, 60)
+        assert index.check().notes == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("recipe", "junk"), ("passages", '{"max_tokens": 4}'), ("dimensions", "x"), ("run", None)]
+)
+def test_an_index_that_does_not_say_what_it_is_is_damaged(
+    folder: Path, likewise: Callable[..., Any], name: str, value: str | None
+) -> None:
+    overwrite(folder, name, value)
+    said = likewise("check", folder)
+    assert (said.code, "restore a backup" in said.err) == (3, True)
