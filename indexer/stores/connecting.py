@@ -103,7 +103,8 @@ class IdleConnections:
 
     All catalogs of the process share one limit. Where it is exceeded, those that were asked the longest time ago give
     up all of their connections: SQLite keeps the file descriptor of a closed connection as long as another one to the
-    same file is open, so that closing some of them would free too little. Connections that are lent are not limited.
+    same file is open, so that closing some of them would free too little. For the same reason a catalog keeps all of
+    its connections while any of them is lent. Connections that are lent are not limited.
     """
 
     def __init__(self) -> None:
@@ -133,20 +134,15 @@ class IdleConnections:
         """Keep a connection for the next question, or close it where there is no room or the catalog was let go of."""
         with _pool.lock:
             self._waiting.append(connection)
-            self._lent -= 1
-            if self._closed:
-                surplus = self._give_up()
-            elif _pool.has_grown:
-                surplus = _pool.surplus(_limit())
-            else:
-                return
+            surplus = self._returned()
         _close(surplus)
 
     def lost(self) -> None:
         """What was lent does not come back: it could not be opened, or the caller has closed it."""
         with _pool.lock:
-            self._lent -= 1
+            surplus = self._returned()
             self._forget_if_empty()
+        _close(surplus)
 
     def close(self) -> None:
         """Close what waits now, and what is lent as soon as it comes back."""
@@ -154,6 +150,13 @@ class IdleConnections:
             self._closed = True
             surplus = self._give_up()
         _close(surplus)
+
+    def _returned(self) -> list[sqlite3.Connection]:
+        """Count one connection less as lent; the connections to close for it."""
+        self._lent -= 1
+        if self._closed:
+            return self._give_up()
+        return _pool.surplus(_limit()) if _pool.has_grown else []
 
     def _give_up(self) -> list[sqlite3.Connection]:
         waiting, self._waiting = self._waiting, []
@@ -177,18 +180,22 @@ class _Pool:
         self._inherited: list[sqlite3.Connection] = []
 
     def surplus(self, limit: int) -> list[sqlite3.Connection]:
-        """The connections to close, so that at most `limit` are open without being lent."""
+        """The connections to close, so that at most `limit` are open besides those of catalogs that are being read."""
         held = sum(one._most for one in self.holding)
         connections: list[sqlite3.Connection] = []
         if held > limit:
-            for one in sorted(self.holding, key=lambda one: one._used):
-                most = one._most
+            # Where one is lent, closing the others would free nothing, and the next question would open them again.
+            for one in sorted((one for one in self.holding if not one._lent), key=lambda one: one._used):
+                held -= one._most
                 connections += one._give_up()
-                held -= most - one._most
                 if held <= limit:
                     break
         self.has_grown = held > limit
         return connections
+
+    def everything(self) -> list[sqlite3.Connection]:
+        """Every connection that waits, to be closed."""
+        return [connection for one in list(self.holding) for connection in one._give_up()]
 
     def after_fork(self) -> None:
         """The child leaves its parent's connections alone, also when it ends: SQLite's are not to be shared."""
@@ -220,7 +227,7 @@ def _close(connections: list[sqlite3.Connection]) -> None:
 def close_idle() -> int:
     """Close every connection of this process that waits for a question; how many there were."""
     with _pool.lock:
-        surplus = _pool.surplus(-1)
+        surplus = _pool.everything()
     _close(surplus)
     return len(surplus)
 

@@ -6,6 +6,7 @@ import gc
 import os
 import resource
 import shutil
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ import pytest
 from indexer import Document, Index
 from indexer.errors import StorageError
 from indexer.stores import connecting, postings, sealed
+from indexer.stores import snapshot as snapshot_module
 from indexer.stores.snapshot import Snapshots
 from indexer.stores.temporary import temporary
 from search import Searcher
@@ -132,6 +134,37 @@ def test_more_threads_than_may_wait_are_answered_and_leave_nothing(
     assert held_at_most(before + 12)
     ask_together(snapshots, 3)
     assert len(snapshots._idle) == 3
+
+
+def test_views_that_overlap_open_one_connection_for_each_thread_however_low_the_limit(
+    made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, real = list[Path](), snapshot_module.opened
+
+    def counted(catalog: Path, mode: str) -> sqlite3.Connection:
+        opened.append(catalog.parent)
+        return real(catalog, mode)
+
+    monkeypatch.setattr(connecting, "_IDLE_DESCRIPTORS", 12)
+    monkeypatch.setattr(snapshot_module, "opened", counted)
+    unused, asked = Snapshots(made("unused.index")), Snapshots(made("asked.index"))
+    before = len(descriptors())
+    ask_together(unused, 2)
+    with asked.view():
+        for _ in range(5):
+            ask_together(asked, 10)
+        assert opened.count(asked.folder) == 11
+        assert len(unused._idle) == 0  # these go first, as closing them frees something
+    assert held_at_most(before + 12)
+
+    with suppress(ZeroDivisionError), asked.view():
+        ask_together(asked, 10)
+        raise ZeroDivisionError  # its connection is closed, and was the last one that was lent
+    assert held_at_most(before + 12)
+
+    with asked.view():
+        ask_together(asked, 10)
+        assert connecting.close_idle() == 10
 
 
 def test_the_bound_follows_the_limit_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
