@@ -110,7 +110,12 @@ class WordReader:
                     if latest is not None:
                         latest.close()
             self._known[state] = words
-            return words
+            has_written = overlay.has_written
+        if has_written:  # not under the lock: it may take long, and others may wait for words
+            from indexer.stores.postings import give_memory_back
+
+            give_memory_back()
+        return words
 
 
 def _index_of(view: View) -> tuple[Identity, str]:
@@ -141,6 +146,7 @@ class _Overlay:
         if not usable:
             self._indexes = self._opened()
         self._words: Words | None = None
+        self.has_written = False  # when it last advanced
 
     def _opened_with(self, folder: Path, row: WordFiles) -> list[Engine]:
         """The indexes on top of a writer's files, in a folder of links to them."""
@@ -180,15 +186,14 @@ class _Overlay:
 
     def advanced(self, view: View) -> Words:
         """The words of this view; later ones are made from here."""
-        from indexer.stores.postings import Postings, give_memory_back
+        from indexer.stores.postings import Postings
 
         changed = self._change(view)
         self._generation = view.state.generation
         before = self._words
+        self.has_written = changed or (before is None and self._worn)  # filler, where units were deleted
         if before is None or changed:
             documents, passages = (Postings(index, worn=self._worn) for index in self._indexes)
-            if changed or self._worn:
-                give_memory_back()
         else:
             documents, passages = before.documents, before.passages
         self._words = Words(self._analysis, documents, passages)

@@ -304,9 +304,10 @@ def test_a_question_under_way_keeps_the_words_it_began_with(made: Callable[[str]
 def test_what_writing_for_readers_freed_is_given_back_and_a_sealed_index_writes_nothing(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, trimmed = [0.0], list[float]()
+    clock, trimmed, locked = [0.0], list[float](), list[bool]()
 
     def trim(pad: int) -> None:
+        locked.append(words_lock.locked())
         trimmed.append(clock[0])
         clock[0] += 1  # it takes a second
 
@@ -315,6 +316,8 @@ def test_what_writing_for_readers_freed_is_given_back_and_a_sealed_index_writes_
     monkeypatch.setattr(postings, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     folder = made("x.index")
     with Index.open(folder) as index, Searcher(folder) as searcher:
+        with searcher.store.snapshot() as snapshot:
+            words_lock = snapshot._words._lock
         assert searcher.search("text", 1, mode="words").matched == 1
         assert trimmed == []
         for number in range(6):
@@ -323,3 +326,4 @@ def test_what_writing_for_readers_freed_is_given_back_and_a_sealed_index_writes_
                 assert searcher.search(f"{number}", 1, mode="words").matched == 1
             clock[0] += 4
     assert trimmed == [0, 13]  # not before ten seconds have passed
+    assert locked == [False, False]  # others may open their words meanwhile
