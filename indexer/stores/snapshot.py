@@ -125,6 +125,8 @@ class Snapshots:
 
     def close(self) -> None:
         """Let go of the folder; a later view opens it again."""
+        if self._process != os.getpid():  # another thread of the parent may have held the lock
+            self._after_fork()
         with self._lock:
             self._forget()
             self._lineage = None

@@ -65,6 +65,8 @@ class WordReader:
         self._overlays: WeakKeyDictionary[Lineage, _Overlay] = WeakKeyDictionary()
 
     def close(self) -> None:
+        if self._process != os.getpid():  # another thread of the parent may have held the lock
+            self._after_fork()
         with self._lock:
             self._known.clear()
             for overlay in self._overlays.values():

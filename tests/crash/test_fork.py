@@ -160,3 +160,39 @@ assert index.check().ok
 def test_a_child_may_leave_the_block_that_it_was_forked_in(tmp_path: Path) -> None:
     Index.create(tmp_path / "x.index", dimensions=32).close()
     subprocess.run([sys.executable, "-c", LEAVERS, str(tmp_path / "x.index")], check=True, timeout=120, env=ENVIRONMENT)
+
+
+CLOSERS = """
+import faulthandler, os, sys, threading
+from search import Searcher
+searcher = Searcher(sys.argv[1])
+assert len(searcher.search("text", 5, mode="words")) == 5
+with searcher.store.snapshot() as snapshot:
+    locks = [searcher.store._views._lock, snapshot._words._lock]
+held, done = threading.Event(), threading.Event()
+def hold():
+    with locks[0], locks[1]:
+        held.set()
+        done.wait()
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+if (child := os.fork()) == 0:
+    faulthandler.dump_traceback_later(20, exit=True)
+    searcher.close()
+    assert len(searcher.search("text", 5, mode="words")) == 5
+    searcher.close()
+    os._exit(0)
+done.set()
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+assert len(searcher.search("text", 5, mode="words")) == 5
+searcher.close()
+"""
+
+
+def test_a_child_closes_what_another_thread_of_its_parent_was_using(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=32) as index:
+        index.add([Document(str(i), f"the text of {i}") for i in range(10)], vectors=ROWS[:10])
+        index.compact()
+    subprocess.run([sys.executable, "-c", CLOSERS, str(tmp_path / "x.index")], check=True, timeout=120, env=ENVIRONMENT)
