@@ -2,15 +2,19 @@
 
 All folders of a process are inside of one, which the process holds an flock on. The system takes the lock back when the
 process ends, however it ends: a folder whose lock can be had belongs to nobody, and the next process removes it.
+Only on the same host: a shared file system may keep the locks of each host apart, so the folder's name says the host.
 """
 
 from __future__ import annotations
 
 import fcntl
+import functools
+import hashlib
 import os
 import re
 import secrets
 import shutil
+import socket
 import tempfile
 import threading
 import weakref
@@ -19,8 +23,18 @@ from contextlib import suppress
 from pathlib import Path
 
 _PREFIX = "likewise-readers-"
-_SWEPT = re.compile(f"{_PREFIX}[0-9a-f]{{16}}")
-"""The names of folders that may be removed when their lock can be had."""
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""The name of the running kernel, which keeps the locks: the containers of one host have it in common."""
+
+
+@functools.cache
+def _prefix() -> str:
+    """How the names of this host's folders begin: those may be removed when their lock can be had."""
+    try:
+        host = _BOOT_ID.read_bytes().strip()
+    except OSError:  # only Linux has it
+        host = socket.gethostname().encode()
+    return f"{_PREFIX}{hashlib.sha256(host).hexdigest()[:16]}-"
 
 
 class _Home:
@@ -35,7 +49,7 @@ class _Home:
             with suppress(OSError):  # on a file system without locks it keeps this name, and is never swept
                 fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 # Only now, as others would take a folder of that name without a lock for a dead one.
-                self.folder = self.folder.rename(self.folder.with_name(f"{_PREFIX}{secrets.token_hex(8)}"))
+                self.folder = self.folder.rename(self.folder.with_name(f"{_prefix()}{secrets.token_hex(8)}"))
         except BaseException:
             self.remove()
             raise
@@ -64,7 +78,7 @@ def temporary(owner: object, prefix: str) -> tuple[Path, Callable[[], object]]:
     """A new folder, and what removes it; called when `owner` is collected or the process ends, if not before.
 
     A forked child has the object too, and leaves the folder to its parent. A process that is killed removes nothing:
-    the next one of the same user does, once the forked children of the killed one have ended too.
+    the next one of the same user on the same host does, once the forked children of the killed one have ended too.
     """
     homes, place = _mine(), tempfile.gettempdir()
     with homes.lock:
@@ -115,9 +129,10 @@ def _let_go(homes: _Homes, home: _Home) -> None:
 
 
 def _sweep(place: Path) -> None:
-    """Remove the folders that processes of this user have left behind."""
+    """Remove the folders that processes of this user have left behind on this host, since it was started."""
+    left = re.compile(f"{_prefix()}[0-9a-f]{{16}}")
     with os.scandir(place) as entries:
-        names = [entry.name for entry in entries if _SWEPT.fullmatch(entry.name)]
+        names = [entry.name for entry in entries if left.fullmatch(entry.name)]
     for name in names:
         with suppress(OSError):  # held by its process, another user's, or removed by somebody else meanwhile
             _remove_if_left(place / name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -133,7 +134,7 @@ def test_what_a_killed_parent_made_stays_as_long_as_its_forked_child(place: Path
 
 
 def left_behind(place: Path, count: int) -> list[Path]:
-    folders = [place / f"likewise-readers-{number:016x}" for number in range(count)]
+    folders = [place / f"{temporaries._prefix()}{number:016x}" for number in range(count)]
     for folder in folders:
         (folder / "likewise-words-x" / "documents").mkdir(parents=True)
         (folder / "likewise-words-x" / "documents" / "meta.json").write_text("{}")
@@ -153,12 +154,45 @@ def test_many_sweep_at_once(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.parametrize("named_by", ["boot", "name"])
+def test_a_folder_of_another_host_is_left_alone_where_its_lock_is_not_seen(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch, named_by: str
+) -> None:
+    boot_id = tmp_path / "boot_id"
+    monkeypatch.setattr(temporaries, "_BOOT_ID", boot_id)
+    owner = Owner()
+
+    def on(host: str) -> None:
+        if named_by == "boot":
+            boot_id.write_text(f"{host}\n")
+        else:
+            monkeypatch.setattr(socket, "gethostname", lambda: host)
+        temporaries._prefix.cache_clear()
+
+    try:
+        on("other")
+        folder, remove = temporary(owner, "likewise-")
+        (left,) = left_behind(place, 1)
+        on("this")
+        with monkeypatch.context() as patch:
+            patch.setattr(temporaries.fcntl, "flock", lambda file, operation: None)  # nobody here holds a lock
+            temporaries._sweep(place)
+        assert [folder.is_dir(), left.is_dir()] == [True, True]
+        on("other")
+        temporaries._sweep(place)
+        assert [folder.is_dir(), left.is_dir()] == [True, False]
+        remove()
+        assert list(place.iterdir()) == []
+    finally:
+        temporaries._prefix.cache_clear()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
 def test_folders_of_other_users_and_links_to_folders_are_left_alone(place: Path, tmp_path: Path) -> None:
     (foreign,) = left_behind(place, 1)
     os.chown(foreign, 65534, 65534)
     (tmp_path / "precious").mkdir()
-    link = place / f"likewise-readers-{1:016x}"
+    link = place / f"{temporaries._prefix()}{1:016x}"
     link.symlink_to(tmp_path / "precious")
     temporaries._sweep(place)
     assert foreign.is_dir()
