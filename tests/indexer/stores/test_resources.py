@@ -320,7 +320,7 @@ def test_what_writing_for_readers_freed_is_given_back_and_a_sealed_index_writes_
             words_lock = snapshot._words._lock
         assert searcher.search("text", 1, mode="words").matched == 1
         assert trimmed == []
-        for number in range(6):
+        for number in range(4):
             index.add([Document("d1", f"version {number}")], vectors=ROWS[1:2])
             for _ in range(2):
                 assert searcher.search(f"{number}", 1, mode="words").matched == 1
