@@ -28,7 +28,7 @@ Identity = tuple[int, ...]
 
 T = TypeVar("T")
 
-_IDLE_SHARE = 4
+_IDLE_SHARE = 2
 """Idle connections take at most one of so many file descriptors that the process may have."""
 
 _IDLE_DESCRIPTORS = 512

@@ -37,6 +37,9 @@ _DIGITS = 4
 """Scores that agree to so many digits are equal: tantivy sums single floats, in an order of its own."""
 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
+_TRIM_EVERY = 0.25
+"""Seconds between two returns of memory: the next writing thread has to ask the system for it again, about 7 ms."""
+
 _TRIM_SHARE = 0.1
 """Share of the time that it may take."""
 _next_trim = 0.0
@@ -118,7 +121,7 @@ def give_memory_back() -> None:
     if _TRIM is not None and begun >= _next_trim:
         _TRIM(0)
         ended = time.monotonic()
-        _next_trim = ended + (ended - begun) / _TRIM_SHARE
+        _next_trim = ended + max(_TRIM_EVERY, (ended - begun) / _TRIM_SHARE)
 
 
 class Writing:

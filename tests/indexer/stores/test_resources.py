@@ -168,7 +168,7 @@ def test_views_that_overlap_open_one_connection_for_each_thread_however_low_the_
 
 
 def test_the_bound_follows_the_limit_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    for soft, connections in ((256, 21), (1024, 85), (20_000, 170), (resource.RLIM_INFINITY, 170)):
+    for soft, connections in ((256, 42), (1024, 170), (20_000, 170), (resource.RLIM_INFINITY, 170)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
         assert connecting._limit() == connections
 
