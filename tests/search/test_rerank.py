@@ -19,7 +19,7 @@ TEXTS = ["bread bread", "bread bread oven", "bread bread oven flour salt", "brea
 
 
 @pytest.fixture
-def searcher(encoder: Any, tmp_path: Path) -> Searcher:
+def searcher(in_memory: None, encoder: Any, tmp_path: Path) -> Searcher:
     with Index.create(tmp_path / "x.index", encoder) as index:
         index.add([Document(f"d{number}", text, "Title") for number, text in enumerate(TEXTS)])
     return Searcher(tmp_path / "x.index")

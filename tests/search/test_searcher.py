@@ -162,6 +162,7 @@ def test_stored_vectors_are_the_encoders_to_a_thousandth(tmp_path: Path, encoder
         assert abs(float(row @ question) - float(full @ question)) < 1e-3
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_a_hit_is_a_part_of_its_document(tmp_path: Path, encoder: Any) -> None:
     with Index.create(tmp_path / "x.index", encoder) as index, Searcher(tmp_path / "x.index") as searcher:
         index.add(documents(0, 40))
@@ -171,6 +172,7 @@ def test_a_hit_is_a_part_of_its_document(tmp_path: Path, encoder: Any) -> None:
             assert (hit.title, hit.metadata) == (document.title, document.metadata)
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_nothing_matches_or_nothing_is_there(tmp_path: Path, encoder: Any) -> None:
     with Index.create(tmp_path / "x.index", encoder) as index, Searcher(tmp_path / "x.index") as searcher:
         hits = searcher.search("anything")
@@ -182,6 +184,7 @@ def test_nothing_matches_or_nothing_is_there(tmp_path: Path, encoder: Any) -> No
         assert searcher.search("anything").matched == 0
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_min_score_leaves_out_what_scores_less(tmp_path: Path, encoder: Any) -> None:
     with Index.create(tmp_path / "x.index", encoder) as index, Searcher(tmp_path / "x.index") as searcher:
         index.add(documents(0, 30))
@@ -221,6 +224,7 @@ def test_what_cannot_be_asked(tmp_path: Path, encoder: Any) -> None:
         Searcher(tmp_path / "nothing.index")
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_a_question_over_the_limit_is_cut_and_said(tmp_path: Path, encoder: Any) -> None:
     with Index.create(tmp_path / "x.index", encoder) as index, Searcher(tmp_path / "x.index") as searcher:
         index.add(documents(0, 30))
@@ -230,6 +234,7 @@ def test_a_question_over_the_limit_is_cut_and_said(tmp_path: Path, encoder: Any)
         assert [hit.uri for hit in cut] == [hit.uri for hit in searcher.search("bread " * 30, 5)]
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_many_questions_as_one_by_one(tmp_path: Path, encoder: Any) -> None:
     with Index.create(tmp_path / "x.index", encoder) as index, Searcher(tmp_path / "x.index") as searcher:
         index.add(documents(0, 30))
@@ -257,6 +262,7 @@ def test_similar_goes_by_the_mean_of_the_passages(tmp_path: Path, encoder: Any) 
         ][:3]
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_vectors_of_ones_own_and_of_any_length(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
     with Index.create(tmp_path / "x.index", dimensions=8) as index, Searcher(tmp_path / "x.index") as searcher:
@@ -290,6 +296,7 @@ def test_a_living_searcher_sees_commits_and_a_replaced_folder_of_another_model(
     assert other.seen[-1] == "bread"
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_an_encoder_of_another_recipe_is_refused(
     tmp_path: Path, encoder: Any, make_encoder: Callable[..., Any]
 ) -> None:
@@ -378,6 +385,7 @@ def test_a_models_own_code_runs_where_a_searcher_is_told_to_trust_it(
     assert trusted == [True, False, True, True]
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_arguments_that_mean_nothing_are_refused_by_name(tmp_path: Path, encoder: Any) -> None:
     with Index.create(tmp_path / "x.index", encoder) as index, Searcher(tmp_path / "x.index") as searcher:
         index.add(documents(0, 30))
@@ -421,6 +429,7 @@ def test_more_hits_than_there_are_documents_are_no_burden(tmp_path: Path, encode
         assert len(searcher.search("bread", 10**20, mode=mode)) == len(searcher.search("bread", 30, mode=mode)) > 0
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_similar_counts_the_document_itself_only_where_the_filter_leaves_it(tmp_path: Path, encoder: Any) -> None:
     with Index.create(tmp_path / "x.index", encoder) as index, Searcher(tmp_path / "x.index") as searcher:
         index.add(documents(0, 300))
@@ -448,6 +457,7 @@ def test_an_open_index_stays_where_it_is_when_the_process_goes_elsewhere(
         assert searcher.search("bread").matched == len(index) == 3
 
 
+@pytest.mark.usefixtures("in_memory")
 def test_an_encoder_of_ones_own_asks_an_index_of_vectors_of_ones_own(tmp_path: Path, encoder: Any) -> None:
     texts = ["red apple", "green pear", "blue plum"]
     with Index.create(tmp_path / "x.index", dimensions=encoder.dimensions) as index:
