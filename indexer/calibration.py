@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from indexer.background import QUESTIONS
-from indexer.encoders import Encoder
+from indexer.encoders import Encoder, steady
 from indexer.probing import probe
 from indexer.records import Vector
 from indexer.settings import LEVELS, Calibration
@@ -39,7 +39,7 @@ def renew(store: Store, encoder: Encoder, *, growth: float = 1.25) -> None:
             sample = snapshot.sample(SAMPLE)
             drawn = snapshot.passages_by_id(sample.passages.tolist())
             analysis = stored_analysis(snapshot.settings.language)
-        probed = probe(drawn, sample.vectors, encoder, analysis.stems)
+        probed = probe(drawn, sample.vectors, steady(encoder), analysis.stems)
         writer.change(lambda settings: replace(settings, probed=probed, calibration=calibration))
 
 

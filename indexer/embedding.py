@@ -10,7 +10,7 @@ from os import PathLike
 
 import numpy as np
 
-from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
+from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for, steady
 from indexer.encoders.hardware import Precision
 from indexer.encoders.models import DEFAULT_MODEL
 from indexer.errors import BadInput, NothingKnown, TextTooLong
@@ -40,6 +40,8 @@ class Embedding:
         """Passages of each document with their vectors (passages, dimensions); all are encoded together."""
         if not documents:
             return []
+        from indexer.encoders.documents import for_documents
+
         unknown: set[str] = set()
         while True:
             spans = cut(documents, encoder, self._settings, self._slack)
@@ -52,7 +54,8 @@ class Embedding:
 
                     calibrate(encoder, texts)
                     self._calibrated = True
-                vectors = encoder.encode(texts, role="document")
+                tokens = sum(span.tokens for own in spans for span in own)
+                vectors = for_documents(encoder, tokens).encode(texts, role="document")
                 break
             except NothingKnown as error:
                 if unknown or len(error.texts) == len(texts) > 1:  # then it is the model that is broken
@@ -67,7 +70,11 @@ class Embedding:
         return [(tuple(own), rows) for own, rows in zip(spans, np.split(vectors, ends), strict=True)]
 
     def sample(self, encoder: Encoder, documents: Sequence[Document]) -> Vector:
-        """Vectors of at most FIT_SAMPLE passages, spread evenly over the documents."""
+        """Vectors of at most FIT_SAMPLE passages, spread evenly over the documents.
+
+        Never of another runtime: what is fitted to them is applied to this one's.
+        """
+        encoder = steady(encoder)
         texts = _texts(documents, cut(documents, encoder, self._settings, self._slack))
         some = texts[:: -(-len(texts) // FIT_SAMPLE) or 1]
         try:

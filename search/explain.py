@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from indexer.encoders import Encoder
+from indexer.encoders import Encoder, steady
 from indexer.records import Vector
 from indexer.sentences import sentence_ends
 from indexer.stores.analysis import IN_WORDS, UNSPACED, Analysis
@@ -91,7 +91,7 @@ def with_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> l
     if not spans:
         return list(hits)
     texts = [hit.text[start:end] for hit, start, end in spans]
-    cosines = encoder.encode(texts, role="document", truncate=True) @ question
+    cosines = steady(encoder).encode(texts, role="document", truncate=True) @ question
     best: dict[int, dict[str, Any]] = {}
     for at in np.argsort(cosines, kind="stable").tolist():  # the last one stays
         hit, start, end = spans[at]

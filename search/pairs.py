@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indexer.encoders import Encoder, Recipe
+from indexer.encoders import Encoder, Recipe, steady
 from indexer.errors import TextTooLong
 from indexer.records import Document, Vector
 from indexer.stores.neighbours import nearest_pairs
@@ -92,6 +92,7 @@ def pairs_of_passages(store: Store, count: int, min_score: float = -1.0) -> Repo
 
 def embed(texts: Sequence[str], encoder: Encoder, recipe: Recipe) -> tuple[Vector, int]:
     """Unit rows (n, dimensions) of `recipe`, and how many texts were cut at what the model reads."""
+    encoder = steady(encoder)
     rows = np.empty((len(texts), encoder.dimensions), np.float32)
     cut = 0
     for start in range(0, len(texts), _TOGETHER):

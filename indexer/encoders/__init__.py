@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from indexer.encoders.cross import cross_encoder
-    from indexer.encoders.encoder import Encoder, Role
+    from indexer.encoders.encoder import Encoder, Role, steady
     from indexer.encoders.int8 import calibrate
     from indexer.encoders.load import encode_many, load_encoder, load_recipe, load_unfitted
     from indexer.encoders.post import fit_post
@@ -28,6 +28,7 @@ _HOMES = {
     "load_recipe": "load",
     "load_unfitted": "load",
     "query_encoder": "shared",
+    "steady": "encoder",
 }
 __all__ = [
     "Encoder",
@@ -43,6 +44,7 @@ __all__ = [
     "load_recipe",
     "load_unfitted",
     "query_encoder",
+    "steady",
 ]
 
 

@@ -40,3 +40,16 @@ class Encoder(Protocol):
         Raises:
             TextTooLong: a text is over `max_tokens` and `truncate` is False.
         """
+
+
+@runtime_checkable
+class Switching(Protocol):
+    """An encoder that may hand many documents to another runtime, and may measure first which one is faster."""
+
+    def steady(self) -> Encoder:
+        """The same encoder on its own runtime alone."""
+
+
+def steady(encoder: Encoder) -> Encoder:
+    """`encoder` so that it never measures nor switches its runtime: for everything but embedding documents."""
+    return encoder.steady() if isinstance(encoder, Switching) else encoder

@@ -145,7 +145,9 @@ def load_recipe(
         ModelError: the model is not found, or its files are not those the recipe was made with.
     """
     plain = dataclasses.replace(recipe, post=None, post_sha256="")
-    encoder = _load(spec_of(recipe), precision, choose_device(device), trust_remote_code)
+    # What is fitted to one runtime's vectors is not for another's.
+    runtime: Runtime = "torch" if recipe.post else "auto"
+    encoder = _load(spec_of(recipe), precision, choose_device(device), trust_remote_code, runtime)
     if encoder.recipe.fingerprint != recipe.fingerprint:
         raise ModelError(
             f"model {recipe.model!r} has other files ({encoder.recipe.fingerprint[:12]}...) than the "
@@ -169,6 +171,8 @@ def load_unfitted(
     """As `load_encoder`, for what may ask for post-processing: the encoder to fit it to, and the recipe to be."""
     spec = model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model))
     plain = dataclasses.replace(spec, post=None, dimensions=None if spec.post else spec.dimensions)
+    if spec.post and runtime == "auto":
+        runtime = "torch"  # What is fitted to one runtime's vectors is not for another's.
     encoder = load_encoder(
         plain, runtime=runtime, precision=precision, device=device, trust_remote_code=trust_remote_code
     )

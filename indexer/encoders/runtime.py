@@ -52,34 +52,37 @@ class FastestRuntime:
         self._lock = threading.Lock()
         self._found: dict[Runtime, Encoder | None] = {}  # by what the environment asks for
 
-    def encoder(self, torch_encoder: TorchEncoder, texts: int) -> Encoder | None:
-        """The encoder that so many documents should go to, or None for torch itself."""
+    def encoder(self, torch_encoder: TorchEncoder, texts: int, measure: bool) -> Encoder | None:
+        """The encoder that so many documents should go to, or None for torch itself; `measure` if nothing is known."""
         asked = override()
         if asked == "torch" or (asked == "auto" and texts < MIN_TEXTS):
             return None
         with self._lock:
             if asked not in self._found:
-                with suppress(BlockingIOError):  # Another process is measuring: ask again at the next call.
-                    self._found[asked] = self._decide(torch_encoder, asked)
+                # Another process is measuring, or this is not the time to: ask again at the next call.
+                with suppress(BlockingIOError):
+                    self._found[asked] = self._decide(torch_encoder, asked, measure)
             return self._found.get(asked)
 
-    def _decide(self, torch_encoder: TorchEncoder, asked: Runtime) -> Encoder | None:
+    def _decide(self, torch_encoder: TorchEncoder, asked: Runtime, measure: bool) -> Encoder | None:
         import torch
 
         threads = torch.get_num_threads()
-        if asked == "auto" and self._choice(torch_encoder, threads).chosen == "torch":
+        if asked == "auto" and self._choice(torch_encoder, threads, measure).chosen == "torch":
             return None
         try:
             return _compiled(torch_encoder, self._precision, threads)
         except (LikewiseError, OSError):
             return None  # It was deleted and cannot be made again, or it was never possible.
 
-    def _choice(self, torch_encoder: TorchEncoder, threads: int) -> Choice:
-        """The saved choice, or a new one. Raises BlockingIOError if another process is measuring."""
+    def _choice(self, torch_encoder: TorchEncoder, threads: int, measure: bool) -> Choice:
+        """The saved choice, or a new one; BlockingIOError if another process is measuring or this one is not to."""
         file = choices_file()
         conditions = Conditions.here(torch_encoder.recipe, self._precision, threads)
         if (known := find_choice(file, conditions)) is not None:
             return known
+        if not measure:
+            raise BlockingIOError
         try:
             with only_process(file):
                 if (known := find_choice(file, conditions)) is not None:  # The other process has just saved it.

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from indexer.encoders.encoder import Encoder
+from indexer.encoders.encoder import Encoder, steady
 from indexer.encoders.hardware import Precision
 from indexer.encoders.recipe import Recipe
 from indexer.errors import ModelError
@@ -56,6 +56,8 @@ def query_encoder(
 ) -> Encoder:
     """The encoder of a stored recipe, for questions: one that this process has, or the compiled one, or torch's.
 
+    It never measures nor switches its runtime, even where it is shared with who embeds documents.
+
     Warns:
         UserWarning: `compiled` is there and cannot be used; torch answers instead.
     """
@@ -73,4 +75,4 @@ def query_encoder(
             except ModelError as error:
                 known = None
                 warnings.warn(f"{error}; torch is used meanwhile", stacklevel=2)
-        return known or encoder_for(recipe, post_parameters(), trust_remote_code=trust_remote_code)
+        return steady(known or encoder_for(recipe, post_parameters(), trust_remote_code=trust_remote_code))

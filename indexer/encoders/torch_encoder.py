@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,8 +47,8 @@ class Transformer(Protocol):
 class Alternative(Protocol):
     """Knows whether another runtime embeds many documents faster (runtime.py)."""
 
-    def encoder(self, torch_encoder: TorchEncoder, texts: int) -> Encoder | None:
-        """The encoder that so many documents should go to, or None for torch itself."""
+    def encoder(self, torch_encoder: TorchEncoder, texts: int, measure: bool) -> Encoder | None:
+        """The encoder that so many documents should go to, or None for torch itself; `measure` if nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class TorchEncoder:
 
     Attributes:
         alternative: finds the runtime for many documents; None: torch encodes everything.
+        measures: whether that may be measured now; otherwise only what was measured before counts.
     """
 
     recipe: Recipe
@@ -65,6 +66,7 @@ class TorchEncoder:
     head: Head
     device: str = "cpu"
     alternative: Alternative | None = field(default=None, compare=False)
+    measures: bool = field(default=True, compare=False)
 
     @property
     def batch_tokens(self) -> int:
@@ -88,12 +90,17 @@ class TorchEncoder:
         if self.alternative is not None and role == "document" and not isinstance(texts, str):
             if isinstance(texts, Iterable) and not isinstance(texts, Sized):
                 texts = list(texts)
-            if isinstance(texts, Sized) and (other := self.alternative.encoder(self, len(texts))) is not None:
-                return other.encode(texts, role, truncate)
+            if isinstance(texts, Sized):
+                other = self.alternative.encoder(self, len(texts), self.measures)
+                if other is not None:
+                    return other.encode(texts, role, truncate)
         return encode_shared([self], texts, role, truncate)[0]
 
     def post_parameters(self) -> bytes | None:
         return None
+
+    def steady(self) -> TorchEncoder:
+        return replace(self, alternative=None)
 
 
 def encode_shared(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,12 +17,17 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
-from indexer.encoders import choices, fit_post, load_encoder, measurement, runtime
+from indexer.embedding import Embedding
+from indexer.encoders import choices, documents, fit_post, load_encoder, measurement, query_encoder, runtime, shared
 from indexer.encoders.choices import saved_choice
 from indexer.encoders.compiled import CompiledEncoder
 from indexer.encoders.int8 import Int8Encoder
 from indexer.encoders.torch_encoder import TorchEncoder
 from indexer.errors import BadInput, ModelError, TextTooLong
+from indexer.passages import PassageSettings
+from search.explain import with_sentences
+from search.hits import Hit
+from search.pairs import embed
 
 TEXTS = [f"dogs watch river number {number}" for number in range(64)]
 
@@ -124,6 +129,51 @@ def test_questions_few_texts_and_named_runtimes_never_measure(
         encoder.encode(7)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="one string was given"):
         encoder.encode("a" * 100)
+
+
+def test_searching_never_measures_and_never_switches(
+    tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Even with an encoder that is shared with who indexes, and when OpenVINO was chosen for that."""
+    monkeypatch.setattr(shared, "_loaded", {})
+    encoder = load_encoder(tiny("bert"))
+    hits = [Hit(f"h{n}", "", ". ".join(TEXTS[:32]) + ".", 0, 999, 1.0, 1.0) for n in range(3)]
+    question = np.ones(encoder.dimensions, np.float32)
+
+    def search() -> None:
+        assert all(hit.why and hit.why["sentence"] for hit in with_sentences(hits, encoder, question))
+        asked = query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None)
+        assert query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None).encode(TEXTS).shape == (64, 48)
+        assert asked.encode(TEXTS).shape == (64, 48)
+        embed(TEXTS, encoder, encoder.recipe)
+
+    search()
+    assert (measuring.calls, measuring.rows, measuring.file.exists()) == (0, [], False)
+    encoder.encode(TEXTS)
+    assert (measuring.calls, measuring.rows) == (1, [64])
+    search()
+    monkeypatch.setenv("LIKEWISE_RUNTIME", "openvino")
+    search()
+    assert (measuring.calls, measuring.rows) == (1, [64])
+
+
+def test_indexing_measures_from_a_batch_on_that_pays_it_back(
+    tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    few = [Document(f"f{number}", text) for number, text in enumerate(TEXTS)]
+    tokens = sum(len(row) for row in load_encoder(tiny("bert")).offsets(TEXTS)) + 2 * len(TEXTS)
+    monkeypatch.setattr(documents, "MIN_TOKENS", tokens + 1)
+    with Index.create(tmp_path / "few", tiny("bert")) as index:
+        index.add(few)
+    assert (measuring.calls, measuring.rows) == (0, [])
+    monkeypatch.setattr(documents, "MIN_TOKENS", tokens)
+    with Index.create(tmp_path / "many", tiny("bert")) as index:
+        index.add(few)
+    assert (measuring.calls, measuring.rows) == (1, [64])
+    monkeypatch.setattr(documents, "MIN_TOKENS", tokens + 1)
+    with Index.create(tmp_path / "again", tiny("bert")) as index:  # What was measured is used for small ones, too.
+        index.add(few)
+    assert (measuring.calls, measuring.rows) == (1, [64, 64])
 
 
 def test_a_precision_is_measured_by_itself_and_int8_not_at_all(
@@ -240,6 +290,28 @@ def test_post_processed_vectors_are_all_of_one_runtime(tiny: Callable[[str], Pat
     assert (measuring.calls, measuring.rows) == (0, [])
 
 
+@pytest.mark.parametrize("asked", ["auto", "openvino"])
+def test_what_is_fitted_is_fitted_to_the_runtime_that_it_is_applied_to(
+    tiny: Callable[[str], Path],
+    measuring: Measuring,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    asked: str,
+) -> None:
+    monkeypatch.setattr(documents, "MIN_TOKENS", 0)
+    monkeypatch.setenv("LIKEWISE_RUNTIME", asked)
+    many = [Document(f"d{n}", "dogs " * (n % 7) + "river " * (n % 5) + "bank " * (1 + n % 3)) for n in range(128)]
+    with Index.create(tmp_path / "named", f"{tiny('bert')}:mean+center") as index:
+        index.add(many)
+        unfitted = replace(index.recipe, post_sha256="") if index.recipe else None
+    with Index.create(tmp_path / "stored", unfitted) as index:
+        index.add(many)
+    plain = load_encoder(f"{tiny('bert')}:mean")
+    with Index.create(tmp_path / "given", plain) as index:
+        assert Embedding(PassageSettings(64, 0)).sample(plain, many).shape == (128, 48)
+    assert (measuring.calls, measuring.rows) == (0, [])
+
+
 def test_the_sample_has_long_and_short_texts_that_the_model_reads_whole(tiny: Callable[[str], Path]) -> None:
     encoder = load_encoder(tiny("bert"))
     assert isinstance(encoder, TorchEncoder)
@@ -283,6 +355,7 @@ def test_an_index_mixes_vectors_of_both_runtimes_and_info_says_which_was_chosen(
     encoder: TorchEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, likewise: Callable[..., Any]
 ) -> None:
     """With a real graph: the first 64 documents come from OpenVINO, the others from torch."""
+    monkeypatch.setattr(documents, "MIN_TOKENS", 0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("LIKEWISE_RUNTIME")
     monkeypatch.setattr(measurement, "measure", lambda *_: ({"torch": 100.0, "openvino": 250.0}, 1.0))
