@@ -6,11 +6,13 @@ Imports neither torch nor OpenVINO. What is chosen, runtime.py decides.
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +20,7 @@ from typing import Any, Literal
 from indexer.encoders.cache import cache_folder
 from indexer.encoders.hardware import cores, cpu_features, cpu_name
 from indexer.encoders.recipe import Recipe
-from indexer.errors import BadInput
+from indexer.errors import BadInput, ModelError
 
 Runtime = Literal["auto", "torch", "openvino"]
 
@@ -30,7 +32,11 @@ VARIABLE = "LIKEWISE_RUNTIME"
 MAX_CHOICES = 500
 """Choices kept in the file, the newest ones."""
 
-_FORMAT = 1
+KEPT, KEPT_BRIEFLY = timedelta(days=30), timedelta(days=1)
+"""How long a choice counts: the machine's other work, its firmware and its cooling change; one that was not clear, or
+not finished, is soon tried again."""
+
+_FORMAT = 2
 """Version of the file and of the way of measuring; a file with another one is ignored."""
 
 
@@ -72,7 +78,8 @@ class Choice:
         chosen: "torch" or "openvino".
         tokens_per_second: of each runtime that was measured; empty if only torch can run the model.
         reason: why OpenVINO cannot be used, or "".
-        measured: date and time in UTC, ISO 8601.
+        measured, expires: date and time in UTC, ISO 8601.
+        finished: False from when a measurement begins: one that is killed leaves torch.
     """
 
     conditions: Conditions
@@ -80,19 +87,54 @@ class Choice:
     tokens_per_second: dict[str, float]
     reason: str
     measured: str
+    expires: str
+    finished: bool = True
+
+    @classmethod
+    def made(
+        cls,
+        conditions: Conditions,
+        chosen: Runtime,
+        tokens_per_second: dict[str, float] | None = None,
+        reason: str = "",
+        *,
+        kept: timedelta = KEPT,
+        finished: bool = True,
+    ) -> Choice:
+        """A choice of this moment."""
+        at = now()
+        times = at.isoformat(timespec="seconds"), (at + kept).isoformat(timespec="seconds")
+        return cls(conditions, chosen, tokens_per_second or {}, reason, *times, finished)
 
     @classmethod
     def from_json(cls, fields: Any) -> Choice:
-        """Raises TypeError, ValueError or KeyError for anything else than `asdict` gave."""
+        """Raises TypeError, ValueError, KeyError or OverflowError for anything else than `asdict` gave."""
         choice = cls(**{**fields, "conditions": Conditions(**fields["conditions"])})
+        when = choice.conditions
+        words = when.model, when.precision, when.cpu, when.features, when.torch, when.openvino, choice.reason
+        if not all(isinstance(word, str) for word in (*words, choice.measured, choice.expires)):
+            raise TypeError("a field is not a string")
+        if not all(type(count) is int for count in (when.cores, when.threads)) or type(choice.finished) is not bool:
+            raise TypeError("a field is not a whole number, or true or false")
+        if not all(datetime.fromisoformat(moment).tzinfo for moment in (choice.measured, choice.expires)):
+            raise ValueError("a date has no time zone")
         speeds = choice.tokens_per_second
-        if choice.chosen not in ("torch", "openvino") or not isinstance(choice.reason, str):
+        if speeds.keys() not in ({*()}, {"torch", "openvino"}):
+            raise ValueError(f"speeds of {list(speeds)}")
+        if not all(math.isfinite(speed) and speed > 0 for speed in speeds.values()):
+            raise ValueError("a speed is no positive number")
+        if choice.chosen != "torch" and (choice.chosen != "openvino" or not speeds or not choice.finished):
             raise ValueError(f"chosen is {choice.chosen!r}")
-        if not all(isinstance(value, str) for value in (choice.measured, choice.conditions.cpu)):
-            raise TypeError("the date or the CPU is not a string")
-        if not all(isinstance(speed, int | float) for speed in speeds.values()):
-            raise TypeError("a speed is not a number")
         return choice
+
+    @property
+    def counts(self) -> bool:
+        """Whether it has not expired."""
+        return now() < datetime.fromisoformat(self.expires)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
 
 
 def override() -> Runtime:
@@ -110,11 +152,15 @@ def override() -> Runtime:
 
 def saved_choice(recipe: Recipe, precision: str | None = None) -> Choice | None:
     """The newest choice for a recipe on this machine, for any number of threads; None as precision means any, too."""
-    here = Conditions.here(recipe, "", 0)
+    try:
+        here = Conditions.here(recipe, "", 0)
+    except ImportError:  # Without OpenVINO there is nothing to choose.
+        return None
     same = [
         choice
         for choice in _read(choices_file())
-        if replace(choice.conditions, precision="", threads=0) == here
+        if choice.counts
+        and replace(choice.conditions, precision="", threads=0) == here
         and precision in (None, choice.conditions.precision)
     ]
     return max(same, key=lambda choice: choice.measured, default=None)
@@ -141,13 +187,36 @@ class RuntimeInUse:
 
 
 def runtime_in_use(recipe: Recipe, precision: str | None = None) -> RuntimeInUse | None:
-    """What LIKEWISE_RUNTIME says, or the newest choice for a recipe on this machine; None if nothing was measured."""
-    if (asked := override()) != "auto":
+    """What LIKEWISE_RUNTIME says, or the newest choice for a recipe on this machine; None if nothing was measured.
+
+    LIKEWISE_RUNTIME does not say openvino for what only torch can run.
+    """
+    asked = override()
+    if asked == "torch":
         return RuntimeInUse(asked, VARIABLE)
-    if (choice := saved_choice(recipe, precision)) is None:
+    if recipe.post:  # Its choice would be that of the recipe without.
+        return None
+    choice = saved_choice(recipe, precision)
+    refused = choice is not None and choice.finished and bool(choice.reason)
+    if asked == "openvino" and not refused:
+        return RuntimeInUse(asked, VARIABLE) if leaves_torch(recipe) else None
+    if choice is None:
         return None
     when, outcome = choice.conditions, (choice.tokens_per_second, choice.reason)
     return RuntimeInUse(choice.chosen, "measurement", when.precision, *outcome, when.cpu, when.threads, choice.measured)
+
+
+def leaves_torch(recipe: Recipe) -> bool:
+    """Whether another runtime may embed documents of a recipe: of a transformer whose modules are all known."""
+    if recipe.pooling is not None:
+        return True
+    from indexer.encoders.head import read_head
+    from indexer.encoders.models import find_model
+
+    try:
+        return read_head(find_model(recipe.model), 0) is not None
+    except ModelError:  # It is not here, and nothing is embedded with it.
+        return False
 
 
 def choices_file() -> Path:
@@ -156,7 +225,8 @@ def choices_file() -> Path:
 
 
 def find_choice(file: Path, conditions: Conditions) -> Choice | None:
-    return next((choice for choice in _read(file) if choice.conditions == conditions), None)
+    """The choice that was saved under these conditions and has not expired."""
+    return next((choice for choice in _read(file) if choice.conditions == conditions and choice.counts), None)
 
 
 def _read(file: Path) -> list[Choice]:
@@ -164,21 +234,33 @@ def _read(file: Path) -> list[Choice]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return [Choice.from_json(each) for each in content["choices"]] if content["version"] == _FORMAT else []
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return []
 
 
 def save_choice(file: Path, choice: Choice) -> None:
     """Add a choice and replace the file as a whole: a reader finds the old content or the new one."""
     others = [each for each in _read(file) if each.conditions != choice.conditions]
-    newest = sorted([*others, choice], key=lambda each: each.measured)[-MAX_CHOICES:]
-    content = json.dumps({"version": _FORMAT, "choices": [asdict(each) for each in newest]}, indent=1)
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=f".{file.name}-", delete=False) as draft:
-        draft.write(content)
+    _write(file, sorted([*others, choice], key=lambda each: each.measured)[-MAX_CHOICES:])
+
+
+def drop_choice(file: Path, conditions: Conditions) -> None:
+    """Forget a choice, and every other one if the file cannot be written: they can be measured again."""
     try:
-        Path(draft.name).replace(file)
+        _write(file, [each for each in _read(file) if each.conditions != conditions])
     except OSError:
-        Path(draft.name).unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
+
+
+def _write(file: Path, choices: list[Choice]) -> None:
+    content = json.dumps({"version": _FORMAT, "choices": [asdict(each) for each in choices]}, indent=1)
+    descriptor, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
+    try:
+        os.close(descriptor)
+        Path(draft).write_text(content, encoding="utf-8")
+        Path(draft).replace(file)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
         raise
 
 
@@ -194,4 +276,7 @@ def only_process(file: Path) -> Iterator[None]:
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # It ends with the process, however that ends.
-        yield
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # A child that was forked meanwhile has the file open as well.

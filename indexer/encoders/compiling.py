@@ -6,7 +6,6 @@ torch's before the folder appears: a graph that is not the same encoder never do
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from indexer.encoders.automodel import one_line, quiet
 from indexer.encoders.cache import cache_folder
 from indexer.encoders.compiled import GRAPH, MANIFEST, POST, RECIPE, TOKENIZER, CompiledEncoder, damage
-from indexer.encoders.encoder import Encoder
+from indexer.encoders.encoder import Encoder, steady
 from indexer.encoders.hardware import Precision
 from indexer.encoders.int8 import exact
 from indexer.encoders.models import find_model, read_json, sha256
@@ -33,6 +32,14 @@ MIN_COSINE = 0.9995
 """Between both runtimes on the probes: no other text is then below 0.999."""
 
 
+_PASSING = "alloc", "memory", "thread", "resource temporarily", "no space"
+"""In messages of errors of the system, which another try may not meet."""
+
+
+class NotCompilable(ModelError):
+    """The model is of a kind that cannot be compiled, or its graph gives other vectors: no other try will do better."""
+
+
 def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto") -> None:
     """Write `encoder` as a compiled encoder into `folder`, which must not exist or is replaced.
 
@@ -40,14 +47,13 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         precision: that it is to run in; `auto` is what the hardware likes.
 
     Raises:
-        ModelError: the encoder is of a kind that cannot be compiled, or the graph's vectors are not torch's.
+        NotCompilable: the encoder is of a kind that cannot be compiled, or the graph's vectors are not torch's.
+        ModelError: it did not succeed for another reason.
     """
-    encoder = exact(encoder)
-    if isinstance(encoder, TorchEncoder):  # The graph is compared with torch itself.
-        encoder = dataclasses.replace(encoder, alternative=None)
+    encoder = steady(exact(encoder))  # The graph is compared with torch itself.
     inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
     if not isinstance(inner, TorchEncoder):
-        raise ModelError(f"model {encoder.recipe.model!r} is not a transformer with pooling: only torch can run it")
+        raise NotCompilable(f"model {encoder.recipe.model!r} is not a transformer with pooling: only torch can run it")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         draft = Path(temporary) / "encoder"
@@ -67,7 +73,7 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
             if worst >= MIN_COSINE:
                 break
         else:
-            raise ModelError(
+            raise NotCompilable(
                 f"the compiled {encoder.recipe} differs from torch's (cosine {worst:.4f}, below {MIN_COSINE}): "
                 "it will run on torch"
             )
@@ -132,7 +138,9 @@ def _write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path, 
         graph.reshape({name: [-1, -1] for name in range(2)})
         openvino.save_model(graph, path, compress_to_fp16=not whole)
     except Exception as error:
-        raise ModelError(f"{encoder.recipe} cannot be compiled ({one_line(error)}): it will run on torch") from error
+        passing = isinstance(error, OSError | MemoryError) or any(word in str(error).lower() for word in _PASSING)
+        kind = ModelError if passing else NotCompilable
+        raise kind(f"{encoder.recipe} cannot be compiled ({one_line(error)}): it will run on torch") from error
 
 
 def _module(encoder: TorchEncoder, post: PostProcessed | None) -> Any:

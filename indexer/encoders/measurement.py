@@ -1,30 +1,57 @@
-"""The speed of both runtimes on texts as an index has them: warmed up, in turns, medians, about a second in all."""
+"""The speed of both runtimes on texts as an index has them: warmed up, in turns, in batches as when indexing."""
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import gc
 import statistics
 import time
 from collections.abc import Callable
-
-import numpy as np
+from dataclasses import dataclass
 
 from indexer.encoders.encoder import Encoder
-from indexer.encoders.torch_encoder import CPU_BATCH, TorchEncoder, encode_shared
+from indexer.encoders.torch_encoder import TorchEncoder, encode_shared
 from indexer.records import Vector
 
-ROUNDS = 3
-RUN_SECONDS = 0.25
-"""Aimed at for one run of one runtime."""
+SECONDS = 1.0
+"""Rounds are taken until so much time is over."""
 
-MAX_SECONDS = 2.0
-"""After a round that ends later than this, no further one begins: for large models on small machines."""
+MAX_SECONDS = 3.0
+"""After a round that ends later than this, no further one begins, for large models on small machines."""
+
+FEWEST, ENOUGH, MOST = 2, 5, 15
+"""Rounds: at least, at least if there is time, and at most."""
+
+RUN_SECONDS = 0.1
+"""Aimed at for one run of one runtime; a slow model takes as long as one batch a core."""
 
 MAX_TOKENS = 512
 """Of a text: some models read 8,192 tokens, and a single such text would take seconds."""
 
-_MIN_BATCH = 256
-_BATCHES_PER_THREAD = 3
-"""Torch runs one batch per core; with fewer batches one core would wait for another at the end of a run."""
+LENGTHS = 1.0, 0.85, 0.7, 0.95, 0.4
+"""Of the texts, round by round, over the longest: most passages nearly fill what the model reads."""
+
+_MOST_BATCHES = 3
+"""A core, in one run."""
+
+_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What was found.
+
+    Attributes:
+        tokens_per_second: of "torch" and "openvino", by their medians.
+        shares: OpenVINO's time over torch's, round by round.
+        cosine: the lowest between their vectors.
+    """
+
+    tokens_per_second: dict[str, float]
+    shares: tuple[float, ...]
+    cosine: float
+
 
 _TEXT = (
     "The harbour town grew where two rivers meet the sea, and its market still opens before sunrise. Fishermen sell "
@@ -38,59 +65,63 @@ _TEXT = (
 )
 
 
-def measure(torch_encoder: TorchEncoder, compiled: Encoder) -> tuple[dict[str, float], float]:
-    """Tokens per second of `torch` and `openvino`, and the lowest cosine between their vectors.
-
-    Encodes English texts of its own. Raises what encoding raises.
-    """
-    batch = _batch_tokens(torch_encoder)
-    texts = sample(torch_encoder, batch * _batches())
-    runs: dict[str, Callable[[], Vector]] = {
-        "torch": lambda: encode_shared([torch_encoder], texts, "document", True, batch)[0],
-        "openvino": lambda: compiled.encode(texts, truncate=True),
-    }
-    first, second = (run() for run in runs.values())  # This also makes both ready for the lengths of the texts.
-    tokens = sum(len(row) for row in torch_encoder.tokenizer.ids(texts, truncate=True))
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
+def measure(torch_encoder: TorchEncoder, compiled: Encoder) -> Measurement:
+    """Time both on English texts of its own. Raises what encoding raises."""
+    few = sample(torch_encoder, LENGTHS[0])
+    each = min(_seconds(lambda: _on_torch(torch_encoder, few)) for _ in range(2))
+    batches = int(min(_MOST_BATCHES, max(1.0, RUN_SECONDS / max(each, 1e-9))))
+    speeds: dict[str, list[float]] = {"torch": [], "openvino": []}
+    shares, cosines = [], []
     start = time.perf_counter()
-    for _ in range(ROUNDS):
-        for name, run in runs.items():
-            seconds[name].append(_seconds(run))
-        if time.perf_counter() - start > MAX_SECONDS:
+    for done in range(MOST):
+        texts = sample(torch_encoder, LENGTHS[done % len(LENGTHS)], batches)
+        runs: dict[str, Callable[[], Vector]] = {
+            "torch": functools.partial(_on_torch, torch_encoder, texts),
+            "openvino": functools.partial(compiled.encode, texts, truncate=True),
+        }
+        if done < len(LENGTHS):  # This also makes both ready for texts of this length, and is not counted.
+            begun = time.perf_counter()
+            first, second = (run() for run in runs.values())
+            cosines.append(float((first * second).sum(axis=1).min()))
+            start += time.perf_counter() - begun
+        tokens = sum(len(row) for row in torch_encoder.tokenizer.ids(texts, truncate=True))
+        order = list(runs) if done % 2 == 0 else list(runs)[::-1]  # Neither is always the first.
+        seconds = {name: _seconds(runs[name]) for name in order}
+        for name, took in seconds.items():
+            speeds[name].append(tokens / took)
+        shares.append(seconds["openvino"] / seconds["torch"])
+        past = time.perf_counter() - start
+        if len(shares) >= FEWEST and past > (SECONDS if len(shares) >= ENOUGH else MAX_SECONDS):
             break
-    speeds = {name: round(tokens / statistics.median(taken), 1) for name, taken in seconds.items()}
-    return speeds, float((first * second).sum(axis=1).min())
+    medians = {name: round(statistics.median(each), 1) for name, each in speeds.items()}
+    return Measurement(medians, tuple(shares), min(cosines))
 
 
-def sample(encoder: TorchEncoder, tokens: int) -> list[str]:
-    """Texts that have so many tokens together: three in five nearly fill a passage, the others are shorter."""
+def _on_torch(encoder: TorchEncoder, texts: list[str]) -> Vector:
+    return encode_shared([encoder], texts, "document", True, per_core=True)[0]
+
+
+def give_memory_back() -> None:
+    """Free what is no longer used, weights in cycles too, and return it to the system where glibc keeps it."""
+    gc.collect()
+    if _TRIM is not None:
+        _TRIM(0)
+
+
+def sample(encoder: TorchEncoder, share: float, batches: int = 1) -> list[str]:
+    """Texts of one length, this share of the longest, that fill so many of torch's batches a core, as when indexing.
+
+    Indexing sorts by length, so that its batches hold texts of like length too; and no core waits here for another.
+    """
+    import torch
+
     longest = max(1, min(encoder.max_tokens, MAX_TOKENS) - encoder.overhead())
     text = _TEXT
     while len(spans := encoder.offsets([text])[0]) < longest:
         text += _TEXT
-    random = np.random.default_rng(0)
-    texts: list[str] = []
-    total = 0
-    while total < tokens:
-        low, high = ((0.7, 1.0), (0.7, 1.0), (0.7, 1.0), (0.25, 0.7), (0.03, 0.25))[len(texts) % 5]
-        length = max(1, round(longest * float(random.uniform(low, high))))
-        texts.append(text[: spans[length - 1, 1]])
-        total += length + encoder.overhead()
-    return texts
-
-
-def _batch_tokens(encoder: TorchEncoder) -> int:
-    """Tokens of torch's batches: as when indexing, or fewer if the sample would take far longer than RUN_SECONDS."""
-    few = sample(encoder, _MIN_BATCH)
-    _seconds(lambda: encode_shared([encoder], few, "document", True))
-    per_token = _seconds(lambda: encode_shared([encoder], few, "document", True)) / _MIN_BATCH
-    return int(min(CPU_BATCH, max(_MIN_BATCH, RUN_SECONDS / per_token / _batches())))
-
-
-def _batches() -> int:
-    import torch
-
-    return _BATCHES_PER_THREAD * torch.get_num_threads()
+    text = text[: spans[max(1, round(longest * share)) - 1, 1]]
+    tokens = len(encoder.tokenizer.ids([text], truncate=True)[0])
+    return [text] * (max(1, encoder.batch_tokens // tokens) * batches * torch.get_num_threads())
 
 
 def _seconds(run: Callable[[], object]) -> float:

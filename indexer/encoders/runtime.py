@@ -5,18 +5,26 @@ Questions never come here. The kept choices are in choices.py; how the candidate
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+import warnings
+import weakref
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.encoders.choices import (
+    KEPT,
+    KEPT_BRIEFLY,
+    RUNTIMES,
+    VARIABLE,
     Choice,
     Conditions,
     Runtime,
     choices_file,
+    drop_choice,
     find_choice,
     only_process,
     override,
@@ -28,6 +36,7 @@ from indexer.encoders.hardware import Precision, cores
 from indexer.errors import LikewiseError
 
 if TYPE_CHECKING:
+    from indexer.encoders.measurement import Measurement
     from indexer.encoders.torch_encoder import TorchEncoder
 
 MIN_TEXTS = 64
@@ -38,6 +47,10 @@ MIN_COSINE = 0.999
 
 MARGIN = 0.03
 """Share of time that OpenVINO must save to be chosen: torch is loaded already, and a measurement varies."""
+
+
+BUT_ONE_IN = 5
+"""Rounds of a measurement, of which one may say otherwise than the others."""
 
 
 class FastestRuntime:
@@ -51,71 +64,150 @@ class FastestRuntime:
         self._precision: Precision = precision
         self._lock = threading.Lock()
         self._found: dict[Runtime, Encoder | None] = {}  # by what the environment asks for
+        self._conditions: Conditions | None = None
+        _all.add(self)
 
     def encoder(self, torch_encoder: TorchEncoder, texts: int, measure: bool) -> Encoder | None:
-        """The encoder that so many documents should go to, or None for torch itself; `measure` if nothing is known."""
+        """The encoder that so many documents should go to, or None for torch itself; `measure` if nothing is known.
+
+        Warns:
+            UserWarning: OpenVINO was chosen, or asked for by LIKEWISE_RUNTIME, and cannot be used; once.
+        """
         asked = override()
         if asked == "torch" or (asked == "auto" and texts < MIN_TEXTS):
             return None
         with self._lock:
             if asked not in self._found:
                 # Another process is measuring, or this is not the time to: ask again at the next call.
-                with suppress(BlockingIOError):
+                with suppress(_NotNow):
                     self._found[asked] = self._decide(torch_encoder, asked, measure)
             return self._found.get(asked)
 
+    def failed(self, other: Encoder, error: Exception) -> None:
+        """`other` raised this error: torch from now on, and the saved choice is dropped. Warns as `encoder`."""
+        with self._lock:
+            for asked, found in self._found.items():
+                if found is other:  # or another thread was first
+                    self._found[asked] = None
+                    self._give_up(asked, error)
+
+    def after_fork(self) -> None:
+        """In the child: the lock may have been another thread's, and OpenVINO's threads are the parent's alone."""
+        self._lock = threading.Lock()
+        if "openvino" in sys.modules:
+            self._found = dict.fromkeys(RUNTIMES)
+
     def _decide(self, torch_encoder: TorchEncoder, asked: Runtime, measure: bool) -> Encoder | None:
+        """Raises _NotNow."""
         import torch
 
         threads = torch.get_num_threads()
-        if asked == "auto" and self._choice(torch_encoder, threads, measure).chosen == "torch":
-            return None
         try:
+            self._conditions = Conditions.here(torch_encoder.recipe, self._precision, threads)
+            if asked == "auto" and _chosen(torch_encoder, self._conditions, measure) == "torch":
+                return None
             return _compiled(torch_encoder, self._precision, threads)
-        except (LikewiseError, OSError):
-            return None  # It was deleted and cannot be made again, or it was never possible.
+        except ImportError as error:  # also PackageNotFoundError: OpenVINO is not installed
+            if asked == "openvino":
+                _warn(f"{VARIABLE} asks for openvino, which cannot be imported ({error})")
+        except (LikewiseError, RuntimeError, OSError, MemoryError) as error:
+            self._give_up(asked, error)
+        return None
 
-    def _choice(self, torch_encoder: TorchEncoder, threads: int, measure: bool) -> Choice:
-        """The saved choice, or a new one; BlockingIOError if another process is measuring or this one is not to."""
-        file = choices_file()
-        conditions = Conditions.here(torch_encoder.recipe, self._precision, threads)
-        if (known := find_choice(file, conditions)) is not None:
-            return known
-        if not measure:
-            raise BlockingIOError
-        try:
-            with only_process(file):
-                if (known := find_choice(file, conditions)) is not None:  # The other process has just saved it.
-                    return known
-                choice = _measured(torch_encoder, conditions)
-                save_choice(file, choice)
-                if choice.chosen == "torch":
-                    _opened.cache_clear()  # The graph is not needed again; those in use stay with their encoders.
-                return choice
-        except BlockingIOError:
-            raise
-        except OSError as error:  # Without a cache every process would compile and measure again.
-            return _choose(conditions, {}, f"the cache folder cannot be written ({error})")
+    def _give_up(self, asked: Runtime, error: Exception) -> None:
+        _opened.cache_clear()
+        if asked == "auto" and self._conditions is not None:
+            with suppress(OSError):
+                drop_choice(choices_file(), self._conditions)
+        said = " ".join(str(error).split())[:300]
+        _warn(f"OpenVINO, which {'was chosen' if asked == 'auto' else VARIABLE + ' asks for'}, failed ({said})")
 
 
-def _measured(torch_encoder: TorchEncoder, conditions: Conditions) -> Choice:
-    from indexer.encoders.measurement import measure
+class _NotNow(Exception):
+    """Another process is measuring, or this one is not to."""
+
+
+_all: weakref.WeakSet[FastestRuntime] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for each in list(_all):
+        each.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _warn(problem: str) -> None:
+    warnings.warn(f"{problem}: torch embeds documents", stacklevel=5)
+
+
+def _chosen(torch_encoder: TorchEncoder, conditions: Conditions, measure: bool) -> Runtime:
+    """The saved choice, or a new one; torch, unsaved, where none can be made. Raises _NotNow, ImportError."""
+    file = choices_file()
+    known = find_choice(file, conditions)
+    if known is not None and known.finished:
+        return known.chosen
+    if not measure:
+        raise _NotNow
+    try:
+        with only_process(file):
+            # Another process has just saved it, or was killed while it measured: for memory, perhaps.
+            if (known := find_choice(file, conditions)) is not None:
+                return known.chosen
+            return _measured_and_kept(file, torch_encoder, conditions)
+    except BlockingIOError as error:
+        raise _NotNow from error
+    except OSError:  # Without a cache every process would compile and measure again.
+        return "torch"
+
+
+def _measured_and_kept(file: Path, torch_encoder: TorchEncoder, conditions: Conditions) -> Runtime:
+    """Raises OSError where the cache cannot be written, and ImportError without OpenVINO."""
+    from indexer.encoders import measurement
+
+    unfinished = "a measurement began and did not end: it still runs, or was killed"
+    save_choice(file, Choice.made(conditions, "torch", reason=unfinished, kept=KEPT_BRIEFLY, finished=False))
+    choice = None
+    try:
+        choice = _measured(torch_encoder, conditions)
+    finally:
+        if choice is None:
+            drop_choice(file, conditions)
+        if choice is None or choice.chosen == "torch":
+            _opened.cache_clear()  # The graph is not needed again.
+        measurement.give_memory_back()  # The weights were loaded once more to compile them.
+    if choice is None:
+        return "torch"
+    save_choice(file, choice)
+    return choice.chosen
+
+
+def _measured(torch_encoder: TorchEncoder, conditions: Conditions) -> Choice | None:
+    """A new choice; None if something failed that need not fail again, such as memory. Raises ImportError."""
+    from indexer.encoders import measurement
+    from indexer.encoders.compiling import NotCompilable
 
     precision: Precision = conditions.precision  # type: ignore[assignment]
     try:
-        compiled = _compiled(torch_encoder, precision, conditions.threads)
-        speeds, cosine = measure(torch_encoder, compiled)
-    except (LikewiseError, RuntimeError) as error:  # OpenVINO raises RuntimeError for what it cannot run.
-        return _choose(conditions, {}, " ".join(str(error).split())[:300])
-    if cosine < MIN_COSINE:
-        return _choose(conditions, {}, f"OpenVINO's vectors differ from torch's (cosine {cosine:.4f})")
-    return _choose(conditions, speeds, "")
+        found = measurement.measure(torch_encoder, _compiled(torch_encoder, precision, conditions.threads))
+    except NotCompilable as error:
+        return Choice.made(conditions, "torch", reason=" ".join(str(error).split())[:300])
+    except (LikewiseError, RuntimeError, OSError, MemoryError):
+        return None
+    if found.cosine < MIN_COSINE:
+        reason = f"OpenVINO's vectors differ from torch's (cosine {found.cosine:.4f})"
+        return Choice.made(conditions, "torch", reason=reason)
+    return _choice(conditions, found)
 
 
-def _choose(conditions: Conditions, speeds: dict[str, float], reason: str) -> Choice:
-    faster = bool(speeds) and speeds["torch"] < speeds["openvino"] * (1 - MARGIN)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Choice(conditions, "openvino" if faster else "torch", speeds, reason, now)
+def _choice(conditions: Conditions, found: Measurement) -> Choice:
+    """OpenVINO if it was clearly faster in nearly every round; kept for long if nearly every round says the same."""
+    faster = sum(share < 1 - MARGIN for share in found.shares)
+    slower, others = len(found.shares) - faster, len(found.shares) // BUT_ONE_IN
+    chosen: Runtime = "openvino" if slower <= others else "torch"
+    kept = KEPT if min(faster, slower) <= others else KEPT_BRIEFLY
+    return Choice.made(conditions, chosen, found.tokens_per_second, kept=kept)
 
 
 def _compiled(torch_encoder: TorchEncoder, precision: Precision, threads: int) -> CompiledEncoder:

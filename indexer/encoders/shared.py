@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,15 @@ _loaded: dict[str, Encoder] = {}
 """By the recipe's identity, and what was asked for besides."""
 _compiled: dict[str, Encoder] = {}
 _lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """In the child of a fork: another thread of the parent may have held it."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def encoder_for(

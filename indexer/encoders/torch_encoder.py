@@ -20,7 +20,7 @@ from indexer.encoders.pooling import Packed
 from indexer.encoders.recipe import Recipe
 from indexer.encoders.tokenizer import Ids, Tokenizer
 from indexer.encoders.vectors import batches, unit
-from indexer.errors import ModelError
+from indexer.errors import ModelError, NothingKnown
 from indexer.records import Vector
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ class Alternative(Protocol):
 
     def encoder(self, torch_encoder: TorchEncoder, texts: int, measure: bool) -> Encoder | None:
         """The encoder that so many documents should go to, or None for torch itself; `measure` if nothing is known."""
+
+    def failed(self, other: Encoder, error: Exception) -> None:
+        """What `encoder` gave has raised this, and torch stands in from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,12 @@ class TorchEncoder:
             if isinstance(texts, Sized):
                 other = self.alternative.encoder(self, len(texts), self.measures)
                 if other is not None:
-                    return other.encode(texts, role, truncate)
+                    try:
+                        return other.encode(texts, role, truncate)
+                    except NothingKnown:  # It says something of the texts, as TextTooLong and BadInput do.
+                        raise
+                    except (ModelError, RuntimeError) as error:
+                        self.alternative.failed(other, error)
         return encode_shared([self], texts, role, truncate)[0]
 
     def post_parameters(self) -> bytes | None:
@@ -104,13 +112,13 @@ class TorchEncoder:
 
 
 def encode_shared(
-    encoders: Sequence[TorchEncoder], texts: Sequence[str], role: Role, truncate: bool, batch_tokens: int | None = None
+    encoders: Sequence[TorchEncoder], texts: Sequence[str], role: Role, truncate: bool, *, per_core: bool = False
 ) -> list[Vector]:
     """Vectors of several encoders with one tokenizer and transformer, from one forward pass a batch; always on torch.
 
-    A batch has at most `batch_tokens` tokens; None: as many as suit the device. Everything is tokenised first, on all
-    cores: lengths are needed for sorting, and TextTooLong is raised before any work. On a CPU nothing would be won by
-    overlapping it, as the products leave no core idle.
+    Everything is tokenised first, on all cores: lengths are needed for sorting, and TextTooLong is raised before any
+    work. On a CPU nothing would be won by overlapping it, as the products leave no core idle. `per_core` computes one
+    batch a core, as for many texts, however few batches there are.
     """
     rows = encoders[0].tokenizer.ids(texts, role, truncate)
     found = [np.empty((len(rows), encoder.dimensions), np.float32) for encoder in encoders]
@@ -120,7 +128,7 @@ def encode_shared(
         for encoder, out, vectors in zip(encoders, found, _forward(encoders, batch), strict=True):
             out[order] = unit(vectors, order, encoder.recipe.model)
 
-    _run_all(run, list(batches(rows, batch_tokens or encoders[0].batch_tokens)), encoders[0].device)
+    _run_all(run, list(batches(rows, encoders[0].batch_tokens)), encoders[0].device, per_core)
     return found
 
 
@@ -141,7 +149,7 @@ def _forward(encoders: Sequence[TorchEncoder], batch: Packed) -> list[Vector]:
     return found
 
 
-def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: str) -> None:
+def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: str, per_core: bool) -> None:
     """Run every batch. On a CPU with batches enough, one single-threaded batch a core.
 
     That spares the cores waiting for each other after every operator: 10 % more texts a second on two idle
@@ -150,7 +158,7 @@ def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: 
     import torch
 
     workers = torch.get_num_threads()
-    if device != "cpu" or workers == 1 or len(orders) < 2 * workers:
+    if device != "cpu" or workers == 1 or (len(orders) < 2 * workers and not per_core):
         for order in orders:
             _run_halved(run, order)
         return

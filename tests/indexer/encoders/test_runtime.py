@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from indexer import Document, Index
 from indexer.embedding import Embedding
-from indexer.encoders import choices, documents, fit_post, load_encoder, measurement, query_encoder, runtime, shared
+from indexer.encoders import (
+    choices,
+    compiling,
+    documents,
+    fit_post,
+    load_encoder,
+    measurement,
+    query_encoder,
+    runtime,
+    shared,
+)
 from indexer.encoders.choices import saved_choice
 from indexer.encoders.compiled import CompiledEncoder
+from indexer.encoders.compiling import NotCompilable, compile_encoder
 from indexer.encoders.int8 import Int8Encoder
-from indexer.encoders.torch_encoder import TorchEncoder
-from indexer.errors import BadInput, ModelError, TextTooLong
+from indexer.encoders.measurement import Measurement
+from indexer.encoders.torch_encoder import CPU_BATCH, TorchEncoder
+from indexer.encoders.vectors import batches
+from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
 from indexer.passages import PassageSettings
 from search.explain import with_sentences
 from search.hits import Hit
@@ -39,14 +56,20 @@ class Measuring:
     Attributes:
         speeds: of torch and OpenVINO, in tokens per second.
         cosine: the lowest between their vectors.
-        failure: why the model cannot be compiled.
+        shares: OpenVINO's time over torch's round by round; empty: as the speeds say.
+        failure: why the model cannot be compiled, or its graph not be opened.
+        interrupt: what ends measuring.
+        broken: what OpenVINO raises for texts.
         rows: how many texts went to OpenVINO, call by call.
     """
 
     file: Path
     speeds: tuple[float, float] = (100.0, 200.0)
     cosine: float = 0.9999
-    failure: str = ""
+    shares: tuple[float, ...] = ()
+    failure: Exception | None = None
+    interrupt: BaseException | None = None
+    broken: Exception | None = None
     calls: int = 0
     rows: list[int] = field(default_factory=list)
 
@@ -69,16 +92,21 @@ def measuring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Measuring:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     found = Measuring(tmp_path / "cache" / "likewise" / "runtimes.json")
 
-    def measure(torch_encoder: TorchEncoder, compiled: Any) -> tuple[dict[str, float], float]:
+    def measure(torch_encoder: TorchEncoder, compiled: Any) -> Measurement:
         found.calls += 1
-        return dict(zip(("torch", "openvino"), found.speeds, strict=True)), found.cosine
+        if found.interrupt:
+            raise found.interrupt
+        shares = found.shares or (found.speeds[0] / found.speeds[1],) * 5
+        return Measurement(dict(zip(("torch", "openvino"), found.speeds, strict=True)), shares, found.cosine)
 
     def compiled(torch_encoder: TorchEncoder, precision: str, threads: int) -> Any:
         if found.failure:
-            raise ModelError(found.failure)
+            raise found.failure
 
         def encode(texts: Sequence[str], role: str = "document", truncate: bool = False) -> np.ndarray:
             found.rows.append(len(texts))
+            if found.broken:
+                raise found.broken
             return np.eye(len(texts), torch_encoder.dimensions, dtype=np.float32)
 
         return SimpleNamespace(encode=encode)
@@ -217,14 +245,14 @@ def test_another_machine_or_library_is_measured_again(
 def test_a_model_that_openvino_cannot_run_stays_on_torch_and_the_reason_is_kept(
     tiny: Callable[[str], Path], measuring: Measuring
 ) -> None:
-    measuring.failure = "it cannot be compiled"
+    measuring.failure = NotCompilable("it cannot be compiled")
     wanted = load_encoder(tiny("bert"), runtime="torch").encode(TEXTS)
     for _ in range(2):
         assert np.array_equal(load_encoder(tiny("bert")).encode(TEXTS), wanted)
     (kept,) = measuring.choices()
     assert (kept["chosen"], kept["reason"], kept["tokens_per_second"]) == ("torch", "it cannot be compiled", {})
     measuring.file.unlink()
-    measuring.failure, measuring.cosine = "", 0.9989
+    measuring.failure, measuring.cosine = None, 0.9989
     assert np.array_equal(load_encoder(tiny("bert")).encode(TEXTS), wanted)
     assert measuring.choices()[0]["reason"] == "OpenVINO's vectors differ from torch's (cosine 0.9989)"
 
@@ -312,14 +340,17 @@ def test_what_is_fitted_is_fitted_to_the_runtime_that_it_is_applied_to(
     assert (measuring.calls, measuring.rows) == (0, [])
 
 
-def test_the_sample_has_long_and_short_texts_that_the_model_reads_whole(tiny: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("share", measurement.LENGTHS)
+def test_the_sample_is_batches_as_when_indexing_one_as_full_as_the_other(
+    tiny: Callable[[str], Path], share: float
+) -> None:
     encoder = load_encoder(tiny("bert"))
     assert isinstance(encoder, TorchEncoder)
-    lengths = [len(row) for row in encoder.tokenizer.ids(measurement.sample(encoder, 3000))]
-    assert 3000 <= sum(lengths) < 3000 + 64
-    assert max(lengths) <= 64
-    assert sum(length >= 45 for length in lengths) / len(lengths) == pytest.approx(0.6, abs=0.05)
-    assert min(lengths) < 16
+    rows = encoder.tokenizer.ids(measurement.sample(encoder, share, 2))
+    found = [sum(len(rows[at]) for at in batch) for batch in batches(rows, CPU_BATCH)]
+    assert len(found) == 2 * torch.get_num_threads()
+    assert min(found) == max(found) > CPU_BATCH - 64
+    assert len(rows[0]) == pytest.approx(64 * share, abs=2)
 
 
 def test_candidates_are_timed_in_turns_by_their_medians(
@@ -328,15 +359,17 @@ def test_candidates_are_timed_in_turns_by_their_medians(
     """By a clock that only the two runs move: OpenVINO once takes far longer than otherwise."""
     encoder = load_encoder(tiny("bert"), runtime="torch")
     assert isinstance(encoder, TorchEncoder)
-    clock, order = [0.0], []
+    clock, order, lengths = [0.0], [], []
     plain = measurement.encode_shared
 
-    def torch_run(*arguments: Any) -> Any:
+    def torch_run(encoders: Any, texts: Sequence[str], *arguments: Any, **more: Any) -> Any:
         clock[0] += 0.2
         order.append("torch")
-        return plain(*arguments)
+        rows = encoder.tokenizer.ids(texts, truncate=True)
+        lengths.append([sum(len(rows[at]) for at in batch) for batch in batches(rows, CPU_BATCH)])
+        return plain(encoders, texts, *arguments, **more)
 
-    durations = iter((9.0, 0.1, 0.8, 0.1))
+    durations = iter((9.0, 0.1, 9.0, 0.8, 9.0, 0.1, 9.0, 0.1, 9.0, 0.1))  # each length first as a warm-up
 
     def openvino_run(texts: Sequence[str], truncate: bool) -> Any:
         clock[0] += next(durations)
@@ -345,20 +378,42 @@ def test_candidates_are_timed_in_turns_by_their_medians(
 
     monkeypatch.setattr(measurement, "encode_shared", torch_run)
     monkeypatch.setattr(measurement.time, "perf_counter", lambda: clock[0])
-    speeds, cosine = measurement.measure(encoder, SimpleNamespace(encode=openvino_run))  # type: ignore[arg-type]
-    assert order == ["torch", "torch", *["torch", "openvino"] * 4]
-    assert speeds["openvino"] == pytest.approx(2 * speeds["torch"], rel=1e-4)
-    assert cosine > 0.99999
+    found = measurement.measure(encoder, SimpleNamespace(encode=openvino_run))  # type: ignore[arg-type]
+    both = ["torch", "openvino"]
+    assert order == ["torch"] * 2 + [*both, *both, *both, *both[::-1]] * 2 + [*both, *both]
+    assert found.tokens_per_second["openvino"] == pytest.approx(2 * found.tokens_per_second["torch"], rel=0.03)
+    assert found.shares == pytest.approx((0.5, 4.0, 0.5, 0.5, 0.5))
+    assert found.cosine > 0.99999
+    assert {len(batch) for batch in lengths} == {torch.get_num_threads()}  # one a core, as this model is slow
+    assert min(map(min, lengths)) > CPU_BATCH - 64
+
+
+def test_a_slow_model_takes_fewer_rounds(tiny: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder(tiny("bert"), runtime="torch")
+    assert isinstance(encoder, TorchEncoder)
+    clock, runs = [0.0], [0]
+    vectors = np.ones((2, 48), np.float32)
+
+    def run(*_: Any, **__: Any) -> Any:
+        clock[0] += 2.0
+        runs[0] += 1
+        return [vectors]
+
+    monkeypatch.setattr(measurement, "encode_shared", run)
+    monkeypatch.setattr(measurement.time, "perf_counter", lambda: clock[0])
+    found = measurement.measure(encoder, SimpleNamespace(encode=lambda *_, **__: run()[0]))  # type: ignore[arg-type]
+    assert (len(found.shares), runs) == (2, [10])
 
 
 def test_an_index_mixes_vectors_of_both_runtimes_and_info_says_which_was_chosen(
     encoder: TorchEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, likewise: Callable[..., Any]
 ) -> None:
     """With a real graph: the first 64 documents come from OpenVINO, the others from torch."""
+    found = Measurement({"torch": 100.0, "openvino": 250.0}, (0.4,) * 5, 1.0)
     monkeypatch.setattr(documents, "MIN_TOKENS", 0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("LIKEWISE_RUNTIME")
-    monkeypatch.setattr(measurement, "measure", lambda *_: ({"torch": 100.0, "openvino": 250.0}, 1.0))
+    monkeypatch.setattr(measurement, "measure", lambda *_: found)
     rows: list[int] = []
     plain = CompiledEncoder.encode
 
@@ -401,3 +456,247 @@ def test_this_suite_and_the_processes_it_starts_never_measure(
     program = "import os; print(os.environ['LIKEWISE_RUNTIME'])"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout == "torch\n"
+
+
+@pytest.mark.parametrize(
+    ("shares", "chosen", "days"),
+    [
+        ((0.8, 0.8, 0.8, 0.8, 0.8), "openvino", 30),
+        ((0.8, 0.8, 1.2, 0.8, 0.8), "openvino", 30),
+        ((0.8, 0.98, 1.2, 0.8, 0.8), "torch", 1),
+        ((1.2, 1.2, 0.5, 1.2, 1.2), "torch", 30),
+        ((0.8, 1.1), "torch", 1),
+    ],
+)
+def test_openvino_wins_by_nearly_every_round_and_what_was_not_clear_is_soon_measured_again(
+    tiny: Callable[[str], Path],
+    measuring: Measuring,
+    monkeypatch: pytest.MonkeyPatch,
+    shares: tuple[float, ...],
+    chosen: str,
+    days: int,
+) -> None:
+    measuring.shares = shares
+    begun = choices.now()
+    load_encoder(tiny("bert")).encode(TEXTS)
+    (kept,) = measuring.choices()
+    assert kept["chosen"] == chosen
+    monkeypatch.setattr(choices, "now", lambda: begun + timedelta(days=days) - timedelta(minutes=1))
+    load_encoder(tiny("bert")).encode(TEXTS)
+    assert measuring.calls == 1
+    monkeypatch.setattr(choices, "now", lambda: begun + timedelta(days=days, minutes=10))
+    assert saved_choice(load_encoder(tiny("bert")).recipe) is None
+    load_encoder(tiny("bert")).encode(TEXTS)
+    assert measuring.calls == 2
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left"), MemoryError(), RuntimeError("bad alloc")])
+def test_what_need_not_fail_again_is_torch_for_this_process_alone(
+    tiny: Callable[[str], Path], measuring: Measuring, failure: Exception
+) -> None:
+    measuring.failure = failure
+    encoder = load_encoder(tiny("bert"))
+    encoder.encode(TEXTS)
+    measuring.failure = None
+    encoder.encode(TEXTS)
+    assert (measuring.calls, measuring.rows, measuring.choices()) == (0, [], [])
+    load_encoder(tiny("bert")).encode(TEXTS)
+    assert (measuring.calls, measuring.rows) == (1, [64])
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (MemoryError("bad"), ModelError),
+        (RuntimeError("can't start new thread"), ModelError),
+        (OSError(28, "No space left on device"), ModelError),
+        (TypeError("no rule for this operation"), NotCompilable),
+    ],
+)
+def test_only_what_belongs_to_the_model_is_said_of_the_model(
+    tiny: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception, kind: type
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(compiling, "_module", fail)
+    with pytest.raises(ModelError) as caught:
+        compile_encoder(load_encoder(tiny("bert")), tmp_path / "graph")
+    assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize("asked", ["auto", "openvino"])
+def test_openvino_that_fails_while_encoding_leaves_torch_and_one_warning(
+    tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    wanted = load_encoder(tiny("bert"), runtime="torch").encode(TEXTS)
+    load_encoder(tiny("bert")).encode(TEXTS)
+    monkeypatch.setenv("LIKEWISE_RUNTIME", asked)
+    encoder = load_encoder(tiny("bert"))
+    for passing in (TextTooLong(3, 70, 64), BadInput("no list"), NothingKnown([3], "tiny")):
+        measuring.broken = passing
+        with pytest.raises(type(passing)):
+            encoder.encode(TEXTS)
+    measuring.broken = RuntimeError("Exception from\nsrc/inference")
+    with pytest.warns(UserWarning, match=r"failed \(Exception from src/inference\): torch embeds documents") as said:
+        assert np.array_equal(encoder.encode(TEXTS), wanted)
+    assert len(said) == 1
+    assert np.array_equal(encoder.encode(TEXTS), wanted)
+    assert len(measuring.choices()) == (asked == "openvino")
+
+
+def test_openvino_that_cannot_be_opened_again_leaves_torch_and_one_warning(
+    tiny: Callable[[str], Path], measuring: Measuring
+) -> None:
+    wanted = load_encoder(tiny("bert"), runtime="torch").encode(TEXTS)
+    load_encoder(tiny("bert")).encode(TEXTS)
+    measuring.failure = ModelError("it does not run on this machine's CPU")
+    encoder = load_encoder(tiny("bert"))
+    with pytest.warns(UserWarning, match="OpenVINO, which was chosen, failed"):
+        assert np.array_equal(encoder.encode(TEXTS), wanted)
+    assert np.array_equal(encoder.encode(TEXTS), wanted)
+    assert measuring.choices() == []
+
+
+def test_a_measurement_that_was_killed_leaves_torch_for_a_day(
+    tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = choices.now()
+    kept: list[str] = []
+    plain = measurement.measure
+
+    def measure(*arguments: Any) -> Any:
+        kept.append(measuring.file.read_text())
+        return plain(*arguments)
+
+    monkeypatch.setattr(measurement, "measure", measure)
+    load_encoder(tiny("bert")).encode(TEXTS)
+    measuring.file.write_text(kept[0])  # as the kill would have left it
+    recipe = load_encoder(tiny("bert")).recipe
+    load_encoder(tiny("bert")).encode(TEXTS)
+    assert (measuring.calls, measuring.rows) == (1, [64])
+    choice = saved_choice(recipe)
+    assert choice is not None and (choice.chosen, choice.finished) == ("torch", False)
+    monkeypatch.setattr(choices, "now", lambda: begun + timedelta(days=1, minutes=10))
+    load_encoder(tiny("bert")).encode(TEXTS)
+    assert (measuring.calls, measuring.rows) == (2, [64, 64])
+
+
+def test_a_measurement_that_is_interrupted_leaves_nothing(tiny: Callable[[str], Path], measuring: Measuring) -> None:
+    measuring.interrupt = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        load_encoder(tiny("bert")).encode(TEXTS)
+    assert measuring.choices() == []
+
+
+def test_what_lost_is_given_back(
+    tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(measurement.gc, "collect", lambda: done.append("collected"))
+    monkeypatch.setattr(measurement, "_TRIM", lambda _: done.append("trimmed"))
+    measuring.speeds = 200.0, 100.0
+    load_encoder(tiny("bert")).encode(TEXTS)
+    assert done == ["collected", "trimmed"]
+
+
+def test_without_openvino_torch_embeds_silently(
+    tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(choices, "version", missing)
+        encoder = load_encoder(tiny("bert"))
+        encoder.encode(TEXTS)
+        assert saved_choice(encoder.recipe) is None
+    measuring.failure = ModuleNotFoundError("No module named 'openvino'")
+    load_encoder(tiny("bert")).encode(TEXTS)
+    assert (measuring.calls, measuring.rows, measuring.choices()) == (0, [], [])
+    monkeypatch.setenv("LIKEWISE_RUNTIME", "openvino")
+    encoder = load_encoder(tiny("bert"))
+    with pytest.warns(UserWarning, match="LIKEWISE_RUNTIME asks for openvino, which cannot be imported"):
+        encoder.encode(TEXTS)
+    encoder.encode(TEXTS)
+
+
+def test_a_child_that_is_forked_while_another_thread_measures_embeds_with_torch(
+    tiny: Callable[[str], Path], measuring: Measuring
+) -> None:
+    encoder = load_encoder(tiny("bert"))
+    assert isinstance(encoder, TorchEncoder) and isinstance(encoder.alternative, runtime.FastestRuntime)
+    held = encoder.alternative._lock
+    with held, shared._lock:
+        runtime._after_fork()  # What a child runs: the locks are another thread's there, and stay so.
+        shared._renew_lock()
+        encoder.encode(TEXTS)
+        assert shared._lock.acquire(blocking=False)
+        shared._lock.release()
+    assert measuring.rows == []
+
+
+def test_the_lock_is_open_again_although_a_child_has_inherited_it(measuring: Measuring) -> None:
+    with choices.only_process(measuring.file):
+        inherited = [os.dup(int(each.name)) for each in Path("/proc/self/fd").iterdir() if _is_lock(each)]
+        assert inherited
+    with choices.only_process(measuring.file):
+        pass
+    for each in inherited:
+        os.close(each)
+
+
+def _is_lock(descriptor: Path) -> bool:
+    try:
+        return descriptor.readlink().name == "runtimes.lock"
+    except OSError:
+        return False
+
+
+def test_a_draft_that_cannot_be_written_is_removed(
+    tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    measuring.file.parent.mkdir(parents=True)
+    monkeypatch.setattr(Path, "write_text", full)
+    load_encoder(tiny("bert")).encode(TEXTS)
+    assert [file.name for file in measuring.file.parent.iterdir()] == ["runtimes.lock"]
+    assert measuring.calls == 0
+
+
+@pytest.mark.parametrize("broken", ["NaN", "1e999", "-1", '"fast"', "null", "[" * 50 + "]" * 50])
+def test_speeds_that_are_none_are_measured_again(
+    tiny: Callable[[str], Path], measuring: Measuring, broken: str
+) -> None:
+    load_encoder(tiny("bert")).encode(TEXTS)
+    text = measuring.file.read_text()
+    measuring.file.write_text(text.replace('"openvino": 200.0', f'"openvino": {broken}'))
+    assert measuring.file.read_text() != text
+    load_encoder(tiny("bert")).encode(TEXTS)
+    measuring.file.write_text(text.replace(',\n     "openvino": 200.0', "").replace('"openvino": 200.0', ""))
+    load_encoder(tiny("bert")).encode(TEXTS)
+    measuring.file.write_text('{"version": 2, "choices": ' + "[" * 100_000)
+    assert saved_choice(load_encoder(tiny("bert")).recipe) is None
+    load_encoder(tiny("bert")).encode(TEXTS)
+    assert measuring.calls == 4
+
+
+def test_info_says_nothing_of_a_runtime_that_is_not_used(
+    tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    encoder = load_encoder(f"{tiny('bert')}:mean")
+    encoder.encode(TEXTS)
+    centred = replace(encoder.recipe, post="center", post_sha256="0" * 64)
+    unusual = replace(encoder.recipe, model=str(tmp_path), pooling=None, layers=())
+    kinds = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}]
+    (tmp_path / "modules.json").write_text(json.dumps(kinds))
+    assert choices.runtime_in_use(encoder.recipe) is not None
+    assert choices.runtime_in_use(centred) is None
+    monkeypatch.setenv("LIKEWISE_RUNTIME", "openvino")
+    assert (said := choices.runtime_in_use(encoder.recipe)) is not None and said.chosen == "openvino"
+    assert choices.runtime_in_use(centred) is None
+    assert choices.runtime_in_use(unusual) is None
+    monkeypatch.setenv("LIKEWISE_RUNTIME", "torch")
+    assert (said := choices.runtime_in_use(unusual)) is not None and said.chosen == "torch"
