@@ -6,10 +6,12 @@ torch's before the folder appears: a graph that is not the same encoder never do
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,9 @@ MIN_COSINE = 0.9995
 """Between both runtimes on the probes: no other text is then below 0.999."""
 
 
+_UNUSED = "unused"
+"""A file beside a graph in the cache that was only measured."""
+
 _PASSING = "alloc", "memory", "thread", "resource temporarily", "no space"
 """In messages of errors of the system, which another try may not meet."""
 
@@ -42,6 +47,9 @@ class NotCompilable(ModelError):
 
 def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto") -> None:
     """Write `encoder` as a compiled encoder into `folder`, which must not exist or is replaced.
+
+    A graph of it in the user's cache is copied and compared anew, and not made a second time; one that was made
+    to be measured, and is slower than torch, is then removed there.
 
     Args:
         precision: that it is to run in; `auto` is what the hardware likes.
@@ -59,7 +67,9 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         draft = Path(temporary) / "encoder"
         draft.mkdir()
         post = encoder if isinstance(encoder, PostProcessed) else None
-        _write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
+        made = _place_in_cache(encoder, precision)
+        if not _copied_graph(made, draft):
+            _write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
         (draft / TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
         (draft / RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
         if isinstance(encoder, PostProcessed):
@@ -79,6 +89,27 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
             )
         shutil.rmtree(folder, ignore_errors=True)
         draft.rename(folder)
+        if folder != made and (made / _UNUSED).exists():
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def _copied_graph(made: Path, draft: Path) -> bool:
+    """Copy the graph of a compiled encoder into `draft` if it is whole; False where there is none to copy."""
+    if not made.is_dir() or damage(made):
+        return False
+    sums = json.loads((made / MANIFEST).read_text(encoding="utf-8"))["sha256"]
+    names = GRAPH, str(Path(GRAPH).with_suffix(".bin"))
+    try:
+        for name in names:
+            shutil.copyfile(made / name, draft / name)
+    except FileNotFoundError:  # Another process has just removed it.
+        copied = False
+    else:
+        copied = all(sha256(draft / name) == sums[name] for name in names)
+    if not copied:
+        for name in names:
+            (draft / name).unlink(missing_ok=True)
+    return copied
 
 
 def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
@@ -93,15 +124,51 @@ def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
 
 def compile_in_cache(encoder: Encoder, precision: Precision = "auto") -> CompiledEncoder:
     """`encoder` compiled, from the user's cache folder if that was done before. Raises as `compile_encoder`."""
-    return CompiledEncoder.open(cached_graph(encoder, precision))
+    folder = cached_graph(encoder, precision)
+    (folder / _UNUSED).unlink(missing_ok=True)
+    return CompiledEncoder.open(folder)
 
 
 def cached_graph(encoder: Encoder, precision: Precision = "auto") -> Path:
     """The folder in the user's cache with `encoder` compiled, made if need be. Raises as `compile_encoder`."""
-    folder = cache_folder() / "compiled" / f"{encoder.recipe.identity}-{precision}"
-    if not folder.is_dir() or damage(folder):
-        compile_encoder(encoder, folder, precision)
+    folder = _place_in_cache(encoder, precision)
+    if folder.is_dir() and not damage(folder):
+        return folder
+    with _one_at_a_time(folder.parent):
+        if not folder.is_dir() or damage(folder):  # Another process may have been first.
+            for draft in folder.parent.glob(".*-*"):  # of a process that was killed: no other one compiles here now
+                shutil.rmtree(draft, ignore_errors=True)
+            compile_encoder(encoder, folder, precision)
     return folder
+
+
+def has_graph(encoder: Encoder, precision: str) -> bool:
+    """Whether there is a graph in the user's cache already."""
+    return _place_in_cache(encoder, precision).is_dir()
+
+
+def not_used(encoder: Encoder, precision: str) -> None:
+    """Note that the graph in the cache was measured and lost: an index that takes a copy of it may remove it."""
+    with contextlib.suppress(OSError):
+        (_place_in_cache(encoder, precision) / _UNUSED).touch()
+
+
+def _place_in_cache(encoder: Encoder, precision: str) -> Path:
+    return cache_folder() / "compiled" / f"{encoder.recipe.identity}-{precision}"
+
+
+@contextlib.contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Let one process, and one of its threads, compile into `folder`; the others wait."""
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)
 
 
 def _agreement(encoder: Encoder, compiled: CompiledEncoder) -> float:

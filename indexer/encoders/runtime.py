@@ -165,10 +165,12 @@ def _chosen(torch_encoder: TorchEncoder, conditions: Conditions, measure: bool) 
 def _measured_and_kept(file: Path, torch_encoder: TorchEncoder, conditions: Conditions) -> Runtime:
     """Raises OSError where the cache cannot be written, and ImportError without OpenVINO."""
     from indexer.encoders import measurement
+    from indexer.encoders.compiling import has_graph, not_used
 
     unfinished = "a measurement began and did not end: it still runs, or was killed"
     save_choice(file, Choice.made(conditions, "torch", reason=unfinished, kept=KEPT_BRIEFLY, finished=False))
     choice = None
+    before = has_graph(torch_encoder, conditions.precision)
     try:
         choice = _measured(torch_encoder, conditions)
     finally:
@@ -180,6 +182,8 @@ def _measured_and_kept(file: Path, torch_encoder: TorchEncoder, conditions: Cond
     if choice is None:
         return "torch"
     save_choice(file, choice)
+    if choice.chosen == "torch" and not before:
+        not_used(torch_encoder, conditions.precision)
     return choice.chosen
 
 

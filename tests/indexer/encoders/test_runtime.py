@@ -306,7 +306,7 @@ def test_a_graph_that_the_environment_asks_for_is_made_and_compared_with_torch(
     wanted = encoder.encode(TEXTS[:3])
     monkeypatch.setenv("LIKEWISE_RUNTIME", "openvino")
     found = encoder.encode(TEXTS[:3])
-    assert len(list((tmp_path / "likewise" / "compiled").iterdir())) == 1
+    assert len([one for one in (tmp_path / "likewise" / "compiled").iterdir() if one.is_dir()]) == 1
     assert (found * wanted).sum(axis=1).min() >= 0.999
     assert not (tmp_path / "likewise" / "runtimes.json").exists()
 
@@ -700,3 +700,36 @@ def test_info_says_nothing_of_a_runtime_that_is_not_used(
     assert choices.runtime_in_use(unusual) is None
     monkeypatch.setenv("LIKEWISE_RUNTIME", "torch")
     assert (said := choices.runtime_in_use(unusual)) is not None and said.chosen == "torch"
+
+
+@pytest.mark.parametrize("chosen", ["torch", "openvino"])
+def test_an_index_takes_a_copy_of_the_graph_that_was_measured(
+    encoder: TorchEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    """It is made once; if torch won, the index's is the only one that is kept."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("LIKEWISE_RUNTIME")
+    found = Measurement({"torch": 1.0, "openvino": 2.0}, ((0.5 if chosen == "openvino" else 2.0),) * 5, 1.0)
+    monkeypatch.setattr(measurement, "measure", lambda *_: found)
+    made, plain = [], compiling._write_graph
+
+    def write(*arguments: Any, **more: Any) -> None:
+        made.append(arguments)
+        plain(*arguments, **more)
+
+    monkeypatch.setattr(compiling, "_write_graph", write)
+    folder = tmp_path / "cache" / "likewise" / "compiled" / f"{encoder.recipe.identity}-auto"
+    draft = folder.with_name(".killed-1234") / "encoder"
+    draft.mkdir(parents=True)
+    wanted = encoder.steady().encode(TEXTS)
+    encoder.encode(TEXTS)
+    assert folder.is_dir() and not draft.parent.exists()
+    compile_encoder(encoder, tmp_path / "index")
+    assert len(made) == 1
+    assert folder.is_dir() == (chosen == "openvino")
+    assert (CompiledEncoder.open(tmp_path / "index").encode(TEXTS) * wanted).sum(axis=1).min() > 0.999
+    if chosen == "openvino":  # A graph that is damaged is not copied.
+        with (folder / "encoder.bin").open("ab") as graph:
+            graph.write(b"more")
+        compile_encoder(encoder, tmp_path / "another")
+        assert len(made) == 2
