@@ -11,7 +11,7 @@ import click
 
 from indexer.cli.command import IndexCommand, json_option, no_wait_option, recall_option, trust_option
 from indexer.cli.terminal import number, printable, say, say_json, shown, warn
-from indexer.encoders.choices import RuntimeInUse, runtime_in_use
+from indexer.encoders.choices import VARIABLE, RuntimeInUse, choices_file, runtime_in_use
 
 if TYPE_CHECKING:
     from indexer.stores.port import Kind
@@ -82,11 +82,12 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
 def _runtime_line(runtime: RuntimeInUse) -> str:
     if runtime.decided_by != "measurement":
         return f"{runtime.chosen}, as {runtime.decided_by} says"
+    again = f"delete {shown(str(choices_file()))} to measure again, or set {VARIABLE}"
     if runtime.reason:
-        return f"{runtime.chosen}: {runtime.reason}"
+        return f"{runtime.chosen}: {runtime.reason}; {again}"
     speeds = ", ".join(f"{name} {number(round(speed))}" for name, speed in runtime.tokens_per_second.items())
     where = f"{runtime.cpu}, {runtime.threads} thread{'' if runtime.threads == 1 else 's'}"
-    return f"{runtime.chosen}, by tokens a second: {speeds} (measured on {where})"
+    return f"{runtime.chosen}, by tokens a second: {speeds} (measured on {where}); {again}"
 
 
 @click.command(cls=IndexCommand)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
+from indexer.encoders.choices import VARIABLE, override
+from indexer.encoders.compiled import CompiledEncoder
 from indexer.encoders.encoder import Encoder
+from indexer.encoders.int8 import Int8Encoder
+from indexer.encoders.post import PostProcessed
+from indexer.encoders.sbert import SentenceTransformerEncoder
 from indexer.encoders.torch_encoder import TorchEncoder
 
 MIN_TOKENS = 50_000
@@ -15,7 +21,26 @@ Measuring takes two seconds or three, and gains a fifth at best: a small folder 
 
 
 def for_documents(encoder: Encoder, tokens: int) -> Encoder:
-    """`encoder` for a batch of so many tokens: if they are too few, it uses what was measured before, if anything."""
+    """`encoder` for a batch of so many tokens: if they are too few, it uses what was measured before, if anything.
+
+    Warns:
+        UserWarning: LIKEWISE_RUNTIME asks for openvino, which does not run this encoder; once a recipe.
+    """
+    recipe = encoder.recipe
+    if override() == "openvino" and _stays(encoder) and recipe.identity not in _warned:
+        _warned.add(recipe.identity)
+        warnings.warn(f"{VARIABLE} asks for openvino, which does not run {recipe} as it is: torch does", stacklevel=2)
     if isinstance(encoder, TorchEncoder) and tokens < MIN_TOKENS:
         return replace(encoder, measures=False)
     return encoder
+
+
+_warned: set[str] = set()
+
+
+def _stays(encoder: Encoder) -> bool:
+    """Whether an encoder of ours is on torch, of whatever kind, and nobody asked for that by `runtime`."""
+    if isinstance(encoder, PostProcessed):
+        return not isinstance(encoder.inner, CompiledEncoder)
+    on_device = isinstance(encoder, TorchEncoder) and encoder.device != "cpu"
+    return on_device or isinstance(encoder, Int8Encoder | SentenceTransformerEncoder)
