@@ -11,9 +11,10 @@ import click
 
 from indexer.cli.command import IndexCommand, json_option, no_wait_option, recall_option, trust_option
 from indexer.cli.terminal import number, printable, say, say_json, shown, warn
-from indexer.encoders.choices import VARIABLE, RuntimeInUse, choices_file, runtime_in_use
 
 if TYPE_CHECKING:
+    from indexer.encoders import Recipe
+    from indexer.encoders.choices import RuntimeInUse
     from indexer.stores.port import Kind
 
 _STATES = ["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
@@ -52,7 +53,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         known, recipe = index.info(), index.recipe
         with index.store.snapshot() as snapshot:
             ledger_counts = snapshot.ledger_counts()
-    runtime = runtime_in_use(recipe) if recipe else None
+    runtime = _runtime(recipe) if recipe else None
     if as_json:
         described = {"model": recipe.model if recipe else None, "recipe": asdict(recipe) if recipe else None}
         passages = asdict(index.passage_settings) if index.passage_settings else None
@@ -79,9 +80,17 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         say("sources    " + ", ".join(f"{number(count)} {state}" for state, count in ledger_counts.items()))
 
 
+def _runtime(recipe: Recipe) -> RuntimeInUse | None:
+    from indexer.encoders.choices import runtime_in_use  # --help loads this file, and should load no more
+
+    return runtime_in_use(recipe)
+
+
 def _runtime_line(runtime: RuntimeInUse) -> str:
     if runtime.decided_by != "measurement":
         return f"{runtime.chosen}, as {runtime.decided_by} says"
+    from indexer.encoders.choices import VARIABLE, choices_file
+
     again = f"delete {shown(str(choices_file()))} to measure again, or set {VARIABLE}"
     if runtime.reason:
         return f"{runtime.chosen}: {runtime.reason}; {again}"

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,6 +54,15 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert "click" in packages
     assert not packages & HEAVY
     assert printed.splitlines()[-1] == "0"
+
+
+def test_help_loads_the_shell_alone_of_ours(environment: SimpleNamespace) -> None:
+    """It imports every command's file, and none of those may import what its command needs."""
+    code = f"{command('--help')}\nimport sys\nprint(*sys.modules)"
+    said = subprocess.run([environment.python, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    ours = {name for name in said.stdout.splitlines()[-1].split() if name.split(".")[0] in ("indexer", "search")}
+    shell = {name for name in ours if ".cli" in name}
+    assert ours - shell == {"indexer", "indexer.errors", "search"}
 
 
 @pytest.mark.parametrize("name", ["index", "search"])
