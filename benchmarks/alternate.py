@@ -32,9 +32,9 @@ PASSAGES = 100_000
 EMBEDDED = 500
 QUESTIONS = 150
 FILTERS = {
-    "dense, filter of 50 %": "half = 1",
-    "dense, filter of 10 %": "tenth = 1",
-    "dense, filter of 1 %": "n < 1000",
+    "50 %": "half = 1",
+    "10 %": "tenth = 1",
+    "1 %": "n < 1000",
 }
 
 

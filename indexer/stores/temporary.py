@@ -14,7 +14,6 @@ import os
 import re
 import secrets
 import shutil
-import socket
 import tempfile
 import threading
 import weakref
@@ -33,7 +32,7 @@ def _prefix() -> str:
     try:
         host = _BOOT_ID.read_bytes().strip()
     except OSError:  # only Linux has it
-        host = socket.gethostname().encode()
+        host = os.uname().nodename.encode()
     return f"{_PREFIX}{hashlib.sha256(host).hexdigest()[:16]}-"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from indexer.filters.tree import Where
 from indexer.records import Document, KnownFile, Vector
 from indexer.settings import Meaning, Settings
-from indexer.stores import checking, ledger, reading, wordranking
+from indexer.stores import ledger, reading, wordranking
 from indexer.stores.candidates import candidates
 from indexer.stores.port import (
     Candidates,
@@ -27,7 +27,6 @@ from indexer.stores.port import (
     Unit,
 )
 from indexer.stores.ranking import rank
-from indexer.stores.recall import measure
 from indexer.stores.sampling import sample
 from indexer.stores.snapshot import View
 from indexer.stores.wordreading import WordReader
@@ -134,9 +133,13 @@ class LocalSnapshot:
         )
 
     def recall(self) -> Recall:
+        from indexer.stores.recall import measure
+
         return measure(self._view)
 
     def check(self, meaning: Meaning | None) -> CheckReport:
+        from indexer.stores import checking  # questions need none of it
+
         return checking.check(self._view, self._folder, meaning)
 
 

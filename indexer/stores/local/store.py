@@ -5,7 +5,6 @@ What a snapshot answers is in snapshot.py, what a writer does in writer.py.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 import secrets
@@ -24,7 +23,6 @@ from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores import reading
 from indexer.stores.analysis import code
-from indexer.stores.copying import appearing, copy_store, exchange
 from indexer.stores.local.snapshot import LocalSnapshot
 from indexer.stores.lock import WriterLock
 from indexer.stores.port import EmbeddedDocument, Hashes
@@ -61,6 +59,8 @@ class LocalStore:
         Raises:
             BadInput: something is there already, or words of the language cannot be stemmed.
         """
+        from indexer.stores.copying import appearing  # readers need none of it
+
         settings = replace(settings, language=code(settings.language))
         with appearing(folder) as sibling:
             _lay_out(sibling, settings)
@@ -140,6 +140,8 @@ class LocalStore:
 
     @contextmanager
     def successor(self, settings: Settings) -> Iterator[LocalStore]:
+        from indexer.stores.copying import appearing, exchange
+
         folder = self._folder.resolve()
         sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
         _sweep_successors(folder)
@@ -156,6 +158,8 @@ class LocalStore:
             shutil.rmtree(sibling, ignore_errors=True)
 
     def backup(self, destination: str) -> None:
+        from indexer.stores.copying import appearing, copy_store
+
         with appearing(Path(destination)) as sibling:
             copy_store(self._views, sibling)
 
@@ -173,6 +177,7 @@ def _lay_out(folder: Path, settings: Settings) -> None:
 
 def _sweep_successors(folder: Path) -> None:
     """Remove what a killed process left: nobody else makes a successor while this process holds the writer lock."""
-    for path in folder.parent.glob(f".{glob.escape(folder.name)}.*"):
-        if re.fullmatch(r"[0-9a-f]{8}", path.name[len(folder.name) + 2 :]):
+    left = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}")
+    for path in folder.parent.iterdir():
+        if left.fullmatch(path.name):
             shutil.rmtree(path, ignore_errors=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -166,7 +166,7 @@ def test_a_folder_of_another_host_is_left_alone_where_its_lock_is_not_seen(
         if named_by == "boot":
             boot_id.write_text(f"{host}\n")
         else:
-            monkeypatch.setattr(socket, "gethostname", lambda: host)
+            monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename=host))
         temporaries._prefix.cache_clear()
 
     try:
