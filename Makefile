@@ -17,7 +17,7 @@ demo: $(READY)          ## index data/, ask three questions
 WORKERS ?= auto
 
 test: $(READY)          ## the default suite, under two minutes on two cores
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-slow: $(READY)     ## what the default suite leaves out, one after the other
 	$(BIN)/python -m pytest -m slow
