@@ -16,7 +16,7 @@ from indexer.encoders.torch_encoder import TorchEncoder
 MIN_TOKENS = 50_000
 """Of a batch from which on measuring can pay: nearly half of a full one, so that there is likely to be more.
 
-Measuring takes two seconds or three, and gains a fifth at best: a small folder is embedded before they are over.
+Measuring takes a few seconds and gains a fifth at best: a small folder is embedded before they are over.
 """
 
 
