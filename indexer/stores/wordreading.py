@@ -195,7 +195,10 @@ class _Overlay:
         before = self._words
         self.has_written = changed or (before is None and self._worn)  # filler, where units were deleted
         if before is None or changed:
-            documents, passages = (Postings(index, worn=self._worn) for index in self._indexes)
+            # Reading an index anew opens its list of files again.
+            documents, passages = with_descriptors(
+                lambda: [Postings(index, worn=self._worn) for index in self._indexes]
+            )
         else:
             documents, passages = before.documents, before.passages
         self._words = Words(self._analysis, documents, passages)
