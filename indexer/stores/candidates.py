@@ -32,7 +32,7 @@ def candidates(
             ranked = wordranking.rank(view, reader.at(view), text, depth, where, unit)
             worded = ranked.passages, ranked.scores
         units = passages = np.union1d(near.passages, worded[0] if worded else ()).astype(np.int64)
-        cosines = _cosines(view, vector, passages)
+        cosines = _cosines(view, vector, passages, near)
         means = cosines.astype(np.float64)
     else:
         if terms:
@@ -41,9 +41,7 @@ def candidates(
         documents = np.union1d(near.documents, worded[0] if worded else ()).astype(np.int64)
         ids, owners, every = _passages_of(view, vector, documents, near)
         units, passages, cosines, means = best_passages(ids, owners, every)
-    words = np.zeros(len(units), np.float32)
-    if worded:
-        words = _words(reader, view, text, units, unit, worded)
+    words = _words(reader, view, text, units, unit, worded) if worded else np.zeros(len(units), np.float32)
     complete = near.exact and len(passages) == near.matched
     return Candidates(passages, cosines, means, words, len(terms), near.matched, complete)
 
@@ -71,29 +69,29 @@ def best_passages(
 
 
 def _passages_of(view: View, vector: Vector, documents: Ids, near: Ranking) -> tuple[Ids, Ids, NDArray[np.float32]]:
-    """Every passage of the documents (passages,), by id: its id, its document, its cosine.
-
-    Args:
-        near: passages whose cosines with this vector are known: their vectors are not read again.
-    """
+    """Every passage of the documents (passages,), by id: its id, its document, its cosine."""
     rows = view.connection.execute(
         "SELECT id, document_id FROM passage WHERE document_id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (json.dumps(documents.tolist()),),
     ).fetchall()
     ids, owners = np.array(rows, np.int64).reshape(-1, 2).T
-    cosines = np.empty(len(ids), np.float32)
-    unknown = np.ones(len(ids), np.bool_)
-    if len(ids):
-        places = np.minimum(np.searchsorted(ids, near.passages), len(ids) - 1)
-        same = ids[places] == near.passages
+    return ids, owners, _cosines(view, vector, ids, near)
+
+
+def _cosines(view: View, vector: Vector, passages: Ids, near: Ranking) -> NDArray[np.float32]:
+    """Cosines of passages (n,), which ascend.
+
+    Args:
+        near: passages whose cosines with this vector are known: their vectors are not read again.
+    """
+    cosines = np.empty(len(passages), np.float32)
+    unknown = np.ones(len(passages), np.bool_)
+    if len(passages):
+        places = np.minimum(np.searchsorted(passages, near.passages), len(passages) - 1)
+        same = passages[places] == near.passages
         cosines[places[same]], unknown[places[same]] = near.scores[same], False
-    cosines[unknown] = _cosines(view, vector, ids[unknown])
-    return ids, owners, cosines
-
-
-def _cosines(view: View, vector: Vector, passages: Ids) -> NDArray[np.float32]:
-    _, rows = reading.rows(view, passages)
-    return vectors.cosines(rows, vector)
+    cosines[unknown] = vectors.cosines(reading.rows(view, passages[unknown])[1], vector)
+    return cosines
 
 
 def _words(reader: WordReader, view: View, text: str, units: Ids, unit: Unit, worded: Scored) -> NDArray[np.float32]:

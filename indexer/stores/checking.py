@@ -190,11 +190,12 @@ def _notes(view: View, folder: Path) -> list[str]:
     named = {row.recorded.file for row in reading.segments(view)}
     orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
     found = [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
+    rows = reading.setting_rows(view)
     found += [
         f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"
-        for name in unreadable(reading.setting_rows(view))
+        for name in unreadable(rows)
     ]
-    if reading.run_is_unfinished(view):
+    if reading.run_is_unfinished(rows):
         found.append("the last indexing run did not finish; run it again to continue")
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -34,13 +34,12 @@ def _batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
     return (values[at : at + _MANY] for at in range(0, len(values), _MANY))
 
 
-def run_is_unfinished(view: View) -> bool:
-    """Whether the last indexing run has not come to its end.
+def run_is_unfinished(rows: Mapping[str, str]) -> bool:
+    """Whether the last indexing run has not come to its end, by the rows of the settings.
 
     Raises:
-        IndexDamaged: the catalog does not say.
+        IndexDamaged: they do not say.
     """
-    rows = setting_rows(view)
     if not {"run", "finished_run"} <= rows.keys():
         raise IndexDamaged("catalog.db: has lost the number of its last run; restore a backup, or index again")
     return rows["run"] != rows["finished_run"]
