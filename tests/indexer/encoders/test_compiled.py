@@ -102,7 +102,7 @@ def test_a_changed_file_is_refused(compiled: Path, tmp_path: Path, name: str) ->
 def test_check_reports_a_damaged_encoder_and_repair_compiles_it_again(
     tiny: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    with Index.create(tmp_path / "x.index", f"{tiny('bert')}:mean") as index:
+    with Index.create(tmp_path / "x.index", f"{tiny('bert')}:mean", precision="float32") as index:
         index.add([Document("a", "a bank")])
         index.compile()
         assert index.check().ok
@@ -119,7 +119,8 @@ def test_a_damaged_encoder_is_refused_or_is_the_same(
     tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str], count: int
 ) -> None:
     sound = tmp_path / "sound"
-    compile_encoder(load_encoder(f"{tiny('bert')}:mean"), sound)
+    # Between two roundings to bfloat16, vectors of this tiny random model differ by more than a graph may.
+    compile_encoder(load_encoder(f"{tiny('bert')}:mean", precision="float32"), sound)
     expected = CompiledEncoder.open(sound, tmp_path / "warm").encode(sentences)
     names, refused = sorted(file.name for file in sound.iterdir()), 0
     for number in range(count):
