@@ -16,7 +16,7 @@ from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE, collections
 from search import Searcher
 from search.arguments import Mode
-from search.evaluate import read_qrels, read_queries
+from search.evaluation.measures import read_qrels, read_queries
 
 _ASKED = 200
 _MODES: tuple[Mode, ...] = ("dense", "hybrid")

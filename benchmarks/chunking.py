@@ -17,10 +17,10 @@ import numpy as np
 
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
-from indexer.encoders.encoder import Encoder
+from indexer.encoders.port import Encoder
 from indexer.passages import PassageSettings, cut, embedded
 from indexer.records import Document
-from indexer.sources import markdown
+from indexer.sources.readers import markdown
 
 RETRIEVED = 5
 SETTINGS = ((128, 0), (128, 32), (192, 0), (192, 48), (256, 0), (256, 32), (256, 64), (256, 128))

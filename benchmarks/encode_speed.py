@@ -22,10 +22,10 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders import Encoder
 from indexer.encoders.choices import runtime_in_use
-from indexer.encoders.int8 import Int8Encoder
 from indexer.encoders.load import load_encoder
-from indexer.encoders.models import DEFAULT_MODEL, find_model
-from indexer.encoders.torch_encoder import TorchEncoder
+from indexer.encoders.locate import DEFAULT_MODEL, find_model
+from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.encoders.torch.int8 import Int8Encoder
 
 LAYERS, HIDDEN, INNER = 6, 384, 1536
 CEILING = 2048  # rows, columns and depth of the matrix product

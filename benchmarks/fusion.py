@@ -18,16 +18,16 @@ from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index, load_encoder
-from indexer.bm25 import Bm25
+from indexer.calibration.bm25 import Bm25
+from indexer.calibration.probe import SAMPLE, probe
 from indexer.encoders import Encoder
-from indexer.probing import SAMPLE, probe
 from indexer.records import Vector
 from indexer.settings import Probed
 from indexer.stores.analysis import Analysis
-from indexer.stores.candidates import best_passages
+from indexer.stores.local.candidates import best_passages
 from indexer.stores.open import open_store
 from indexer.stores.port import Store
-from search.evaluate import evaluate, read_qrels, read_queries
+from search.evaluation.measures import evaluate, read_qrels, read_queries
 from search.fusion import (
     CANDIDATES,
     Background,

@@ -25,7 +25,7 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer import Document, Index
 from indexer.encoders import Recipe
-from indexer.encoders.encoder import Role
+from indexer.encoders.port import Role
 from search import Searcher
 from search.searcher import Mode
 

@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import Document, Index
-from indexer.stores import sealing, words
-from indexer.stores.failpoint import STEPS
-from indexer.stores.snapshot import Snapshots
+from indexer.stores.local.failpoint import STEPS
+from indexer.stores.local.segments import seal
+from indexer.stores.local.views import Snapshots
+from indexer.stores.local.words import files as word_files
 from search import Searcher
 
 DIMENSIONS = 16
@@ -134,8 +135,8 @@ def verify(folder: Path, allowed: list[State]) -> State:
             assert gone not in [hit.uri for hit in hits]
         assert searcher.search("document", 1, mode="words").matched == len(found)
         with index.store.writer():
-            sealing.sweep(Snapshots(folder))
-            words.sweep(Snapshots(folder))
+            seal.sweep(Snapshots(folder))
+            word_files.sweep(Snapshots(folder))
         assert len(list((folder / "words").glob("*"))) <= 1
         named = {row["file"] for row in index.info().segments}
         assert {path.stem for path in (folder / "segments").iterdir()} == named

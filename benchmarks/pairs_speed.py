@@ -22,10 +22,10 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer import Document
 from indexer.encoders import load_encoder
-from indexer.encoders.models import DEFAULT_MODEL, find_model
-from indexer.stores.neighbours import nearest_pairs
+from indexer.encoders.locate import DEFAULT_MODEL, find_model
+from indexer.stores.pairs import nearest_pairs
+from search.evaluation.sts import read_sts
 from search.pairs import pairs_of_texts
-from search.sts import read_sts
 
 MANY = 500_000
 COMPARED = 1000

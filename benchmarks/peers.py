@@ -24,9 +24,9 @@ from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index
-from indexer.encoders.models import DEFAULT_MODEL, find_model
+from indexer.encoders.locate import DEFAULT_MODEL, find_model
 from search import Searcher
-from search.evaluate import evaluate, read_qrels, read_queries
+from search.evaluation.measures import evaluate, read_qrels, read_queries
 
 DEPTH = 10
 

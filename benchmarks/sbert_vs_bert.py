@@ -16,13 +16,13 @@ import numpy as np
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders import load_encoder
-from indexer.encoders.torch_encoder import TorchEncoder
-from search.collection import read_documents
-from search.compare import Comparison, Row, compare
-from search.evaluate import read_qrels, read_queries
-from search.judging import Retrieval
-from search.plots import plot
-from search.sts import read_sts
+from indexer.encoders.torch.encoder import TorchEncoder
+from search.evaluation.collection import read_documents
+from search.evaluation.compare import Comparison, Row, compare
+from search.evaluation.measures import read_qrels, read_queries
+from search.evaluation.plot import plot
+from search.evaluation.sts import read_sts
+from search.evaluation.tasks import Retrieval
 
 STS, NDCG = "STS stsb-test", "nDCG@10"
 POOLINGS = ("mean", "cls", "max", "weighted_mean", "last")  # mean_sqrt_len has the cosines of mean

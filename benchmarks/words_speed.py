@@ -30,7 +30,7 @@ from indexer.settings import Settings
 from indexer.stores.hashes import row_hash
 from indexer.stores.open import create_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Ranking, Store, Unit
-from search.evaluate import evaluate, read_qrels, read_queries
+from search.evaluation.measures import evaluate, read_qrels, read_queries
 
 LANGUAGES = {"xquad/de": "de", "xquad/ar": "ar"}
 MANY = 100_000

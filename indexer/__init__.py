@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from indexer.errors import check_system
+from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from indexer.encoders import Recipe, load_encoder
@@ -24,9 +23,4 @@ _HOMES = {
 }
 __all__ = ["Changes", "Document", "Index", "LikewiseError", "Recipe", "Section", "load_encoder"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    check_system()
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

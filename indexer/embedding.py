@@ -12,7 +12,7 @@ import numpy as np
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for, steady
 from indexer.encoders.hardware import Precision
-from indexer.encoders.models import DEFAULT_MODEL
+from indexer.encoders.locate import DEFAULT_MODEL
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.passages import PassageSettings, cut, embedded, usual_overlap, whole
 from indexer.records import Document, Span, Vector

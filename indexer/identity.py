@@ -32,7 +32,7 @@ def as_fitted(encoder: Encoder, recipe: Recipe | None, fitted_parameters: bytes 
     """The encoder with what the index's recipe was fitted to, where that is not in it yet."""
     if recipe is None or fitted_parameters is None or encoder.recipe.post:
         return encoder
-    from indexer.encoders.post import with_post
+    from indexer.encoders.postprocessing import with_post
 
     return with_post(encoder, recipe, fitted_parameters)
 

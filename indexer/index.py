@@ -14,13 +14,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.batches import Given, Prepared, batches, broken_at, compared, given, readable
 from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded, settings_of_new
 from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
 from indexer.errors import BadInput, UnknownUri
 from indexer.identity import as_fitted, index_was_replaced, require_recipe
 from indexer.passages import PassageSettings
-from indexer.prepared import Given, Prepared, batches, broken_at, compared, given, readable
 from indexer.records import Changes, Document
 from indexer.settings import Settings
 from indexer.stores.open import create_store, open_store
@@ -190,13 +190,13 @@ class Index:
 
         Returns:
             What changed; each batch is durable and searchable when it was committed, all when this returns.
-            An index that has doubled is also measured (calibration.py), which takes about a second.
+            An index that has doubled is also measured (calibration/background.py), which takes about a second.
 
         Raises:
             BadInput: a document or vector that cannot be stored; documents before it may have been.
             RecipeMismatch: an index of another recipe has come into the folder since this one was opened.
         """
-        from indexer.calibration import renew  # which a reader does not need
+        from indexer.calibration.background import renew  # which a reader does not need
 
         changes = Changes()
         for batch in batches(given(documents, vectors, self.dimensions), lambda: self.together):
@@ -308,7 +308,7 @@ class Index:
         Raises:
             ModelError: it cannot be compiled, or its vectors would be others; torch will embed the questions.
         """
-        from indexer.encoders.compiling import compile_encoder
+        from indexer.encoders.openvino.export import compile_encoder
 
         with self.store.writer():
             compile_encoder(self.encoder, self.store.artifacts())
@@ -349,7 +349,7 @@ class Index:
 
     def check(self, repair: bool = False) -> CheckReport:
         """Verify every checksum; `repair` rebuilds what can be rebuilt."""
-        from indexer.checking import check
+        from indexer.check import check
 
         return check(self.store, self._settings.meaning if self.recipe else None, self.compile if repair else None)
 

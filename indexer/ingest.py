@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from indexer.batches import validate
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
 from indexer.index import Index
-from indexer.prepared import validate
 from indexer.records import Changes, Document, Span, Stamp
 from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.source import STDIN

@@ -16,7 +16,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders.encoder import Encoder
+from indexer.encoders.port import Encoder
 from indexer.errors import BadInput
 from indexer.records import Document, Section, Span
 from indexer.sentences import PARAGRAPH, SENTENCE

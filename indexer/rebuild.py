@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from indexer.batches import Given, batches
 from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.index import Index
-from indexer.prepared import Given, batches
 from indexer.settings import Settings
 from indexer.stores.port import Batch, LedgerRow, Writer
 

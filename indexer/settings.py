@@ -82,7 +82,7 @@ RANK_SMOOTHING = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What pseudo-questions said about a collection (probing.py).
+    """What pseudo-questions said about a collection (calibration/probe.py).
 
     Attributes:
         words, dense: mean reciprocal rank of the passage that the sentence was taken from, by each leg.

@@ -6,8 +6,8 @@ import math
 from numbers import Integral, Real
 from typing import Literal, get_args
 
+from indexer.batches import broken_at
 from indexer.errors import BadInput
-from indexer.prepared import broken_at
 from search.rerank import DEPTH
 
 Mode = Literal["dense", "words", "hybrid"]

@@ -2,8 +2,9 @@
 
 A convex combination (Bruch, Gai, Ingber 2023) of the cosine, counted in deviations above the question's mean over the
 collection, and of BM25 as it stands. Which weight a question's words get follows from how far its best passage stands
-out, from its number of terms and from what the collection's pseudo-questions said (indexer/probing.py); docs/fusion.md
-has the measurement. The baselines that it is measured against live here too. Nothing here searches or reads a store.
+out, from its number of terms and from what the collection's pseudo-questions said (indexer/calibration/probe.py);
+docs/fusion.md has the measurement. The baselines that it is measured against are here too. Nothing here searches or
+reads a store.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The most similar pairs of a collection: of the texts of a file, or of the passages of an index.
 
-The search itself is indexer/stores/neighbours.py's. Nothing here prints.
+The search itself is indexer/stores/pairs.py's. Nothing here prints.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from indexer.encoders import Encoder, Recipe, steady
 from indexer.errors import TextTooLong
 from indexer.records import Document, Vector
-from indexer.stores.neighbours import nearest_pairs
+from indexer.stores.pairs import nearest_pairs
 from indexer.stores.port import Store
 
 _TOGETHER = 16_384

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from indexer.encoders.cross import Scorer
+from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput
 from search.hits import Hits
 

@@ -12,14 +12,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.batches import broken_at
+from indexer.calibration.probe import SAMPLE
 from indexer.encoders import Encoder, Recipe, query_encoder
-from indexer.encoders.cross import Scorer
+from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput, NoWords, UnknownUri
 from indexer.filters.parse import parse
 from indexer.filters.tree import Where
 from indexer.identity import require_recipe
-from indexer.prepared import broken_at
-from indexer.probing import SAMPLE
 from indexer.records import Vector
 from indexer.settings import Calibration, Settings
 from indexer.stores.analysis import stored_analysis

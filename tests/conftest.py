@@ -24,7 +24,7 @@ from hardware import hide_gpus, share_out
 from numpy.typing import NDArray
 
 import indexer.encoders
-from indexer.encoders import Recipe, shared
+from indexer.encoders import Recipe, registry
 from indexer.errors import TextTooLong
 
 # No test measures which runtime is faster, nor do the processes that tests start: they inherit this.
@@ -96,7 +96,7 @@ def make_encoder(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WordEncoder]:
 
     def make(**settings: Any) -> WordEncoder:
         encoder = WordEncoder(**settings)
-        monkeypatch.setitem(shared._loaded, encoder.recipe.identity, encoder)
+        monkeypatch.setitem(registry._loaded, encoder.recipe.identity, encoder)
         return encoder
 
     return make

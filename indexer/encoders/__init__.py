@@ -1,34 +1,35 @@
-"""Texts to vectors. The port is encoder.py, loading is load.py; names are imported on first use."""
+"""Texts to vectors. The port is port.py, loading is load.py; names are imported on first use."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from indexer.encoders.cross import cross_encoder
-    from indexer.encoders.encoder import Encoder, Role, steady
-    from indexer.encoders.int8 import calibrate
     from indexer.encoders.load import encode_many, load_encoder, load_recipe, load_unfitted
-    from indexer.encoders.post import fit_post
+    from indexer.encoders.port import Encoder, Role, steady
+    from indexer.encoders.postprocessing import fit_post
     from indexer.encoders.recipe import Recipe, RecipeSpec
-    from indexer.encoders.shared import encoder_for, query_encoder
+    from indexer.encoders.registry import encoder_for, query_encoder
+    from indexer.encoders.torch.cross_encoder import cross_encoder
+    from indexer.encoders.torch.int8 import calibrate
 
 _HOMES = {
-    "calibrate": "int8",
-    "cross_encoder": "cross",
-    "encoder_for": "shared",
-    "Encoder": "encoder",
-    "Role": "encoder",
+    "calibrate": "torch.int8",
+    "cross_encoder": "torch.cross_encoder",
+    "encoder_for": "registry",
+    "Encoder": "port",
+    "Role": "port",
     "Recipe": "recipe",
     "RecipeSpec": "recipe",
     "encode_many": "load",
-    "fit_post": "post",
+    "fit_post": "postprocessing",
     "load_encoder": "load",
     "load_recipe": "load",
     "load_unfitted": "load",
-    "query_encoder": "shared",
-    "steady": "encoder",
+    "query_encoder": "registry",
+    "steady": "port",
 }
 __all__ = [
     "Encoder",
@@ -47,8 +48,4 @@ __all__ = [
     "steady",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

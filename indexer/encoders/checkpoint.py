@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from indexer.encoders.head import transformer_settings
-from indexer.encoders.models import find_model, fingerprint, lasting_name, read_json
+from indexer.encoders.locate import find_model, fingerprint, lasting_name, read_json
 from indexer.encoders.recipe import Combine, Pooling, Recipe, RecipeSpec
+from indexer.encoders.torch.pooling_head import transformer_settings
 from indexer.errors import ModelError
 
 

@@ -210,8 +210,8 @@ def leaves_torch(recipe: Recipe) -> bool:
     """Whether another runtime may embed documents of a recipe: of a transformer whose modules are all known."""
     if recipe.pooling is not None:
         return True
-    from indexer.encoders.head import read_head
-    from indexer.encoders.models import find_model
+    from indexer.encoders.locate import find_model
+    from indexer.encoders.torch.pooling_head import read_head
 
     try:
         return read_head(find_model(recipe.model), 0) is not None

@@ -6,12 +6,12 @@ import warnings
 from dataclasses import replace
 
 from indexer.encoders.choices import VARIABLE, override
-from indexer.encoders.compiled import CompiledEncoder
-from indexer.encoders.encoder import Encoder
-from indexer.encoders.int8 import Int8Encoder
-from indexer.encoders.post import PostProcessed
-from indexer.encoders.sbert import SentenceTransformerEncoder
-from indexer.encoders.torch_encoder import TorchEncoder
+from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.port import Encoder
+from indexer.encoders.postprocessing import PostProcessed
+from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.encoders.torch.fallback import SentenceTransformerEncoder
+from indexer.encoders.torch.int8 import Int8Encoder
 
 MIN_TOKENS = 50_000
 """Of a batch from which on measuring can pay: nearly half of a full one, so that there is likely to be more.

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, get_args
 
 from indexer.encoders.checkpoint import Checkpoint
 from indexer.encoders.choices import RUNTIMES, Runtime, override
-from indexer.encoders.encoder import Encoder, Role
 from indexer.encoders.hardware import Precision, choose_device, choose_dtype
-from indexer.encoders.head import Head, plain_transformer, read_head
-from indexer.encoders.int8 import Int8Encoder
-from indexer.encoders.post import PostProcessed, with_post
+from indexer.encoders.port import Encoder, Role
+from indexer.encoders.postprocessing import PostProcessed, with_post
 from indexer.encoders.recipe import COMBINES, POOLINGS, Combine, Pooling, Recipe, RecipeSpec, parse_layers
 from indexer.encoders.runtime import FastestRuntime
-from indexer.encoders.sbert import open_sentence_transformer
 from indexer.encoders.tokenizer import Tokenizer
-from indexer.encoders.torch_encoder import TorchEncoder, Transformer, encode_shared
+from indexer.encoders.torch.encoder import TorchEncoder, Transformer, encode_shared
+from indexer.encoders.torch.fallback import open_sentence_transformer
+from indexer.encoders.torch.int8 import Int8Encoder
+from indexer.encoders.torch.pooling_head import Head, plain_transformer, read_head
 from indexer.errors import ModelError
 from indexer.records import Vector
 
@@ -53,7 +53,7 @@ def load_encoder(
             the runtime that was measured to be faster on this machine (runtime.py), or that LIKEWISE_RUNTIME
             names. `torch` is always torch; `openvino` compiles once into the user's cache folder.
         precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise; `int8` rounds the
-            feed-forward layers to eight bits, and says in `.loss` how far that is from the model (int8.py).
+            feed-forward layers to eight bits, and says in `.loss` how far that is from the model (torch/int8.py).
         device: `cpu`, `cuda`, ...; `auto` is CUDA where there is one.
         max_tokens: read fewer, or more, tokens of a text than the model's settings say.
         dimensions: keep only the leading ones (Matryoshka).
@@ -90,7 +90,7 @@ def load_encoder(
         raise ModelError("int8 runs on torch alone: leave out the runtime, or the precision")
     encoder = _load(asked, precision, choose_device(device), trust_remote_code, runtime)
     if runtime == "openvino":
-        from indexer.encoders.compiling import compile_in_cache
+        from indexer.encoders.openvino.export import compile_in_cache
 
         return compile_in_cache(encoder, precision)
     return encoder
@@ -251,7 +251,7 @@ def _whole(checkpoint: Checkpoint, precision: Precision, device: str) -> Encoder
 def _transformer(
     place: Path, fingerprint: str, dtype: torch.dtype, device: str, trust_remote_code: bool
 ) -> Transformer:
-    from indexer.encoders import automodel, bert
+    from indexer.encoders.torch import automodel, bert
 
     if device == "cpu" and bert.readable(place):
         return bert.Bert(place, dtype)

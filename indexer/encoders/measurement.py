@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from indexer.encoders.encoder import Encoder
-from indexer.encoders.torch_encoder import TorchEncoder, encode_shared
+from indexer.encoders.port import Encoder
+from indexer.encoders.torch.encoder import TorchEncoder, encode_shared
 from indexer.records import Vector
 
 SECONDS = 1.0

@@ -30,14 +30,14 @@ from indexer.encoders.choices import (
     override,
     save_choice,
 )
-from indexer.encoders.compiled import CompiledEncoder
-from indexer.encoders.encoder import Encoder
 from indexer.encoders.hardware import Precision, cores
+from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.port import Encoder
 from indexer.errors import LikewiseError
 
 if TYPE_CHECKING:
     from indexer.encoders.measurement import Measurement
-    from indexer.encoders.torch_encoder import TorchEncoder
+    from indexer.encoders.torch.encoder import TorchEncoder
 
 MIN_TEXTS = 64
 """Documents encoded together from which on measuring, and opening a second runtime, can pay."""
@@ -165,7 +165,7 @@ def _chosen(torch_encoder: TorchEncoder, conditions: Conditions, measure: bool) 
 def _measured_and_kept(file: Path, torch_encoder: TorchEncoder, conditions: Conditions) -> Runtime:
     """Raises OSError where the cache cannot be written, and ImportError without OpenVINO."""
     from indexer.encoders import measurement
-    from indexer.encoders.compiling import has_graph, not_used
+    from indexer.encoders.openvino.export import has_graph, not_used
 
     unfinished = "a measurement began and did not end: it still runs, or was killed"
     save_choice(file, Choice.made(conditions, "torch", reason=unfinished, kept=KEPT_BRIEFLY, finished=False))
@@ -190,7 +190,7 @@ def _measured_and_kept(file: Path, torch_encoder: TorchEncoder, conditions: Cond
 def _measured(torch_encoder: TorchEncoder, conditions: Conditions) -> Choice | None:
     """A new choice; None if something failed that need not fail again, such as memory. Raises ImportError."""
     from indexer.encoders import measurement
-    from indexer.encoders.compiling import NotCompilable
+    from indexer.encoders.openvino.export import NotCompilable
 
     precision: Precision = conditions.precision  # type: ignore[assignment]
     try:
@@ -215,7 +215,7 @@ def _choice(conditions: Conditions, found: Measurement) -> Choice:
 
 
 def _compiled(torch_encoder: TorchEncoder, precision: Precision, threads: int) -> CompiledEncoder:
-    from indexer.encoders.compiling import cached_graph
+    from indexer.encoders.openvino.export import cached_graph
 
     # OpenVINO takes all cores unless told otherwise; a caller who gave torch fewer means both.
     return _opened(cached_graph(torch_encoder, precision), threads if threads < cores() else None)

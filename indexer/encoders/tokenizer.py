@@ -11,7 +11,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from indexer.encoders.encoder import Role
+from indexer.encoders.port import Role
 from indexer.errors import BadInput, ModelError, TextTooLong
 
 Ids = NDArray[np.int32]

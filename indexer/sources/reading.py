@@ -162,7 +162,7 @@ def _decoded(data: bytes, found: Format) -> Content:
         raise Skip("a binary file: it holds NUL characters")
     if not found.module:
         return Content(text)
-    reader = importlib.import_module(f"indexer.sources.{found.module}")
+    reader = importlib.import_module(f"indexer.sources.readers.{found.module}")
     try:
         content: Content = reader.read(text)
     except (Skip, Unreadable, MemoryError):

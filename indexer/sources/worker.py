@@ -60,7 +60,7 @@ def send(stream: IO[bytes], message: dict[str, Any]) -> None:
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     limit = request["max_characters"]
     try:
-        reader = importlib.import_module(f"indexer.sources.{request['module']}")
+        reader = importlib.import_module(f"indexer.sources.readers.{request['module']}")
         content: Content = reader.read(request["path"])
         if len(content.text) > limit:
             raise Unreadable(f"it unpacks to {len(content.text):,} characters, over the bound of {limit:,}")

@@ -1,7 +1,7 @@
 """Text to terms, the same for documents and questions: words, stems, identifiers, and pairs of characters.
 
-What is indexed is made here as one string of words between spaces; the engine (postings.py) stems them. Scripts that
-write no spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter.
+The indexed form is one string of words between spaces; the engine (tantivy_index.py) stems them. Scripts without
+spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from indexer.records import Document, Span
+from indexer.sources.formats import FORMATS
 
-EXTRACTED = frozenset({"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "json", "jsonl", "csv", "tsv"})
+EXTRACTED = frozenset(known.name for known in FORMATS.values() if known.kind != "text")
 """Formats whose text is not the file's own: a line number in it would mislead."""
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from indexer.cli.command import json_option
-from indexer.cli.terminal import on_terminal, quiet_libraries, say, say_json, warn
+from search.cli.options import json_option
+from search.cli.output import on_terminal, quiet_libraries, say, say_json, warn
 
 if TYPE_CHECKING:
-    from search.compare import Comparison, Row
-    from search.judging import Retrieval
-    from search.significance import Estimate
-    from search.sts import JudgedPairs
+    from search.evaluation.compare import Comparison, Row
+    from search.evaluation.significance import Estimate
+    from search.evaluation.sts import JudgedPairs
+    from search.evaluation.tasks import Retrieval
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _LEVELS = (5, 25, 50, 75, 95)
@@ -59,13 +59,13 @@ def compare(
     likewise compare --recipe all-MiniLM-L6-v2 --recipe bert-base-uncased:mean@-4..-1+concat+whiten+256 \\
         --corpus corpus.jsonl --queries queries.jsonl --qrels qrels/test.tsv --plot picture.png
     """
-    from search.compare import compare as compared
-    from search.sts import read_sts
+    from search.evaluation.compare import compare as compared
+    from search.evaluation.sts import read_sts
 
     if markdown and as_json:
         raise click.UsageError("--json and --markdown are two ways to print the same: choose one")
     if picture is not None:
-        from indexer.plots import picture as drawable
+        from indexer.encoders.inspection.plots import picture as drawable
 
         drawable(picture)
     retrieval = _retrieval(corpus, queries, qrels)
@@ -76,7 +76,7 @@ def compare(
     with quiet_libraries():
         found = compared(recipes, sts, retrieval, device=device, trust_remote_code=trust_remote_code, progress=progress)
     if picture is not None:
-        from search.plots import plot
+        from search.evaluation.plot import plot
 
         plot(found, picture)
     if as_json:
@@ -90,9 +90,9 @@ def _retrieval(corpus: Path | None, queries: Path | None, qrels: Path | None) ->
         return None
     if corpus is None or queries is None or qrels is None:
         raise click.UsageError("--corpus, --queries and --qrels go together")
-    from search.collection import read_documents
-    from search.evaluate import read_qrels, read_queries
-    from search.judging import Retrieval
+    from search.evaluation.collection import read_documents
+    from search.evaluation.measures import read_qrels, read_queries
+    from search.evaluation.tasks import Retrieval
 
     texts = read_queries(queries)
     read = read_documents(corpus)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexer.cli.command import (
+from indexer.errors import BadInput
+from search.cli.options import (
     IndexCommand,
     json_option,
     mode_option,
@@ -16,14 +17,13 @@ from indexer.cli.command import (
     resolve_uris,
     trust_option,
 )
-from indexer.cli.terminal import printable, say, say_json, warn
-from indexer.errors import BadInput
+from search.cli.output import printable, say, say_json, warn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from indexer.index import Index
-    from search.evaluate import Qrels, Report, Run
+    from search.evaluation.measures import Qrels, Report, Run
 
 
 @click.command(cls=IndexCommand)
@@ -66,7 +66,7 @@ def evaluate(
     likewise evaluate papers.index --queries queries.jsonl --qrels qrels/test.tsv --json
     """
     from indexer.index import Index
-    from search import evaluate as evaluation
+    from search.evaluation import measures
     from search.searcher import Searcher
 
     if k < 100:
@@ -75,9 +75,9 @@ def evaluate(
         raise click.UsageError("--json and --markdown are two ways to print the same: choose one")
     if markdown and per_query:
         raise click.UsageError("--per-query is for text and --json: a --markdown table has one line a run")
-    texts = evaluation.read_queries(queries)
-    read = evaluation.read_qrels(qrels, texts)
-    before = evaluation.read_run(against) if against is not None else None
+    texts = measures.read_queries(queries)
+    read = measures.read_qrels(qrels, texts)
+    before = measures.read_run(against) if against is not None else None
     with Index.open(path) as index:
         judged, missing = as_stored(index, read)
         other = _judged(index, before, judged) if before is not None else None
@@ -85,7 +85,7 @@ def evaluate(
     with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
         found = searcher.search_many([texts[query] for query in asked], k, mode)  # type: ignore[arg-type]
     run = {query: [(hit.uri, hit.score) for hit in hits] for query, hits in zip(asked, found, strict=True)}
-    report = evaluation.evaluate(run, judged)
+    report = measures.evaluate(run, judged)
     compared = _compared(report, other) if other is not None else {}
     if missing:
         warn(
@@ -103,7 +103,7 @@ def evaluate(
     else:
         _text(report, compared, f"{len(asked)} questions, {mode}", per_query)
     if run_file is not None:  # last: what was measured is not lost where the run cannot be written
-        evaluation.write_run(run, run_file)
+        measures.write_run(run, run_file)
 
 
 def _judged(index: Index, run: Run, qrels: Qrels) -> Report:
@@ -112,7 +112,7 @@ def _judged(index: Index, run: Run, qrels: Qrels) -> Report:
     Raises:
         BadInput: it answers none of the questions.
     """
-    from search.evaluate import evaluate
+    from search.evaluation.measures import evaluate
 
     uris = list({uri: None for ranking in run.values() for uri, _ in ranking})
     stored = dict(zip(uris, resolve_uris(index, uris), strict=True))
@@ -150,7 +150,7 @@ def _compared(report: Report, other: Report) -> dict[str, tuple[float, float]]:
     """Of each measure the other run's average, and the p-value of the difference."""
     import numpy as np
 
-    from search.significance import of_averages
+    from search.evaluation.significance import of_averages
 
     found = {}
     for name, average in other.averages.items():
@@ -161,7 +161,7 @@ def _compared(report: Report, other: Report) -> dict[str, tuple[float, float]]:
 
 def as_stored(index: Index, qrels: Qrels) -> tuple[Qrels, list[str]]:
     """The judgments by the uris of the index, and the relevant documents that it does not have."""
-    from search.evaluate import Qrels
+    from search.evaluation.measures import Qrels
 
     given = list({uri: None for grades in qrels.grades.values() for uri in grades})
     stored = dict(zip(given, resolve_uris(index, given), strict=True))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from indexer.cli.command import json_option, trust_option
-from indexer.cli.terminal import number, quiet_libraries, say, say_json, shown, warn
+from search.cli.options import json_option, trust_option
+from search.cli.output import number, quiet_libraries, say, say_json, shown, warn
 
 if TYPE_CHECKING:
     from search.pairs import Report, Text
@@ -89,8 +89,8 @@ def _of_file(
     path: Path, count: int, min_score: float, model: str | None, text_field: str | None, device: str, trust: bool
 ) -> Report:
     from indexer import encoders
-    from indexer.encoders.models import DEFAULT_MODEL
-    from search.collection import read_documents
+    from indexer.encoders.locate import DEFAULT_MODEL
+    from search.evaluation.collection import read_documents
     from search.pairs import pairs_of_texts
 
     documents = read_documents(path, text_field)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from indexer.cli.command import IndexCommand, json_option, no_wait_option, qrels_option, queries_option, trust_option
-from indexer.cli.terminal import say, say_json, warn
+from search.cli.options import IndexCommand, json_option, no_wait_option, qrels_option, queries_option, trust_option
+from search.cli.output import say, say_json, warn
 
 
 @click.command(cls=IndexCommand)
@@ -30,9 +30,9 @@ def tune(
     """
     from indexer.index import Index
     from search.cli.evaluate import as_stored
-    from search.evaluate import read_qrels, read_queries
+    from search.evaluation.measures import read_qrels, read_queries
+    from search.evaluation.tune import tune as learn
     from search.searcher import Searcher
-    from search.tune import tune as learn
 
     texts = read_queries(queries)
     with (

@@ -22,10 +22,10 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from tokenizers import Tokenizer
 
 from indexer.encoders import Encoder, Role, load_encoder
-from indexer.encoders.compiled import CompiledEncoder
-from indexer.encoders.int8 import Int8Encoder, _multiplies_int8
-from indexer.encoders.sbert import SentenceTransformerEncoder
-from indexer.encoders.torch_encoder import TorchEncoder
+from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.encoders.torch.fallback import SentenceTransformerEncoder
+from indexer.encoders.torch.int8 import Int8Encoder, _multiplies_int8
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 
 PROMPT = "bank: "

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hardware import needs_root
 
-from indexer.cli.progress import _size
 from indexer.sources import ReadOptions, open_sources
+from search.cli.progress import _size
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,7 +51,7 @@ def test_a_folder_that_may_be_listed_and_not_entered(folder: Path, open_path: Pa
     program = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
-from indexer.cli.progress import _size
+from search.cli.progress import _size
 from indexer.sources import ReadOptions, open_sources
 import indexer.sources.walk, pathspec
 os.setuid(65534)

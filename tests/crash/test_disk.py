@@ -14,7 +14,7 @@ from hardware import needs_root
 
 from indexer import Document, Index
 from indexer.errors import StorageError
-from indexer.stores import sealed
+from indexer.stores.local.segments import files as segment_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +73,7 @@ def test_a_segment_that_cannot_be_written_leaves_nothing_behind(
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(sealed.os, "fsync", full)
+            patch.setattr(segment_files.os, "fsync", full)
             with pytest.raises(StorageError, match="No space left on device"):
                 index.compact()
         assert list((tmp_path / "x.index" / "segments").iterdir()) == []

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.kill import DIMENSIONS, State, run
 from indexer import Index
-from indexer.stores.failpoint import STEPS
+from indexer.stores.local.failpoint import STEPS
 
 
 def _killed(folder: Path, steps: list[str]) -> None:

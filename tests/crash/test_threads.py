@@ -16,7 +16,7 @@ import pytest
 from indexer import Document, Index
 from indexer.encoders import RecipeSpec
 from indexer.errors import StorageError
-from indexer.stores import snapshot
+from indexer.stores.local import views
 from search import Searcher
 
 ROWS = np.eye(8, dtype=np.float32)
@@ -31,7 +31,7 @@ def made(folder: Path, count: int = 5) -> Index:
 def test_a_question_that_another_thread_overtakes_is_answered_from_its_own_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index, real, overtaken = made(tmp_path / "x.index"), snapshot._generation, list[int]()
+    index, real, overtaken = made(tmp_path / "x.index"), views._generation, list[int]()
     with Searcher(tmp_path / "x.index") as searcher:
         assert len(searcher.search_vector(ROWS[0], 9)) == 5
 
@@ -48,7 +48,7 @@ def test_a_question_that_another_thread_overtakes_is_answered_from_its_own_snaps
             index.add([Document("d1", "other")], vectors=ROWS[7:])
             assert [hit.text for hit in searcher.search_vector(ROWS[7], 1)] == ["other"]
 
-        monkeypatch.setattr(snapshot, "_generation", generation)
+        monkeypatch.setattr(views, "_generation", generation)
         (hit,) = searcher.search_vector(ROWS[1], 1)
         assert (hit.uri, hit.text, hit.score) == ("d1", "text 1", 1.0)
         assert len(overtaken) == 1

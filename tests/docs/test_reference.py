@@ -8,7 +8,7 @@ import click
 import yaml
 
 from docs.reference import PAGE, _row, commands, options, page
-from search.cli import _COMMANDS
+from search.cli.program import COMMANDS
 
 
 def test_the_page_is_what_the_program_says() -> None:
@@ -17,8 +17,8 @@ def test_the_page_is_what_the_program_says() -> None:
 
 def test_every_command_is_documented_with_usage_and_an_example() -> None:
     text = page()
-    assert list(commands()) == list(_COMMANDS)
-    for name in _COMMANDS:
+    assert list(commands()) == list(COMMANDS)
+    for name in COMMANDS:
         section = text.partition(f"\n## likewise {name}\n")[2].partition("\n## ")[0]
         assert f"```\nlikewise {name} [OPTIONS]" in section
         assert f"```sh\nlikewise {name} " in section, name

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from indexer.bm25 import Bm25
+from indexer.calibration.bm25 import Bm25
 
 TEXTS = [["red", "fox", "red"], ["blue", "fox"], ["green", "bird", "sings", "loud"]]
 

@@ -11,8 +11,8 @@ import pytest
 from opened import snapshot_of
 
 from indexer import Document, Index
-from indexer.background import QUESTIONS
-from indexer.calibration import SAMPLE, calibrate, renew
+from indexer.calibration.background import SAMPLE, calibrate, renew
+from indexer.calibration.questions import QUESTIONS
 from indexer.errors import BadInput
 from indexer.settings import LEVELS, Calibration
 from search import Searcher

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index, Recipe, Section
-from indexer.encoders.models import find_model, fingerprint
-from indexer.encoders.post import PostProcessed
+from indexer.encoders.locate import find_model, fingerprint
+from indexer.encoders.postprocessing import PostProcessed
 from indexer.passages import PassageSettings, identity_of
 from indexer.settings import Meaning
 from indexer.stores.hashes import content_hash, row_hash

@@ -25,7 +25,7 @@ from indexer.errors import (
     UnknownUri,
 )
 from indexer.filters.parse import parse
-from indexer.stores import reading
+from indexer.stores.local import queries
 from search import Searcher
 
 DOCUMENT = Document(
@@ -190,7 +190,7 @@ def test_passage_ids_are_never_used_again(index: Index) -> None:
             index.compact()
             continue
         with index.store._views.view() as view:
-            ids = set(reading.live_ids(view, 0)[0].tolist())
+            ids = set(queries.live_ids(view, 0)[0].tolist())
         assert not ids & seen
         seen |= ids
 

@@ -16,11 +16,11 @@ from hardware import needs_no_root
 from opened import snapshot_of
 
 from indexer import Document, Index
-from indexer.cli import index as index_cli
 from indexer.errors import NothingKnown
 from indexer.ingest import Run
 from indexer.sources import ReadOptions, open_sources
-from indexer.stores import sealing
+from indexer.stores.local.segments import seal
+from search.cli import index as index_cli
 
 LONG_AGO = time.time() - 3600
 
@@ -562,7 +562,7 @@ def test_the_ledger_and_the_documents_are_one_commit(
         def fail(catalog: Any, snapshots: Any) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(sealing, "seal", fail)  # the first thing after the commit
+        monkeypatch.setattr(seal, "seal", fail)  # the first thing after the commit
         run = Run(index, writer, options, lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             run.feed(open_sources([str(notes)], options))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer.probing import QUESTIONS, probe
+from indexer.calibration.probe import QUESTIONS, probe
 from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
 from indexer.stores.port import Passage
 from search.fusion import lean, words_weight

@@ -10,7 +10,7 @@ from indexer import Index
 from indexer.ingest import Run
 from indexer.sources import ReadOptions, open_sources
 from search import Searcher
-from search.evaluate import evaluate, read_qrels, read_queries
+from search.evaluation.measures import evaluate, read_qrels, read_queries
 
 DATA = Path(__file__).parents[2] / "data"
 FLOOR = 0.80

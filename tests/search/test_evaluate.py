@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from indexer.errors import BadInput
-from search.evaluate import Qrels, evaluate, read_qrels, read_queries, read_run, write_run
+from search.evaluation.measures import Qrels, evaluate, read_qrels, read_queries, read_run, write_run
 
 
 def ranking(*documents: str) -> list[tuple[str, float]]:

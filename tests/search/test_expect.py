@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from indexer.errors import BadInput
-from search.expect import read_expectations
-from search.overlap import rank_biased_overlap
+from search.evaluation.expectations import read_expectations
+from search.evaluation.overlap import rank_biased_overlap
 
 
 @pytest.fixture

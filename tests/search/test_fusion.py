@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from indexer.settings import Probed
-from indexer.stores.candidates import best_passages
+from indexer.stores.local.candidates import best_passages
 from search.fusion import (
     Background,
     blended,

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
-from indexer.stores import neighbours, reading
-from indexer.stores.neighbours import nearest_pairs
+from indexer.stores import pairs
+from indexer.stores.local import queries
+from indexer.stores.pairs import nearest_pairs
 from search.pairs import pairs_of_passages, pairs_of_texts
 
 Vectors = np.ndarray
@@ -50,9 +51,9 @@ def test_pairs_are_those_of_brute_force(count: int, small: bool, monkeypatch: py
     rows = unit(random.normal(size=(300, 12)))
     rows[50:80] = unit(rows[50] + random.normal(size=(30, 12)) * 0.1)
     if small:  # several blocks each way
-        monkeypatch.setattr(neighbours, "_QUESTIONS", 37)
-        monkeypatch.setattr(neighbours, "_ROWS", 91)
-        monkeypatch.setattr(neighbours, "_FOUND", 5000)
+        monkeypatch.setattr(pairs, "_QUESTIONS", 37)
+        monkeypatch.setattr(pairs, "_ROWS", 91)
+        monkeypatch.setattr(pairs, "_FOUND", 5000)
     assert found(rows, count) == brute(rows, count)
     assert found(rows, count, min_score=0.6) == brute(rows, count, min_score=0.6)
     groups = random.integers(0, 20, 300)
@@ -112,7 +113,7 @@ def test_pairs_of_an_index_are_of_different_documents(encoder: Any, tmp_path: Pa
 
 def _stored(index: Index) -> tuple[Vectors, Vectors, Vectors]:
     with index.store._views.view() as view:
-        return reading.stored_rows(view)
+        return queries.stored_rows(view)
 
 
 def test_the_command_on_a_file(likewise: Callable[..., Any], tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from indexer import Document, Index
-from indexer.cli.terminal import printable
+from search.cli.output import printable
 
 NASTY = (
     "\x1b]0;owned\x07 \x1b[31mred\x1b[0m \x1b[2J \x9b31m \x90q\x9c bell\x07 back\x08 del\x7f cr\rover "

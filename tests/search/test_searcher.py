@@ -13,9 +13,9 @@ import pytest
 from hardware import FLOAT32
 
 from indexer import Document, Index
-from indexer.encoders import shared
+from indexer.encoders import registry
 from indexer.errors import BadInput, FilterError, NotAnIndex, RecipeMismatch, UnknownUri
-from indexer.stores import sealing
+from indexer.stores.local.segments import seal
 from search import Searcher
 
 _WORDS = "bread yeast flour oven salt water river bank money vault tide moon star rocket engine fuel cat dog"
@@ -103,9 +103,9 @@ WAYS: list[tuple[int, str | None, bool]] = [
 def test_as_brute_force_through_adding_replacing_and_removing(
     tmp_path: Path, encoder: Any, seal_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sealing, "SEAL_AT", seal_at)
-    monkeypatch.setattr(sealing.seal, "__defaults__", (seal_at,))
-    monkeypatch.setattr(sealing, "MERGE_TO", 100)
+    monkeypatch.setattr(seal, "SEAL_AT", seal_at)
+    monkeypatch.setattr(seal.seal, "__defaults__", (seal_at,))
+    monkeypatch.setattr(seal, "MERGE_TO", 100)
     folder = tmp_path / "x.index"
     with Index.create(folder, encoder) as index, Searcher(folder) as searcher:
 
@@ -310,7 +310,7 @@ def test_an_encoder_of_another_recipe_is_refused(
 
 
 def test_eight_threads_search_while_one_adds(tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sealing.seal, "__defaults__", (60,))
+    monkeypatch.setattr(seal.seal, "__defaults__", (60,))
     folder, failures, done = tmp_path / "x.index", [], threading.Event()
     index = Index.create(folder, encoder)
     index.add(documents(0, 20))
@@ -377,10 +377,10 @@ def test_a_models_own_code_runs_where_a_searcher_is_told_to_trust_it(
 
     monkeypatch.setattr("indexer.encoders.load.load_recipe", load)
     for trust in (True, False, True):
-        monkeypatch.setattr(shared, "_loaded", {})
+        monkeypatch.setattr(registry, "_loaded", {})
         with Searcher(tmp_path / "x.index", trust_remote_code=trust) as searcher:
             assert len(searcher.search("bread", 3)) == len(searcher.search("moon", 3)) == 3
-    monkeypatch.setattr(shared, "_loaded", {})
+    monkeypatch.setattr(registry, "_loaded", {})
     assert likewise("search", tmp_path / "x.index", "bread", "--trust-remote-code").code == 0
     assert trusted == [True, False, True, True]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from search.significance import of_averages, of_correlations
+from search.evaluation.significance import of_averages, of_correlations
 
 
 @pytest.fixture

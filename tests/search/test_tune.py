@@ -14,9 +14,9 @@ from indexer import Index
 from indexer.errors import BadInput
 from indexer.stores.port import Candidates
 from search import Searcher
-from search.evaluate import Qrels
+from search.evaluation.measures import Qrels
+from search.evaluation.tune import GRID, tune
 from search.modes import ScoredCandidates
-from search.tune import GRID, tune
 
 
 def candidates(random: np.random.Generator, answer: int) -> ScoredCandidates:

@@ -11,8 +11,13 @@ from pathlib import Path
 from indexer.filters.tree import Where
 from indexer.records import Document, KnownFile, Vector
 from indexer.settings import Meaning, Settings
-from indexer.stores import ledger, reading, wordranking
-from indexer.stores.candidates import candidates
+from indexer.stores.local import ledger, queries
+from indexer.stores.local.candidates import candidates
+from indexer.stores.local.dense import rank
+from indexer.stores.local.sample import sample
+from indexer.stores.local.views import View
+from indexer.stores.local.words import rank as word_rank
+from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import (
     Candidates,
     CheckReport,
@@ -26,10 +31,6 @@ from indexer.stores.port import (
     Sample,
     Unit,
 )
-from indexer.stores.ranking import rank
-from indexer.stores.sampling import sample
-from indexer.stores.snapshot import View
-from indexer.stores.wordreading import WordReader
 
 
 class LocalSnapshot:
@@ -60,7 +61,7 @@ class LocalSnapshot:
         return self._view.state.history
 
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
-        return reading.hashes(self._view, None if uris is None else list(uris))
+        return queries.hashes(self._view, None if uris is None else list(uris))
 
     def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
         now = self.hashes()
@@ -68,10 +69,10 @@ class LocalSnapshot:
         yield from (uri for uri in earlier if uri not in now)
 
     def get(self, uri: str) -> Document | None:
-        return reading.get(self._view, uri)
+        return queries.get(self._view, uri)
 
     def matches(self, uri: str, where: Where) -> bool:
-        return reading.passes(self._view, uri, where)
+        return queries.passes(self._view, uri, where)
 
     def dense(
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
@@ -79,7 +80,7 @@ class LocalSnapshot:
         return rank(self._view, vector, k, where, unit, exact)
 
     def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
-        return wordranking.rank(self._view, self._words.at(self._view), text, k, where, unit)
+        return word_rank.rank(self._view, self._words.at(self._view), text, k, where, unit)
 
     def candidates(
         self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
@@ -87,21 +88,21 @@ class LocalSnapshot:
         return candidates(self._view, self._words, vector, text, depth, where, unit, exact)
 
     def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
-        return reading.passages(self._view, ids)
+        return queries.passages(self._view, ids)
 
     def vectors_of(self, uri: str) -> Vector | None:
-        return reading.document_vectors(self._view, uri)
+        return queries.document_vectors(self._view, uri)
 
     def fitted_parameters(self) -> bytes | None:
-        return reading.frozen(self._view, "post")
+        return queries.frozen(self._view, "post")
 
     def sample(self, count: int, seed: int = 0) -> Sample:
         return sample(self._view, count, seed)
 
     def nearest_pairs(self, count: int, min_score: float) -> PassagePairs:
-        from indexer.stores.neighbours import nearest_pairs
+        from indexer.stores.pairs import nearest_pairs
 
-        ids, documents, rows = reading.stored_rows(self._view)
+        ids, documents, rows = queries.stored_rows(self._view)
         pairs = nearest_pairs(rows, count, min_score, documents)
         return PassagePairs(ids[pairs.first], ids[pairs.second], pairs.scores, len(ids))
 
@@ -118,29 +119,29 @@ class LocalSnapshot:
         return ledger.counts(self._view)
 
     def info(self) -> Info:
-        view, segments = self._view, reading.segments(self._view)
+        view, segments = self._view, queries.segments(self._view)
         return Info(
             documents=view.state.documents,
             passages=view.state.passages,
-            tokens=reading.tokens(view),
+            tokens=queries.tokens(view),
             dimensions=view.state.dimensions,
             unsealed=view.state.passages - sum(row.alive for row in segments),
             bytes=_size(self._folder),
-            format_version=reading.format_version(view),
+            format_version=queries.format_version(view),
             history=view.state.history,
             segments=tuple({**asdict(row.recorded), "alive": row.alive} for row in segments),
             fields={name: tuple(sorted(types)) for name, types in sorted((view.state.fields or {}).items())},
         )
 
     def recall(self) -> Recall:
-        from indexer.stores.recall import measure
+        from indexer.stores.local.recall import measure
 
         return measure(self._view)
 
     def check(self, meaning: Meaning | None) -> CheckReport:
-        from indexer.stores import checking  # questions need none of it
+        from indexer.stores.local import check  # a question needs none of it
 
-        return checking.check(self._view, self._folder, meaning)
+        return check.check(self._view, self._folder, meaning)
 
 
 def _size(folder: Path) -> int:

@@ -21,13 +21,13 @@ from indexer.errors import NotAnIndex
 from indexer.filters.tree import Where
 from indexer.records import Document
 from indexer.settings import Settings
-from indexer.stores import reading
 from indexer.stores.analysis import code
+from indexer.stores.local import queries
+from indexer.stores.local.lock import WriterLock
 from indexer.stores.local.snapshot import LocalSnapshot
-from indexer.stores.lock import WriterLock
+from indexer.stores.local.views import Snapshots, View
+from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import EmbeddedDocument, Hashes
-from indexer.stores.snapshot import Snapshots, View
-from indexer.stores.wordreading import WordReader
 
 if TYPE_CHECKING:
     from indexer.stores.local.writer import LocalWriter
@@ -59,7 +59,7 @@ class LocalStore:
         Raises:
             BadInput: something is there already, or words of the language cannot be stemmed.
         """
-        from indexer.stores.copying import appearing  # readers need none of it
+        from indexer.stores.local.copies import appearing  # readers need none of it
 
         settings = replace(settings, language=code(settings.language))
         with appearing(folder) as sibling:
@@ -113,16 +113,16 @@ class LocalStore:
             yield from self._pages(lambda view, page: [document for _, document in page])
             return
         with self._views.view() as view:
-            ids = np.flatnonzero(reading.document_flags(view, where))
+            ids = np.flatnonzero(queries.document_flags(view, where))
         for start in range(0, len(ids), _PAGE_DOCUMENTS):
             with self._views.view() as view:
-                documents = reading.documents_of(view, ids[start : start + _PAGE_DOCUMENTS])
+                documents = queries.documents_of(view, ids[start : start + _PAGE_DOCUMENTS])
             yield from documents
 
     def export(self) -> Iterator[EmbeddedDocument]:
         return self._pages(
             lambda view, page: [
-                EmbeddedDocument(document, _NO_HASHES, *reading.spans(view, id_)) for id_, document in page
+                EmbeddedDocument(document, _NO_HASHES, *queries.spans(view, id_)) for id_, document in page
             ]
         )
 
@@ -131,7 +131,7 @@ class LocalStore:
         last = 0
         while True:
             with self._views.view() as view:
-                page = reading.documents_after(view, last, _PAGE_DOCUMENTS)
+                page = queries.documents_after(view, last, _PAGE_DOCUMENTS)
                 items = read(view, page)
             if not page:
                 return
@@ -140,7 +140,7 @@ class LocalStore:
 
     @contextmanager
     def successor(self, settings: Settings) -> Iterator[LocalStore]:
-        from indexer.stores.copying import appearing, exchange
+        from indexer.stores.local.copies import appearing, exchange
 
         folder = self._folder.resolve()
         sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
@@ -158,7 +158,7 @@ class LocalStore:
             shutil.rmtree(sibling, ignore_errors=True)
 
     def backup(self, destination: str) -> None:
-        from indexer.stores.copying import appearing, copy_store
+        from indexer.stores.local.copies import appearing, copy_store
 
         with appearing(Path(destination)) as sibling:
             copy_store(self._views, sibling)
@@ -166,7 +166,7 @@ class LocalStore:
 
 def _lay_out(folder: Path, settings: Settings) -> None:
     """Fill an empty folder with a store that holds no document."""
-    from indexer.stores.catalog import Catalog  # only writers need sqlite-utils
+    from indexer.stores.local.catalog import Catalog  # only writers need sqlite-utils
 
     (folder / "segments").mkdir()
     (folder / "LOCK").touch()

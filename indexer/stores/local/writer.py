@@ -10,11 +10,13 @@ from pathlib import Path
 from indexer.errors import BadInput, StorageError
 from indexer.records import Changes
 from indexer.settings import Meaning, Settings
-from indexer.stores import checking, sealing, words
-from indexer.stores.catalog import Catalog
-from indexer.stores.failpoint import failpoint
+from indexer.stores.local import check
+from indexer.stores.local.catalog import Catalog
+from indexer.stores.local.failpoint import failpoint
+from indexer.stores.local.segments import seal
+from indexer.stores.local.views import Snapshots
+from indexer.stores.local.words import files as word_files
 from indexer.stores.port import Batch, CheckReport, Kind, RunOutcome
-from indexer.stores.snapshot import Snapshots
 
 
 class LocalWriter:
@@ -29,8 +31,8 @@ class LocalWriter:
     def put(self, batch: Batch) -> Changes:
         changes = self._catalog.put(batch)
         try:
-            sealing.seal(self._catalog, self._views)
-            words.catch_up(self._catalog, self._views)
+            seal.seal(self._catalog, self._views)
+            word_files.catch_up(self._catalog, self._views)
         except StorageError as error:  # the documents are committed, and found without being sealed
             warnings.warn(str(error), stacklevel=2)
         return changes
@@ -49,19 +51,19 @@ class LocalWriter:
 
     def settle(self, recall: float | None = None) -> None:
         self._tune_to(recall)
-        sealing.settle(self._catalog, self._views)
-        words.catch_up(self._catalog, self._views, least=1, worn=words.WORN)
+        seal.settle(self._catalog, self._views)
+        word_files.catch_up(self._catalog, self._views, least=1, worn=word_files.WORN)
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
-        sealing.require_kind(kind)
+        seal.require_kind(kind)
         self._tune_to(recall)
-        sealing.rewrite(self._catalog, self._views, kind)
-        words.catch_up(self._catalog, self._views, least=1, worn=0)
+        seal.rewrite(self._catalog, self._views, kind)
+        word_files.catch_up(self._catalog, self._views, least=1, worn=0)
         self._catalog.vacuum()
         failpoint("compact.vacuumed")
 
     def repair(self, meaning: Meaning | None) -> CheckReport:
-        return checking.repair(self._catalog, self._views, meaning)
+        return check.repair(self._catalog, self._views, meaning)
 
     def _tune_to(self, recall: float | None) -> None:
         if recall is None:

@@ -19,9 +19,9 @@ from sentence_transformers.sentence_transformer.modules.tokenizer import Whitesp
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from indexer.encoders import load_encoder
-from indexer.encoders.automodel import AutoModel
 from indexer.encoders.tokenizer import Tokenizer as OurTokenizer
-from indexer.encoders.torch_encoder import _run_halved
+from indexer.encoders.torch.automodel import AutoModel
+from indexer.encoders.torch.encoder import _run_halved
 from indexer.errors import ModelError
 from indexer.passages import PassageSettings, cut
 from indexer.records import Document

@@ -16,11 +16,12 @@ import torch
 from hardware import BFLOAT16, FLOAT32
 
 from indexer import Document, Index
-from indexer.encoders import Encoder, compiling, fit_post, load_encoder
-from indexer.encoders.compiled import CompiledEncoder
-from indexer.encoders.compiling import compile_encoder
-from indexer.encoders.pooling import pool
+from indexer.encoders import Encoder, fit_post, load_encoder
+from indexer.encoders.openvino import export
+from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.export import compile_encoder
 from indexer.encoders.recipe import POOLINGS, Combine, Pooling
+from indexer.encoders.torch.pooling import pool
 from indexer.errors import ModelError, TextTooLong
 
 
@@ -52,7 +53,7 @@ import socket, sys
 from pathlib import Path
 def refuse(*_): raise AssertionError("a connection was opened")
 socket.socket.connect = socket.getaddrinfo = refuse
-from indexer.encoders.compiled import CompiledEncoder
+from indexer.encoders.openvino.encoder import CompiledEncoder
 encoder = CompiledEncoder.open(Path({str(compiled)!r}), Path({str(tmp_path)!r}))
 assert encoder.encode(["how do vaccines work"], role="query").shape == (1, 384)
 loaded = {{"torch", "transformers", "sentence_transformers", "huggingface_hub"}} & set(sys.modules)
@@ -156,7 +157,7 @@ def test_padded_pooling_is_packed_pooling(pooling: Pooling) -> None:
     padded = torch.full((3, 5, 8), 1e3)
     padded[mask.bool()] = states
     wanted = pool(states, [(2, 5), (1, 3)], pooling)
-    assert (compiling._pool(padded, mask, pooling) - wanted).abs().max() < FLOAT32
+    assert (export._pool(padded, mask, pooling) - wanted).abs().max() < FLOAT32
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ def test_what_cannot_be_compiled_or_trusted_leaves_nothing_behind(
     static = load_encoder(evaluation_data / "models/potion-base-4m-fp32")
     with pytest.raises(ModelError, match="only torch can run it"):
         compile_encoder(static, tmp_path / "encoder")
-    monkeypatch.setattr(compiling, "_pool", lambda tokens, mask, pooling: tokens.amin(1))
+    monkeypatch.setattr(export, "_pool", lambda tokens, mask, pooling: tokens.amin(1))
     with pytest.raises(ModelError, match="differs from torch's"):
         compile_encoder(load_encoder(tiny("bert"), pooling="mean", precision="float32"), tmp_path / "encoder")
     assert list(tmp_path.iterdir()) == []
@@ -213,7 +214,7 @@ def test_the_openvino_runtime_compiles_once(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first = load_encoder(tiny("bert"), runtime="openvino", precision="float32")
-    monkeypatch.setattr(compiling, "compile_encoder", None)
+    monkeypatch.setattr(export, "compile_encoder", None)
     second = load_encoder(tiny("bert"), runtime="openvino", precision="float32")
     assert isinstance(second, CompiledEncoder)
     assert np.abs(first.encode(sentences) - second.encode(sentences)).max() < FLOAT32

@@ -18,11 +18,12 @@ import transformers
 from hardware import BFLOAT16, FLOAT32
 from safetensors.numpy import load_file, save_file
 
-import indexer.cli.embed
-from indexer.encoders import load_encoder, several, vector_files
-from indexer.encoders.torch_encoder import TorchEncoder
-from indexer.encoders.vector_files import Embedded, format_of, open_vectors
-from indexer.plots import LayerHistogram
+import search.cli.embed
+from indexer.encoders import load_encoder
+from indexer.encoders.inspection import many_recipes, vector_files
+from indexer.encoders.inspection.plots import LayerHistogram
+from indexer.encoders.inspection.vector_files import Embedded, format_of, open_vectors
+from indexer.encoders.torch.encoder import TorchEncoder
 
 TEXTS = ["Two dogs run through the snow.", "short", "Vaccines train the immune system, slowly.", "the river bank"]
 
@@ -68,13 +69,13 @@ def test_a_file_holds_the_encoders_vectors_exactly(
     recipe: str,
 ) -> None:
     given: list[Embedded] = []
-    embed_texts = several.embed_texts
+    embed_texts = many_recipes.embed_texts
 
     def kept(*arguments: Any) -> list[Embedded]:
         given.extend(rows := embed_texts(*arguments))
         return rows
 
-    monkeypatch.setattr(several, "embed_texts", kept)
+    monkeypatch.setattr(many_recipes, "embed_texts", kept)
     recipe = recipe.replace("tiny", str(tiny("bert")))
     file = tmp_path / f"vectors.{ending}"
     said = likewise("embed", *TEXTS, "--recipe", recipe, "-o", file, "--json")
@@ -175,7 +176,7 @@ def test_tokens_and_words_in_every_format(
 def test_streams_are_read_and_written_in_batches(
     likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer.cli.embed, "_TEXTS", 3)
+    monkeypatch.setattr(search.cli.embed, "_TEXTS", 3)
     texts = [f"the river bank {'snow ' * (number % 7)}of the house" for number in range(11)]
     model = ["--model", tiny("bert"), "--precision", "float32"]
     wanted = load_encoder(tiny("bert"), precision="float32").encode(texts)

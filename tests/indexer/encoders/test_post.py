@@ -9,7 +9,7 @@ import pytest
 from hardware import BFLOAT16, FLOAT32
 
 from indexer.encoders import encode_many, fit_post, load_encoder
-from indexer.encoders.post import PostProcessed, with_post
+from indexer.encoders.postprocessing import PostProcessed, with_post
 from indexer.errors import ModelError
 
 ENCODER = "all-MiniLM-L6-v2"

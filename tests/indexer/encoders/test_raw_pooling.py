@@ -13,7 +13,7 @@ import transformers
 from hardware import FLOAT32
 
 from indexer.encoders import encode_many, load_encoder
-from indexer.encoders.models import find_model
+from indexer.encoders.locate import find_model
 from indexer.encoders.recipe import POOLINGS
 from indexer.encoders.tokenizer import Tokenizer
 
@@ -104,8 +104,8 @@ def test_a_vector_does_not_depend_on_its_neighbours_or_position(
 
 def test_the_default_model_has_a_state_before_and_after_each_layer(sentences: list[str]) -> None:
     """7 states for 6 layers, (tokens, hidden) each, equal to transformers'."""
-    from indexer.encoders.bert import Bert
-    from indexer.encoders.pooling import Packed
+    from indexer.encoders.torch.bert import Bert
+    from indexer.encoders.torch.pooling import Packed
 
     folder = find_model("all-MiniLM-L6-v2")
     ids = Tokenizer((folder / "tokenizer.json").read_text(), 256).ids(sentences[:1])[0]

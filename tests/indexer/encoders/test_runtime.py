@@ -25,22 +25,22 @@ from indexer import Document, Index
 from indexer.embedding import Embedding
 from indexer.encoders import (
     choices,
-    compiling,
     documents,
     fit_post,
     load_encoder,
     measurement,
     query_encoder,
+    registry,
     runtime,
-    shared,
 )
+from indexer.encoders.batching import batches
 from indexer.encoders.choices import saved_choice
-from indexer.encoders.compiled import CompiledEncoder
-from indexer.encoders.compiling import NotCompilable, compile_encoder
-from indexer.encoders.int8 import Int8Encoder
 from indexer.encoders.measurement import Measurement
-from indexer.encoders.torch_encoder import CPU_BATCH, TorchEncoder
-from indexer.encoders.vectors import batches
+from indexer.encoders.openvino import export
+from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.export import NotCompilable, compile_encoder
+from indexer.encoders.torch.encoder import CPU_BATCH, TorchEncoder
+from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
 from indexer.passages import PassageSettings
 from search.explain import with_sentences
@@ -164,7 +164,7 @@ def test_searching_never_measures_and_never_switches(
     tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Even with an encoder that is shared with who indexes, and when OpenVINO was chosen for that."""
-    monkeypatch.setattr(shared, "_loaded", {})
+    monkeypatch.setattr(registry, "_loaded", {})
     encoder = load_encoder(tiny("bert"))
     hits = [Hit(f"h{n}", "", ". ".join(TEXTS[:32]) + ".", 0, 999, 1.0, 1.0) for n in range(3)]
     question = np.ones(encoder.dimensions, np.float32)
@@ -524,7 +524,7 @@ def test_only_what_belongs_to_the_model_is_said_of_the_model(
     def fail(*_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(compiling, "_module", fail)
+    monkeypatch.setattr(export, "_module", fail)
     with pytest.raises(ModelError) as caught:
         compile_encoder(load_encoder(tiny("bert")), tmp_path / "graph")
     assert type(caught.value) is kind
@@ -632,12 +632,12 @@ def test_a_child_that_is_forked_while_another_thread_measures_embeds_with_torch(
     encoder = load_encoder(tiny("bert"))
     assert isinstance(encoder, TorchEncoder) and isinstance(encoder.alternative, runtime.FastestRuntime)
     held = encoder.alternative._lock
-    with held, shared._lock:
+    with held, registry._lock:
         runtime._after_fork()  # What a child runs: the locks are another thread's there, and stay so.
-        shared._renew_lock()
+        registry._renew_lock()
         encoder.encode(TEXTS)
-        assert shared._lock.acquire(blocking=False)
-        shared._lock.release()
+        assert registry._lock.acquire(blocking=False)
+        registry._lock.release()
     assert measuring.rows == []
 
 
@@ -716,13 +716,13 @@ def test_an_index_takes_a_copy_of_the_graph_that_was_measured(
     monkeypatch.delenv("LIKEWISE_RUNTIME")
     found = Measurement({"torch": 1.0, "openvino": 2.0}, ((0.5 if chosen == "openvino" else 2.0),) * 5, 1.0)
     monkeypatch.setattr(measurement, "measure", lambda *_: found)
-    made, plain = [], compiling._write_graph
+    made, plain = [], export._write_graph
 
     def write(*arguments: Any, **more: Any) -> None:
         made.append(arguments)
         plain(*arguments, **more)
 
-    monkeypatch.setattr(compiling, "_write_graph", write)
+    monkeypatch.setattr(export, "_write_graph", write)
     folder = tmp_path / "cache" / "likewise" / "compiled" / f"{encoder.recipe.identity}-auto"
     draft = folder.with_name(".killed-1234") / "encoder"
     draft.mkdir(parents=True)

@@ -14,7 +14,7 @@ import torch
 import transformers
 from hardware import FLOAT32
 
-from indexer.encoders.models import find_model
+from indexer.encoders.locate import find_model
 
 BANK = "After stealing money from the bank vault, the bank robber was seen fishing on the Mississippi river bank."
 PAIR = ("The robber was fishing.", "Stars fade on the river bank.")

@@ -59,10 +59,10 @@ def broken_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(
             "import os, sys, time, types\n"
-            "module = types.ModuleType('indexer.sources.pdf')\n"
+            "module = types.ModuleType('indexer.sources.readers.pdf')\n"
             f"def read(path):\n    {line}\n"
             "module.read = read\n"
-            "sys.modules['indexer.sources.pdf'] = module\n"
+            "sys.modules['indexer.sources.readers.pdf'] = module\n"
         )
         monkeypatch.setenv("PYTHONPATH", str(hook.parent))
         path = tmp_path / "a.pdf"

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indexer.records import Document
-from indexer.sources import Entry, markdown, rst
+from indexer.sources import Entry
 from indexer.sources.encoding import decode
+from indexer.sources.readers import markdown, rst
 
 Collect = Callable[..., list[Entry]]
 DATA = Path(os.environ.get("LIKEWISE_EVAL_DATA", "/nonexistent")) / "data"

@@ -13,7 +13,8 @@ import pptx
 import pytest
 
 from indexer.records import Document
-from indexer.sources import Entry, encoding, html, markdown, rst
+from indexer.sources import Entry, encoding
+from indexer.sources.readers import html, markdown, rst
 
 Collect = Callable[..., list[Entry]]
 

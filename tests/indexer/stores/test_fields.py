@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from indexer.errors import BadInput, FilterError
 from indexer.filters.parse import parse
 from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Type, Where, matches, render
-from indexer.stores.filter_sql import TABLES, compile_where, erase, known_fields, write
 from indexer.stores.flatten import scalars
+from indexer.stores.local.filter_sql import TABLES, compile_where, erase, known_fields, write
 
 COLUMNS = ("uri", "title", "path", "format", "modified")
 DOCUMENT = "CREATE TABLE document (id INTEGER PRIMARY KEY, uri, title, path, format, modified);"

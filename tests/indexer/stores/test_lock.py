@@ -18,7 +18,7 @@ import pytest
 
 from indexer import Document, Index
 from indexer.errors import IndexLocked
-from indexer.stores.lock import WriterLock
+from indexer.stores.local.lock import WriterLock
 from search import Searcher
 
 HOLDER = """

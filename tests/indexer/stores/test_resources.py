@@ -21,10 +21,11 @@ import pytest
 
 from indexer import Document, Index
 from indexer.errors import StorageError
-from indexer.stores import connecting, postings, sealed
-from indexer.stores import snapshot as snapshot_module
-from indexer.stores.snapshot import Snapshots
-from indexer.stores.temporary import temporary
+from indexer.stores.local import connections, views
+from indexer.stores.local.segments import files as segment_files
+from indexer.stores.local.temporary import temporary
+from indexer.stores.local.views import Snapshots
+from indexer.stores.local.words import tantivy_index
 from search import Searcher
 
 ROWS = np.eye(4, dtype=np.float32)
@@ -84,7 +85,7 @@ def allowed(count: int) -> Iterator[None]:
 def none_idle() -> None:
     """Other tests leave searchers behind, whose connections are not counted here."""
     gc.collect()
-    connecting.close_idle()
+    connections.close_idle()
 
 
 def ask_together(snapshots: Snapshots, threads: int) -> None:
@@ -106,7 +107,7 @@ def ask_together(snapshots: Snapshots, threads: int) -> None:
 def test_idle_connections_of_many_indexes_and_threads_are_bounded(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "_IDLE_DESCRIPTORS", 30)
+    monkeypatch.setattr(connections, "_IDLE_DESCRIPTORS", 30)
     indexes = [Snapshots(made(f"{number}.index")) for number in range(8)]
     before = len(descriptors())
     for _ in range(2):
@@ -126,7 +127,7 @@ def test_idle_connections_of_many_indexes_and_threads_are_bounded(
 def test_more_threads_than_may_wait_are_answered_and_leave_nothing(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "_IDLE_DESCRIPTORS", 12)
+    monkeypatch.setattr(connections, "_IDLE_DESCRIPTORS", 12)
     snapshots = Snapshots(made("x.index"))
     before = len(descriptors())
     ask_together(snapshots, 10)
@@ -139,14 +140,14 @@ def test_more_threads_than_may_wait_are_answered_and_leave_nothing(
 def test_views_that_overlap_open_one_connection_for_each_thread_however_low_the_limit(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, real = list[Path](), snapshot_module.opened
+    opened, real = list[Path](), views.opened
 
     def counted(catalog: Path, mode: str) -> sqlite3.Connection:
         opened.append(catalog.parent)
         return real(catalog, mode)
 
-    monkeypatch.setattr(connecting, "_IDLE_DESCRIPTORS", 12)
-    monkeypatch.setattr(snapshot_module, "opened", counted)
+    monkeypatch.setattr(connections, "_IDLE_DESCRIPTORS", 12)
+    monkeypatch.setattr(views, "opened", counted)
     unused, asked = Snapshots(made("unused.index")), Snapshots(made("asked.index"))
     before = len(descriptors())
     ask_together(unused, 2)
@@ -164,13 +165,13 @@ def test_views_that_overlap_open_one_connection_for_each_thread_however_low_the_
 
     with asked.view():
         ask_together(asked, 10)
-        assert connecting.close_idle() == 10
+        assert connections.close_idle() == 10
 
 
 def test_the_bound_follows_the_limit_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    for soft, connections in ((256, 42), (1024, 170), (20_000, 170), (resource.RLIM_INFINITY, 170)):
+    for soft, limit in ((256, 42), (1024, 170), (20_000, 170), (resource.RLIM_INFINITY, 170)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
-        assert connecting._limit() == connections
+        assert connections._limit() == limit
 
 
 def test_an_open_index_that_is_not_asked_holds_connections_and_nothing_else(
@@ -183,7 +184,7 @@ def test_an_open_index_that_is_not_asked_holds_connections_and_nothing_else(
     with Searcher(folder) as searcher:
         assert searcher.search_vector(ROWS[0], 1)[0].uri == "d0"
         assert searcher.search("text", 1, mode="words")[0].uri == "d0"
-        connecting.close_idle()
+        connections.close_idle()
         assert held_at_most(before)
         assert searcher.search("text", 1, mode="words")[0].uri == "d0"
 
@@ -208,7 +209,7 @@ def test_idle_connections_make_room_when_no_file_can_be_opened(made: Callable[[s
 def test_too_few_descriptors_are_an_error_or_the_same_answer_and_no_damage(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, mode: Any
 ) -> None:
-    monkeypatch.setattr(sealed, "_READ_AT_ONCE", 0)  # mapped, as a large one is
+    monkeypatch.setattr(segment_files, "_READ_AT_ONCE", 0)  # mapped, as a large one is
     folder, outcomes = made("x.index"), []
     with Searcher(folder) as searcher:  # imports what a question needs
         assert [len(searcher.search("text", 1, mode="words")), len(searcher.search_vector(ROWS[0], 1))] == [1, 1]
@@ -238,9 +239,9 @@ def test_a_mapped_file_of_positions_is_the_same_as_one_that_is_read(
 ) -> None:
     file = tmp_path / "x.ids"
     file.write_bytes(bytes(range(256)))
-    assert sealed._mapped(file).tolist() == list(range(256))
-    monkeypatch.setattr(sealed, "_READ_AT_ONCE", 0)
-    assert sealed._mapped(file).tolist() == list(range(256))
+    assert segment_files._mapped(file).tolist() == list(range(256))
+    monkeypatch.setattr(segment_files, "_READ_AT_ONCE", 0)
+    assert segment_files._mapped(file).tolist() == list(range(256))
 
 
 def mapped(inodes: set[int]) -> set[int]:
@@ -311,9 +312,9 @@ def test_what_writing_for_readers_freed_is_given_back_and_a_sealed_index_writes_
         trimmed.append(clock[0])
         clock[0] += 1  # it takes a second
 
-    monkeypatch.setattr(postings, "_TRIM", trim)
-    monkeypatch.setattr(postings, "_next_trim", 0.0)
-    monkeypatch.setattr(postings, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(tantivy_index, "_TRIM", trim)
+    monkeypatch.setattr(tantivy_index, "_next_trim", 0.0)
+    monkeypatch.setattr(tantivy_index, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     folder = made("x.index")
     with Index.open(folder) as index, Searcher(folder) as searcher:
         with searcher.store.snapshot() as snapshot:

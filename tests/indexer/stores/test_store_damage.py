@@ -15,7 +15,7 @@ import pytest
 from indexer import Document, Index
 from indexer.errors import IndexDamaged
 from indexer.settings import Probed
-from indexer.stores import snapshot
+from indexer.stores.local import views
 from search import Searcher
 
 ROWS = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
@@ -154,16 +154,16 @@ def test_a_copied_folder_is_sound(folder: Path, tmp_path: Path, likewise: Callab
 def test_a_segment_that_is_replaced_while_a_reader_begins_is_no_damage(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = snapshot._load
+    load = views._load
 
-    def after_a_writer(*given: Any, **named: Any) -> snapshot.State:
-        monkeypatch.setattr(snapshot, "_load", load)
+    def after_a_writer(*given: Any, **named: Any) -> views.State:
+        monkeypatch.setattr(views, "_load", load)
         with Index.open(folder) as index:
             index.remove(["d49"])
             index.compact()
         return load(*given, **named)
 
-    monkeypatch.setattr(snapshot, "_load", after_a_writer)
+    monkeypatch.setattr(views, "_load", after_a_writer)
     with warnings.catch_warnings(), Searcher(folder) as searcher:
         warnings.simplefilter("error")
         hits = searcher.search_vector(ROWS[49], 50)

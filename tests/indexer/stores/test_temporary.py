@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index
-from indexer.stores import temporary as temporaries
-from indexer.stores.temporary import temporary
+from indexer.stores.local import temporary as temporaries
+from indexer.stores.local.temporary import temporary
 
 ROOT = Path(__file__).parents[3]
 
@@ -35,7 +35,7 @@ sys.stdin.read()
 
 PARENT = """
 import os, sys
-from indexer.stores.temporary import temporary
+from indexer.stores.local.temporary import temporary
 class Owner: pass
 owner = Owner()
 folder, _ = temporary(owner, "likewise-")

@@ -20,9 +20,9 @@ import pytest
 from opened import snapshot_of, writer_of
 
 from indexer import Document, Index
-from indexer.stores import words
-from indexer.stores.failpoint import STEPS
+from indexer.stores.local.failpoint import STEPS
 from indexer.stores.local.store import LocalStore
+from indexer.stores.local.words import files as word_files
 
 Answers = list[tuple[list[int], list[float], int]]
 QUESTIONS = ["number 7", "document seven", "tail", "odd 13", "the seventh"]
@@ -118,7 +118,7 @@ def test_content_that_changed_under_the_same_stamp_is_found_by_check_alone(tmp_p
     folder = make(tmp_path / "x.index")
     flip(files(folder)[0])
     with sqlite3.connect(folder / "catalog.db") as catalog:
-        now = words.stamp_of(files(folder))
+        now = word_files.stamp_of(files(folder))
         catalog.execute("UPDATE word_index SET stamp = ?", (now,))
     catalog.close()
     with Index.open(folder) as index:
@@ -136,14 +136,14 @@ def test_a_lagging_word_index_is_a_note(tmp_path: Path) -> None:
 
 
 def test_a_long_tail_is_caught_up_while_adding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words.catch_up, "__defaults__", (50, None))
+    monkeypatch.setattr(word_files.catch_up, "__defaults__", (50, None))
     with Index.create(tmp_path / "x.index", dimensions=2) as index:
         for number in range(9):
             documents = [Document(f"{number} {i}", f"text {number} {i}") for i in range(20)]
             add(index, documents)
             assert snapshot_of(index).words("text", 5).matched == len(index) == 20 * (number + 1)
         with index.store._views.view() as view:
-            row = words.recorded(view)
+            row = word_files.recorded(view)
         assert row is not None
         assert (row.last_id, row.appended) == (180, 2)
         assert len(list((tmp_path / "x.index" / "words").iterdir())) == 2  # the one before is spared
@@ -190,9 +190,9 @@ def test_a_copied_folder_is_hashed_once_more_and_trusted(tmp_path: Path) -> None
     with Index.open(tmp_path / "copy.index") as copy:
         copy.check(repair=True)
         with copy.store._views.view() as view:
-            row = words.recorded(view)
+            row = word_files.recorded(view)
         assert row is not None
-        assert words.stamp(tmp_path / "copy.index", row) == row.stamp
+        assert word_files.stamp(tmp_path / "copy.index", row) == row.stamp
 
 
 def test_a_replaced_folder_is_noticed(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_full_disk_leaves_the_word_index_as_it_was(tmp_path: Path, monkeypatch
         raise OSError(28, "No space left on device")
 
     with Index.open(folder) as index:
-        monkeypatch.setattr(words, "fill", full)
+        monkeypatch.setattr(word_files, "fill", full)
         with pytest.raises(Exception, match=r"could not be written .*No space left"):
             writer_of(index).settle()
         monkeypatch.undo()

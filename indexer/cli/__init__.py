@@ -1,1 +1,0 @@
-"""The shell commands that write or look after an index. Only cli folders import click."""

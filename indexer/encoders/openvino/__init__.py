@@ -1,0 +1,1 @@
+"""Encoders compiled to an OpenVINO graph, which a question runs without torch."""

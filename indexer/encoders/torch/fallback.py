@@ -1,0 +1,109 @@
+"""Any other sentence-transformers model, such as static embeddings: encoded by that library itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+
+from indexer.encoders.batching import unit
+from indexer.encoders.checkpoint import Checkpoint
+from indexer.encoders.port import Role
+from indexer.encoders.recipe import Recipe
+from indexer.encoders.tokenizer import Tokenizer
+from indexer.encoders.torch.automodel import one_line, quiet
+from indexer.errors import ModelError
+from indexer.records import Vector
+
+_WHERE_UNLIMITED = 512
+"""Token limit of a model that has none: longer passages answer worse, and model2vec cuts here too."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceTransformerEncoder:
+    """An `Encoder` that hands whole texts to a SentenceTransformer; counts tokens by its tokenizer."""
+
+    recipe: Recipe
+    tokenizer: Tokenizer
+    model: Any
+
+    @property
+    def dimensions(self) -> int:
+        return self.recipe.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self.recipe.max_tokens
+
+    def overhead(self, role: Role = "document") -> int:
+        return self.tokenizer.overhead(role)
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        return self.tokenizer.offsets(texts)
+
+    def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
+        texts = texts if isinstance(texts, str) else list(texts)
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        counts = [len(row) for row in self.tokenizer.ids(texts, role, truncate)]
+        full = [index for index, count in enumerate(counts) if count == self.max_tokens]
+        cut = list(texts)
+        for index, spans in zip(full, self.offsets([texts[index] for index in full]), strict=True):
+            cut[index] = texts[index][: spans[: self.max_tokens - self.overhead(role)][-1, 1]]
+        prompt = self.recipe.query_prompt if role == "query" else self.recipe.document_prompt
+        # A Router goes by the task; modules of a model's own may know others by this name.
+        task = {"task": role} if any(type(module).__name__ == "Router" for module in self.model) else {}
+        vectors = self.model.encode(cut, prompt=prompt, show_progress_bar=False, **task)
+        kept = np.asarray(vectors, np.float32)[:, : self.dimensions]
+        return unit(kept, range(len(kept)), self.recipe.model)
+
+    def post_parameters(self) -> bytes | None:
+        return None
+
+
+def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTransformerEncoder:
+    """Load a folder through sentence-transformers. Raises ModelError if it cannot."""
+    from sentence_transformers import SentenceTransformer
+
+    spec = checkpoint.spec
+    try:
+        with quiet():
+            model = SentenceTransformer(
+                str(checkpoint.folder),
+                device=device,
+                trust_remote_code=checkpoint.trust_remote_code,
+                local_files_only=True,
+            )
+    except Exception as error:
+        raise ModelError(f"model {spec.model!r} cannot be loaded: {one_line(error)}") from error
+    own = model.max_seq_length
+    bounded = own and math.isfinite(own) and own < 2**20
+    limit = spec.max_tokens if spec.max_tokens is not None else int(own) if bounded else _WHERE_UNLIMITED
+    if limit < 1 or (bounded and limit > own):
+        raise ModelError(
+            f"model {spec.model!r} reads {f'at most {own}' if bounded else '1 or more'} tokens, not {limit}"
+        )
+    static = type(model[0]).__name__ == "StaticEmbedding"  # which reads no special tokens
+    return SentenceTransformerEncoder(
+        checkpoint.recipe(int(model.get_embedding_dimension() or 0), limit),
+        Tokenizer(_tokenizer_json(model), limit, *checkpoint.prompts, special_tokens=not static),
+        model,
+    )
+
+
+def _tokenizer_json(model: Any) -> str:
+    """The model's tokenizer; of a bag of words, which has none of this kind, one that counts words and marks."""
+    tokenizer = model.tokenizer
+    if not hasattr(tokenizer, "to_str"):
+        tokenizer = getattr(tokenizer, "backend_tokenizer", None)
+    if tokenizer is None:
+        tokenizer = tokenizers.Tokenizer(WordLevel({"": 0}, unk_token=""))
+        tokenizer.pre_tokenizer = Whitespace()
+    return str(tokenizer.to_str())

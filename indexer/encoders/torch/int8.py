@@ -1,0 +1,209 @@
+"""Eight-bit feed-forward layers: quantised after training, by what their inputs are seen to hold on a sample of texts.
+
+A scale for each row of a weight, one for each input; inputs are evened out by channel first, as a few channels of
+BERT are far larger than the rest (Xiao et al., SmoothQuant, 2023). Attention stays in the precision it had.
+Vectors are close to the model's own and not the same, so the loss is measured on other texts of the sample.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.encoders.port import Encoder, Role
+from indexer.encoders.postprocessing import PostProcessed
+from indexer.encoders.probes import PROBES
+from indexer.encoders.recipe import Recipe
+from indexer.encoders.torch.bert import Bert, FeedForward
+from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.errors import ModelError
+from indexer.records import Vector
+
+if TYPE_CHECKING:
+    import torch
+
+SAMPLE = 256
+"""Texts that the ranges and the loss are found on, half each: more change neither."""
+
+_ZERO = 128  # of inputs, which lie around it
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Cosines between eight-bit vectors and the model's own: their mean, the lowest, and of how many texts."""
+
+    mean: float
+    worst: float
+    texts: int
+
+
+class Int8Encoder:
+    """An `Encoder` whose feed-forward layers compute in eight bits; calibrated, until told better, on a few probes."""
+
+    def __init__(self, exact: TorchEncoder) -> None:
+        if not isinstance(exact.transformer, Bert):
+            raise ModelError(
+                f"model {exact.recipe.model!r} cannot run in int8: only BERT, RoBERTa and XLM-RoBERTa on a CPU can"
+            )
+        if not _multiplies_int8():
+            raise ModelError("this CPU has no products of 8-bit integers (VNNI or AMX): choose float32, or auto")
+        self.exact = dataclasses.replace(exact, alternative=None)  # What is compared with it must be torch's.
+        self.loss = self.calibrate(PROBES * 2)
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.exact.recipe
+
+    @property
+    def dimensions(self) -> int:
+        return self.exact.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self.exact.max_tokens
+
+    def overhead(self, role: Role = "document") -> int:
+        return self.exact.overhead(role)
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        return self.exact.offsets(texts)
+
+    def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
+        return self._quantised.encode(texts, role, truncate)
+
+    def post_parameters(self) -> bytes | None:
+        return None
+
+    def calibrate(self, texts: Sequence[str]) -> Loss:
+        """Quantise anew by what the layers hold on every other text, and measure the loss on those between."""
+        some = texts[:: -(-len(texts) // SAMPLE)]
+        seen = _observing(self.exact)
+        seen.encode(some[::2], truncate=True)
+        assert isinstance(seen.transformer, Bert)
+        self._quantised = dataclasses.replace(self.exact, transformer=_quantised(seen.transformer))
+        wanted, got = (one.encode(some[1::2], truncate=True) for one in (self.exact, self._quantised))
+        cosines = (wanted * got).sum(axis=1)
+        self.loss = Loss(float(cosines.mean()), float(cosines.min()), len(cosines))
+        return self.loss
+
+
+def calibrate(encoder: Encoder, texts: Sequence[str]) -> None:
+    """Calibrate an encoder that computes in int8, or the one inside; nothing for any other, or by a lone text."""
+    inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
+    if isinstance(inner, Int8Encoder) and len(texts) > 1:
+        inner.calibrate(texts)
+
+
+def loss(encoder: Encoder) -> Loss | None:
+    """What computing in int8 costs, or None for an encoder that does not."""
+    inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
+    return inner.loss if isinstance(inner, Int8Encoder) else None
+
+
+def exact(encoder: Encoder) -> Encoder:
+    """The same encoder in the precision it had before."""
+    if isinstance(encoder, PostProcessed):
+        return dataclasses.replace(encoder, inner=exact(encoder.inner))
+    return encoder.exact if isinstance(encoder, Int8Encoder) else encoder
+
+
+def _multiplies_int8() -> bool:
+    import torch
+
+    probes = (getattr(torch.cpu, name, None) for name in ("_is_vnni_supported", "_is_amx_tile_supported"))
+    return any(probe() for probe in probes if probe is not None)
+
+
+def _observing(encoder: TorchEncoder) -> TorchEncoder:
+    """The encoder, with layers that note what passes through them."""
+    bert = copy.copy(encoder.transformer)
+    assert isinstance(bert, Bert)
+    bert.blocks = [copy.copy(block) for block in bert.blocks]
+    for block in bert.blocks:
+        assert isinstance(block.feed_forward, FeedForward)
+        block.feed_forward = _Observed(block.feed_forward)
+    return dataclasses.replace(encoder, transformer=bert)
+
+
+def _quantised(observed: Bert) -> Bert:
+    """A transformer in eight bits from one that has noted ranges."""
+    bert = copy.copy(observed)
+    bert.blocks = [copy.copy(block) for block in bert.blocks]
+    for block in bert.blocks:
+        seen = block.feed_forward
+        assert isinstance(seen, _Observed)
+        # A recipe of lower layers never comes to those above.
+        block.feed_forward = seen.plain if seen.largest is None else _Quantised(seen)
+    return bert
+
+
+class _Observed:
+    """A feed-forward layer that notes the largest input of each channel, and the range behind the activation."""
+
+    def __init__(self, plain: FeedForward) -> None:
+        self.plain = plain
+        self.largest: torch.Tensor | None = None
+        self.low, self.high = 0.0, 0.0
+        self._lock = threading.Lock()  # batches run in several threads
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        inner = self.plain.activated(x)
+        largest = x.abs().amax(0).float()
+        low, high = map(float, inner.aminmax())
+        with self._lock:
+            self.largest = largest if self.largest is None else self.largest.maximum(largest)
+            self.low, self.high = min(self.low, low), max(self.high, high)
+        return self.plain.down.plus(inner, x)
+
+
+class _Quantised:
+    """A feed-forward layer on 8-bit integers: the activation, and the residual's sum, are fused into its products."""
+
+    def __init__(self, seen: _Observed) -> None:
+        assert seen.largest is not None
+        plain = seen.plain
+        up = plain.up.weight.float()
+        # Half of a channel's size moves from the inputs into the weights, so that both round alike.
+        smooth = (seen.largest / up.abs().amax(0).clamp(min=1e-5)).sqrt().clamp(min=1e-3)
+        self._scale = float((seen.largest / smooth).max()) / 127
+        self._inverse = (1 / (smooth * self._scale)).to(plain.up.bias.dtype)
+        self._up = _Rows(up * smooth, plain.up.bias)
+        self._down = _Rows(plain.down.weight.float(), plain.down.bias)
+        self._inner_scale = max(seen.high - seen.low, 1e-6) / 255
+        self._inner_zero = round(-seen.low / self._inner_scale)
+        self._approximate = plain.approximate
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        small = (x * self._inverse).add_(_ZERO).round_().clamp_(0, 255).to(torch.uint8)
+        up, down = self._up, self._down
+        inner = torch.ops.onednn.qlinear_pointwise(
+            *(small, self._scale, _ZERO, up.weight, up.scales, up.zeros, up.bias),
+            *(self._inner_scale, self._inner_zero, torch.uint8, "gelu", [], self._approximate),
+        )
+        out: torch.Tensor = torch.ops.onednn.qlinear_pointwise.binary(
+            *(inner, self._inner_scale, self._inner_zero, down.weight, down.scales, down.zeros, x, down.bias),
+            *(1.0, 0, x.dtype, 1.0, 0, "add", 1.0, "none", [], ""),
+        )
+        return out
+
+
+class _Rows:
+    """A weight (out, in) as 8-bit integers with a scale a row, laid out for the product."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        import torch
+
+        self.scales = weight.abs().amax(1).clamp(min=1e-8) / 127
+        whole = (weight / self.scales[:, None]).round().to(torch.int8)
+        self.weight = torch.ops.onednn.qlinear_prepack(whole, None)
+        self.zeros = torch.zeros(len(weight), dtype=torch.int32)
+        self.bias = bias.float()

@@ -1,0 +1,156 @@
+"""What follows the transformer: layers, pooling, dense modules. From a recipe or read from modules.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from indexer.encoders.locate import read_json, weight_files
+from indexer.encoders.recipe import Combine, Pooling
+from indexer.encoders.torch.pooling import Runs, combine_layers, pool
+from indexer.errors import ModelError
+
+if TYPE_CHECKING:
+    import torch
+
+# sentence-transformers' names and its older one switch a mode, in the order they are concatenated.
+_MODES: dict[str, Pooling] = {
+    "cls": "cls",
+    "max": "max",
+    "mean": "mean",
+    "mean_sqrt_len_tokens": "mean_sqrt_len",
+    "weightedmean": "weighted_mean",
+    "lasttoken": "last",
+}
+_SWITCHES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+# What sentence-transformers 5.5 and later write for a model that is just run.
+_USUAL = {
+    "transformer_task": "feature-extraction",
+    "modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
+    "module_output_name": "token_embeddings",
+}
+_ACTIVATIONS = {
+    "torch.nn.modules.activation.Tanh": "tanh",
+    "torch.nn.modules.activation.ReLU": "relu",
+    "torch.nn.modules.linear.Identity": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """A Dense module: weight (out, in), bias (out,) or None, activation `tanh`, `relu` or nothing."""
+
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    activation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The steps from hidden states to a vector, before it is cut and normalised.
+
+    Attributes:
+        layers: hidden layers, 0 the embedding layer.
+        combine: how several layers become one.
+        poolings: one, or several whose vectors are concatenated.
+        dense: modules applied in order.
+    """
+
+    layers: tuple[int, ...]
+    combine: Combine
+    poolings: tuple[Pooling, ...]
+    dense: tuple[Dense, ...] = ()
+
+    def dimensions(self, hidden: int) -> int:
+        if self.dense:
+            return len(self.dense[-1].weight)
+        return hidden * len(self.poolings) * (len(self.layers) if self.combine == "concat" else 1)
+
+    def vectors(self, states: Mapping[int, torch.Tensor], runs: Runs) -> torch.Tensor:
+        """Packed states of each layer into (texts, dimensions), float32. The caller applies a pooler."""
+        import torch
+        import torch.nn.functional as F
+
+        tokens = combine_layers([states[layer] for layer in self.layers], self.combine)
+        out = torch.cat([pool(tokens, runs, pooling) for pooling in self.poolings], dim=-1)
+        for dense in self.dense:
+            out = F.linear(out, dense.weight.to(out.device), None if dense.bias is None else dense.bias.to(out.device))
+            out = getattr(torch, dense.activation)(out) if dense.activation else out
+        return out
+
+
+def read_head(folder: Path, layers: int) -> Head | None:
+    """The head that modules.json describes, or None if it is not Transformer, Pooling, Dense..., Normalize.
+
+    A folder without modules.json gets the mean of the last layer, as in sentence-transformers.
+    """
+    modules = read_json(folder / "modules.json", None)
+    if modules is None:
+        return Head((layers,), "mean", ("mean",))
+    kinds = [module["type"].rpartition(".")[2] for module in modules]
+    known = [*["Transformer", "Pooling"], *["Dense"] * kinds.count("Dense")]
+    if kinds not in (known, [*known, "Normalize"]) or not plain_transformer(folder / modules[0]["path"]):
+        return None
+    poolings = _poolings(read_json(folder / modules[1]["path"] / "config.json", {}))
+    dense = [_dense(folder / module["path"]) for module in modules[2:] if module["type"].endswith("Dense")]
+    if not poolings or None in dense:
+        return None
+    return Head((layers,), "mean", poolings, tuple(step for step in dense if step is not None))
+
+
+def plain_transformer(folder: Path) -> bool:
+    """Whether a Transformer module does nothing but run the model: no settings that we do not know."""
+    settings = transformer_settings(folder)
+    others = {name: value for name, value in settings.items() if name not in ("max_seq_length", "do_lower_case")}
+    return not settings.get("do_lower_case") and all(_USUAL.get(name) == others[name] for name in others)
+
+
+def transformer_settings(folder: Path) -> dict[str, Any]:
+    """Settings of a Transformer module; the file's name varies with the model's age."""
+    files = sorted(folder.glob("sentence_*_config.json"))
+    settings: dict[str, Any] = read_json(files[0], {}) if files else {}
+    return settings
+
+
+def _poolings(config: dict[str, Any]) -> tuple[Pooling, ...]:
+    modes = config.get("pooling_mode")
+    if modes is None:
+        modes = [mode for switch, mode in _SWITCHES.items() if config.get(switch)]
+    modes = [modes] if isinstance(modes, str) else modes
+    if not config.get("include_prompt", True) or not set(modes) <= set(_MODES):
+        return ()
+    return tuple(_MODES[mode] for mode in modes)
+
+
+def _dense(folder: Path) -> Dense | None:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    config = read_json(folder / "config.json", {})
+    activation = _ACTIVATIONS.get(config.get("activation_function", ""))
+    names = {
+        config.get(key, "sentence_embedding") or "sentence_embedding"
+        for key in ("module_input_name", "module_output_name")
+    }
+    files = weight_files(folder)
+    if activation is None or config.get("use_residual") or names != {"sentence_embedding"}:
+        return None
+    if [file.name for file in files] != ["model.safetensors"]:
+        return None
+    try:
+        weights = load_file(files[0])
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"dense module {folder} cannot be loaded ({error}): fetch the model again") from error
+    if "linear.weight" not in weights:
+        raise ModelError(f"dense module {folder} lacks its weights: fetch the model again")
+    bias = weights.get("linear.bias")
+    return Dense(weights["linear.weight"].float(), None if bias is None else bias.float(), activation)

@@ -1,0 +1,76 @@
+"""Reads EPUB: the chapters of the spine in order, through the HTML text; their headings as sections."""
+
+from __future__ import annotations
+
+import posixpath
+import unicodedata
+import zipfile
+from typing import Any
+from urllib.parse import unquote
+
+from defusedxml import ElementTree
+
+from indexer.sources import archive
+from indexer.sources.content import Assembly, Content, Unreadable
+from indexer.sources.readers import html
+
+_NAMES = {
+    "container": "urn:oasis:names:tc:opendocument:xmlns:container",
+    "opf": "http://www.idpf.org/2007/opf",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "enc": "http://www.w3.org/2001/04/xmlenc#",
+}
+
+
+def read(path: str) -> Content:
+    """A chapter without a heading is named by its page's title. Title, author and language are the book's."""
+    archive.check(path, xml_only=False)
+    with zipfile.ZipFile(path) as book:
+        try:
+            package_path = _xml(book, "META-INF/container.xml").find(".//container:rootfile", _NAMES).get("full-path")
+            package = _xml(book, package_path)
+        except (KeyError, AttributeError) as error:
+            raise Unreadable("damaged: no EPUB package in it") from error
+        folder = posixpath.dirname(package_path)
+        pages = {
+            item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+            for item in package.iterfind("opf:manifest/opf:item", _NAMES)
+        }
+        chapters = [pages.get(item.get("idref"), "") for item in package.iterfind("opf:spine/opf:itemref", _NAMES)]
+        if {_plain(name) for name in _encrypted(book)}.intersection(map(_plain, chapters)):
+            raise Unreadable("encrypted (DRM)")
+        assembly = Assembly()
+        members = {_plain(name): name for name in book.namelist()} | {name: name for name in book.namelist()}
+        for chapter in filter(None, chapters):  # an itemref may name an item that is not there: no chapter is lost
+            member = members.get(chapter) or members.get(_plain(chapter))
+            if member is None:
+                raise Unreadable(f"damaged: its chapter {chapter} is not in it")
+            tree = html.parse(book.read(member))
+            if tree is not None:
+                assembly.section(" ".join((tree.findtext(".//title") or "").split()))
+                html.write_body(tree, assembly)
+    metadata = {
+        name: value for name, tag in (("author", "creator"), ("lang", "language")) if (value := _dc(package, tag))
+    }
+    return assembly.content(_dc(package, "title"), metadata)
+
+
+def _xml(book: zipfile.ZipFile, member: str) -> Any:
+    return ElementTree.fromstring(book.read(member))
+
+
+def _plain(name: str) -> str:
+    """A member's name without what differs between a book's list and its zip file: case, and composed letters."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def _dc(package: Any, tag: str) -> str:
+    return " ".join((package.findtext(f"opf:metadata/dc:{tag}", "", _NAMES) or "").split())
+
+
+def _encrypted(book: zipfile.ZipFile) -> set[str]:
+    """The members that one cannot read; fonts are often among them, without harm."""
+    if "META-INF/encryption.xml" not in book.namelist():
+        return set()
+    references = _xml(book, "META-INF/encryption.xml").iterfind(".//enc:CipherReference", _NAMES)
+    return {unquote(reference.get("URI", "")) for reference in references}

@@ -1,0 +1,317 @@
+"""The catalog as its one writer sees it: every statement that changes it, each inside one transaction.
+
+What exists is what this file's rows say. Readers use views.py, which needs no sqlite-utils.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import astuple
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from indexer.errors import BadInput, IndexDamaged, StorageError
+from indexer.records import Changes, Stamp
+from indexer.settings import Settings
+from indexer.stores.flatten import scalars
+from indexer.stores.local import filter_sql
+from indexer.stores.local.failpoint import failpoint
+from indexer.stores.local.rows import erase_passages, write_documents, write_passages
+from indexer.stores.local.schema import migrations
+from indexer.stores.local.segments.files import SegmentFile
+from indexer.stores.local.words.record import WordFiles
+from indexer.stores.port import DUPLICATE, Batch, LedgerRow, RunOutcome
+from indexer.stores.setting_rows import from_rows, to_rows
+from indexer.stores.vectors import require_fitting
+
+_PATIENCE = 60
+"""Seconds that a write waits for a lock of SQLite's own, which others hold for moments."""
+
+
+class Catalog:
+    """The writing connection. Use under the writer lock, from one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_PATIENCE)
+        self.db = Database(connection)
+        with self._errors():
+            for name in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 8000"):
+                connection.execute(f"PRAGMA {name}").fetchall()
+            migrations.apply(self.db)
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the catalog, so that a read-only folder can be searched."""
+        # On a full disk it stays a log: what was committed is safe in it, and the next writer tries again.
+        with suppress(sqlite3.OperationalError):
+            self._fold()
+        self.db.conn.close()
+
+    def _fold(self) -> None:
+        # Questions are over by then; whoever reads for longer is not waited for, and the log stays for the next time.
+        self.db.conn.execute("PRAGMA busy_timeout = 100").fetchall()
+        try:
+            self.db.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            self.db.conn.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE}").fetchall()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise StorageError(
+                f"{self._path.parent}: could not be written ({error}); what was committed before is kept"
+            ) from error
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise IndexDamaged(f"{self._path}: is damaged ({error}); restore a backup, or index again") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """One commit. It begins with a write, so that what it reads afterwards cannot change under it."""
+        with self._errors(), self.db.atomic():
+            self.db.conn.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
+            failpoint("commit.begun")
+            yield self.db.conn
+            failpoint("commit.written")
+        failpoint("commit.done")
+
+    def initialise(self, settings: Settings) -> None:
+        with self._errors(), self.db.atomic():
+            rows = {
+                **to_rows(settings),
+                "generation": "0",
+                "documents": "0",
+                "run": "0",
+                "finished_run": "0",
+                "history": secrets.token_hex(8),
+            }
+            self.db.table("setting").insert_all({"name": name, "value": value} for name, value in rows.items())
+
+    def set(self, name: str, value: str) -> None:
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+
+    def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
+        """Write the settings that differ; a commit only where one does."""
+        with self._errors():
+            rows = dict(self.db.conn.execute("SELECT name, value FROM setting"))
+        try:
+            stored = from_rows(rows)
+        except (KeyError, TypeError, ValueError) as error:
+            raise IndexDamaged(f"{self._path}: its settings are damaged ({error}); restore a backup") from error
+        settings = update(stored)
+        before, after = to_rows(stored), to_rows(settings)
+        if before == after and fitted_parameters is None:
+            return settings
+        with self.transaction() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO setting VALUES (?, ?)",
+                (row for row in after.items() if row not in before.items()),
+            )
+            connection.executemany(
+                "DELETE FROM setting WHERE name = ?", ((name,) for name in before if name not in after)
+            )
+            if fitted_parameters is not None:
+                if connection.execute("SELECT 1 FROM frozen WHERE name = 'post'").fetchone():
+                    raise BadInput(f"{self._path.parent}: its post-processing is fitted already, and only once")
+                connection.execute("INSERT INTO frozen VALUES ('post', ?)", (fitted_parameters,))
+        return settings
+
+    def vacuum(self) -> None:
+        with self._errors():
+            self.db.conn.execute("VACUUM")
+            self._fold()
+
+    # documents
+
+    def put(self, batch: Batch) -> Changes:
+        documents = batch.documents
+        with self.transaction() as connection:
+            (dimensions,) = connection.execute("SELECT value FROM setting WHERE name = 'dimensions'").fetchone()
+            require_fitting(documents, int(dimensions))
+            uris = json.dumps([item.document.uri for item in documents])
+            find = "SELECT uri, id FROM document WHERE uri IN (SELECT value FROM json_each(?))"
+            known: dict[str, int] = dict(connection.execute(find, (uris,)))
+            whole = [item for item in documents if item.spans is not None]
+            for item in whole:
+                if item.document.uri in known:
+                    erase_passages(connection, known[item.document.uri])
+            filter_sql.erase(connection, known.values())
+            ids = write_documents(connection, documents, known)
+            write_passages(connection, whole, ids)
+            changes = Changes(
+                added=tuple(uri for item in whole if (uri := item.document.uri) not in known),
+                replaced=tuple(uri for item in whole if (uri := item.document.uri) in known),
+                updated=tuple(item.document.uri for item in documents if item.spans is None),
+            )
+            _count(connection, len(changes.added))
+            _write_ledger(connection, batch.rows, batch.run)
+            if not batch.rows:
+                _forget_stamps(connection, [item.document.uri for item in documents])
+            _finish_files(connection, batch.finished)
+        return changes
+
+    def remove(self, uris: Iterable[str]) -> int:
+        with self.transaction() as connection:
+            removed = [
+                (uri, row[0])
+                for uri in dict.fromkeys(uris)
+                for row in connection.execute("SELECT id FROM document WHERE uri = ?", (uri,))
+            ]
+            _forget_stamps(connection, [uri for uri, _ in removed])
+            for uri, document_id in removed:
+                erase_passages(connection, document_id)
+                filter_sql.erase(connection, [document_id])
+                connection.execute("DELETE FROM document WHERE id = ?", (document_id,))
+                connection.execute("DELETE FROM ledger WHERE uri = ?", (uri,))
+            _count(connection, -len(removed))
+        return len(removed)
+
+    # ledger
+
+    def begin_run(self) -> int:
+        with self.transaction() as connection:
+            connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'run'")
+            (run,) = connection.execute("SELECT value FROM setting WHERE name = 'run'").fetchone()
+        return int(run)
+
+    def end_run(self, run: int, outcome: RunOutcome) -> int:
+        """One commit of everything that the end of a run decides; how many files are to be read again."""
+        with self.transaction() as connection:
+            _mark_gone(connection, outcome.read, run)
+            reread = _reread_duplicates(connection)
+            _mark_unchanged(connection, outcome.unchanged)
+            connection.execute("UPDATE setting SET value = ? WHERE name = 'finished_run'", (str(run),))
+        return reread
+
+    def distrust(self, uris: Iterable[str]) -> None:
+        """Have documents embedded again by the next run over their source, though nothing has changed there."""
+        with self.transaction() as connection:
+            for uri in uris:
+                connection.execute("UPDATE document SET content_hash = zeroblob(16) WHERE uri = ?", (uri,))
+                files = "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ?)"
+                connection.execute(files, (uri,))
+
+    def refilter(self, uris: Iterable[str]) -> None:
+        """Write what filters see of these documents anew from their metadata."""
+        with self.transaction() as connection:
+            for uri in uris:
+                found = connection.execute("SELECT id, metadata FROM document WHERE uri = ?", (uri,)).fetchone()
+                filter_sql.erase(connection, [found[0]])
+                filter_sql.write(connection, [(found[0], scalars(uri, json.loads(found[1])))])
+
+    def recount(self) -> None:
+        with self.transaction() as connection:
+            connection.execute("UPDATE setting SET value = (SELECT count(*) FROM document) WHERE name = 'documents'")
+
+    # segments
+
+    def add_segment(self, segment: SegmentFile, first_id: int, last_id: int) -> None:
+        """Name a sealed segment, which holds every passage of its range, in the place of those it covers."""
+        inside = "BETWEEN ? AND ?"
+        with self.transaction() as connection:
+            connection.execute(f"DELETE FROM segment WHERE first_id {inside}", (first_id, last_id))
+            connection.execute(f"DELETE FROM dead WHERE passage_id {inside}", (first_id, last_id))
+            if segment.count:
+                connection.execute(
+                    "INSERT INTO segment (file, kind, count, size, sha256, stamp, parameters, first_id, last_id)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (*astuple(segment), first_id, last_id),
+                )
+            failpoint("seal.recorded")
+
+    def restamp(self, stamps: Mapping[str, str]) -> None:
+        """Record that these segments' files were just compared with their checksums."""
+        with self.transaction() as connection:
+            connection.executemany(
+                "UPDATE segment SET stamp = ? WHERE file = ?", ((stamp, file) for file, stamp in stamps.items())
+            )
+
+    def add_words(self, recorded: WordFiles) -> None:
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM word_index")
+            connection.execute("DELETE FROM dead_word")
+            connection.execute("INSERT INTO word_index VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(recorded))
+            failpoint("words.recorded")
+
+    def restamp_words(self, stamp: str) -> None:
+        with self.transaction() as connection:
+            connection.execute("UPDATE word_index SET stamp = ?", (stamp,))
+
+
+def _count(connection: sqlite3.Connection, more: int) -> None:
+    """Keep the number of documents: counting a million rows at every commit would cost readers a tenth of a second."""
+    connection.execute("UPDATE setting SET value = value + ? WHERE name = 'documents'", (more,))
+
+
+def _write_ledger(connection: sqlite3.Connection, rows: Sequence[LedgerRow], run: int) -> None:
+    connection.executemany(
+        "INSERT OR IGNORE INTO file (path, size, mtime_ns, inode, read_ns) VALUES (?, -1, 0, 0, 0)",
+        ((file,) for file in {row.file for row in rows}),
+    )
+    same = "uri = ? AND file_id = (SELECT id FROM file WHERE path = ?) AND run < ?"
+    connection.executemany(f"DELETE FROM ledger WHERE {same}", ((row.uri, row.file, run) for row in rows))
+    connection.executemany(
+        "INSERT INTO ledger (file_id, uri, state, reason, run) SELECT id, ?, ?, ?, ? FROM file WHERE path = ?",
+        ((row.uri, row.state, row.reason, run, row.file) for row in rows),
+    )
+    # Whoever had it before and has it no more: it is this file's now.
+    taken = ((row.uri, run) for row in rows if row.state in ("indexed", "updated", "unchanged"))
+    connection.executemany("DELETE FROM ledger WHERE uri = ? AND state = 'gone' AND run < ?", taken)
+
+
+def _forget_stamps(connection: sqlite3.Connection, uris: Sequence[str]) -> None:
+    """Documents changed behind their files' back: the next run reads those files again."""
+    connection.executemany(
+        "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ?)",
+        ((uri,) for uri in uris),
+    )
+
+
+def _finish_files(connection: sqlite3.Connection, stamps: Mapping[str, Stamp]) -> None:
+    """Record files as read to their end, so that the next run can skip them unread."""
+    connection.executemany(
+        "INSERT INTO file (path, size, mtime_ns, inode, read_ns) VALUES (?, ?, ?, ?, ?) ON CONFLICT (path)"
+        " DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns, inode = excluded.inode,"
+        " read_ns = excluded.read_ns",
+        ((path, *astuple(stamp)) for path, stamp in stamps.items()),
+    )
+
+
+def _mark_gone(connection: sqlite3.Connection, files: Iterable[str], run: int) -> None:
+    """Mark everything in these files that this run did not meet as gone."""
+    stale = "file_id = (SELECT id FROM file WHERE path = ?) AND run < ?"
+    pairs = [(file, run) for file in files]
+    connection.executemany(f"DELETE FROM ledger WHERE {stale} AND state IN ('skipped', 'failed')", pairs)
+    connection.executemany(f"UPDATE ledger SET state = 'gone' WHERE {stale}", pairs)
+
+
+def _mark_unchanged(connection: sqlite3.Connection, files: Iterable[str]) -> None:
+    """Mark files that were not read again, and all their records, as unchanged."""
+    connection.executemany(
+        "UPDATE ledger SET state = 'unchanged' WHERE file_id = (SELECT id FROM file WHERE path = ?)"
+        " AND state IN ('indexed', 'updated')",
+        ((file,) for file in files),
+    )
+
+
+def _reread_duplicates(connection: sqlite3.Connection) -> int:
+    """Have files read again that hold a uri whose record was perhaps taken from another file, now gone: how many.
+
+    The row of what is gone stays until then: it tells that the document may have to go too.
+    """
+    others = (
+        "SELECT DISTINCT l.file_id FROM ledger l JOIN ledger g ON g.uri = l.uri WHERE g.state = 'gone' AND"
+        " (l.state IN ('indexed', 'updated', 'unchanged') OR (l.state = 'skipped' AND l.reason = ?))"
+    )
+    found = connection.execute(others, (DUPLICATE,)).fetchall()
+    connection.executemany("UPDATE file SET size = -1 WHERE id = ?", found)
+    return len(found)

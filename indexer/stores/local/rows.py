@@ -1,0 +1,104 @@
+"""Rows of documents and passages, written and erased inside one of the catalog's transactions."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+import numpy as np
+
+from indexer.errors import BadInput
+from indexer.stores.flatten import scalars
+from indexer.stores.lines import with_lines
+from indexer.stores.local import filter_sql
+from indexer.stores.port import EmbeddedDocument
+from indexer.stores.vectors import checksum, to_blobs
+
+
+def _highest(connection: sqlite3.Connection, table: str) -> int:
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    return int(row[0]) if row else 0
+
+
+_COLUMNS = ("uri", "title", "path", "format", "modified", "metadata", "content_hash", "row_hash", "tokens")
+_SET = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[:-1])
+
+
+def write_documents(
+    connection: sqlite3.Connection, documents: Sequence[EmbeddedDocument], known: Mapping[str, int]
+) -> dict[str, int]:
+    """The rows of new and known documents; the id of each by its uri."""
+    ids = dict(known)
+    next_id = _highest(connection, "document") + 1
+    for item in documents:
+        if item.document.uri not in ids:
+            if item.spans is None:
+                raise BadInput(f"{item.document.uri}: there is no such document to update: add it with its passages")
+            ids[item.document.uri], next_id = next_id, next_id + 1
+    connection.executemany(
+        f"INSERT INTO document (id, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
+        # Where the metadata alone changed, the tokens stay as they were counted.
+        f" ON CONFLICT (id) DO UPDATE SET {_SET}, tokens = max(excluded.tokens, tokens * (excluded.tokens < 0))",
+        (
+            (
+                *(ids[document.uri], document.uri, document.title, document.path, document.format, document.modified),
+                *(_json(document.metadata), item.hashes.content, item.hashes.row),
+                -1 if item.spans is None else sum(span.tokens for span in item.spans),
+            )
+            for item in documents
+            for document in (item.document,)
+        ),
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO document_text VALUES (?, ?, ?)",
+        (
+            (ids[document.uri], document.text, _json([(s.start, s.heading, s.page) for s in document.sections]))
+            for document in (item.document for item in documents)
+        ),
+    )
+    filter_sql.write(
+        connection,
+        [
+            (ids[document.uri], scalars(document.uri, document.metadata))
+            for document in (item.document for item in documents)
+        ],
+    )
+    return ids
+
+
+_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=dict).encode
+
+
+def write_passages(
+    connection: sqlite3.Connection, documents: Sequence[EmbeddedDocument], ids: Mapping[str, int]
+) -> None:
+    """The passages of documents, with their vectors and checksums."""
+    if not documents:
+        return
+    blobs = iter(to_blobs(np.concatenate([item.vectors for item in documents if item.vectors is not None])))
+    next_id = count(_highest(connection, "passage") + 1)
+    connection.executemany(
+        "INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (
+                *(next(next_id), ids[item.document.uri], span.start, span.end, line, span.heading, span.page),
+                *(checksum(item.document.text[span.start : span.end], blob), blob),
+            )
+            for item in documents
+            for span, line in with_lines(item.document, item.spans or ())
+            for blob in (next(blobs),)
+        ),
+    )
+
+
+def erase_passages(connection: sqlite3.Connection, document_id: int) -> None:
+    """A document's passages, which are dead from now on where something derived still holds them."""
+    for dead, derived in (("dead", "segment"), ("dead_word", "word_index")):
+        connection.execute(
+            f"INSERT OR IGNORE INTO {dead} SELECT id FROM passage WHERE document_id = ?"
+            f" AND id <= (SELECT coalesce(max(last_id), 0) FROM {derived})",
+            (document_id,),
+        )
+    connection.execute("DELETE FROM passage WHERE document_id = ?", (document_id,))

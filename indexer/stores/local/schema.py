@@ -1,0 +1,118 @@
+"""The catalog's schema, as migrations: the first makes it, later ones change it. docs/format.md explains it.
+
+Writers only. Readers ask `PRAGMA user_version` and refuse what is newer than FORMAT_VERSION (connections.py).
+"""
+
+from __future__ import annotations
+
+from sqlite_utils import Database, Migrations
+
+from indexer.stores.local.filter_sql import TABLES as FIELD_TABLES
+
+migrations = Migrations("likewise")
+
+_VERSION_1 = f"""
+CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- What was fitted once and belongs to the recipe: `post`, safetensors.
+CREATE TABLE frozen (name TEXT PRIMARY KEY, content BLOB NOT NULL);
+
+CREATE TABLE document (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    uri          TEXT NOT NULL UNIQUE,
+    title        TEXT NOT NULL,
+    path         TEXT,
+    format       TEXT,
+    modified     TEXT,
+    metadata     TEXT NOT NULL,      -- JSON object
+    content_hash BLOB NOT NULL,      -- decides embedding
+    row_hash     BLOB NOT NULL,      -- decides rewriting this row
+    tokens       INTEGER NOT NULL    -- that the encoder read, over all passages
+);
+-- The text stands apart so that scanning documents does not read it.
+CREATE TABLE document_text (
+    document_id INTEGER PRIMARY KEY REFERENCES document(id) ON DELETE CASCADE,
+    text        TEXT NOT NULL,
+    sections    TEXT NOT NULL        -- JSON: [start, heading, page] of each
+);
+CREATE TABLE passage (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,  -- crosses to FAISS and the word index; never reused
+    document_id INTEGER NOT NULL REFERENCES document(id) ON DELETE CASCADE,
+    start       INTEGER NOT NULL,    -- code points in the document's text
+    end         INTEGER NOT NULL,
+    line        INTEGER,             -- 1-based, of `start`
+    heading     TEXT NOT NULL,
+    page        INTEGER,
+    checksum    BLOB NOT NULL,       -- over the passage's text and vector
+    vector      BLOB NOT NULL        -- float16, little-endian, unit length
+);
+CREATE INDEX passage_document ON passage(document_id);
+
+CREATE TABLE segment (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    file     TEXT NOT NULL UNIQUE,   -- segments/FILE.faiss and segments/FILE.ids
+    kind     TEXT NOT NULL,          -- exact | approximate
+    count    INTEGER NOT NULL,
+    size     INTEGER NOT NULL,       -- bytes of both files
+    sha256   TEXT NOT NULL,          -- of both files, one after the other
+    stamp    TEXT NOT NULL,          -- device, inode, size and times when the sha256 was last seen to be right
+    parameters TEXT NOT NULL,        -- JSON: how an approximate one is searched
+    first_id INTEGER NOT NULL,       -- it holds every passage of this range that existed when it was built
+    last_id  INTEGER NOT NULL
+);
+-- Passages that are in a segment but exist no more.
+CREATE TABLE dead (passage_id INTEGER PRIMARY KEY);
+
+CREATE TABLE file (
+    id       INTEGER PRIMARY KEY,
+    path     TEXT NOT NULL UNIQUE,
+    size     INTEGER NOT NULL,       -- -1: to be read again
+    mtime_ns INTEGER NOT NULL,
+    inode    INTEGER NOT NULL,
+    read_ns  INTEGER NOT NULL
+);
+CREATE TABLE ledger (
+    id      INTEGER PRIMARY KEY,
+    file_id INTEGER NOT NULL REFERENCES file(id) ON DELETE CASCADE,
+    uri     TEXT NOT NULL,
+    state   TEXT NOT NULL,           -- indexed | unchanged | updated | skipped | failed | gone
+    reason  TEXT NOT NULL,
+    run     INTEGER NOT NULL
+);
+CREATE INDEX ledger_file ON ledger(file_id);
+CREATE INDEX ledger_uri ON ledger(uri);
+{FIELD_TABLES}
+"""
+
+
+@migrations()
+def version_1(db: Database) -> None:
+    # One statement at a time: executescript would commit the migration's transaction.
+    for statement in _VERSION_1.split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+    db.execute("PRAGMA user_version = 1")
+
+
+_WORDS = """
+-- The word index that stands in words/NAME; at most one row.
+CREATE TABLE word_index (
+    name     TEXT NOT NULL,
+    analysis TEXT NOT NULL,          -- how its text became terms
+    last_id  INTEGER NOT NULL,       -- it holds every passage up to this id that existed when it was written
+    removed  INTEGER NOT NULL,       -- passages deleted from it since it was made anew
+    appended INTEGER NOT NULL,       -- times it was caught up since
+    files    TEXT NOT NULL,          -- JSON: names below words/NAME and the sha256 of each
+    stamp    TEXT NOT NULL           -- of these files, when they were last seen to be right
+);
+-- Passages that are in the word index but exist no more.
+CREATE TABLE dead_word (passage_id INTEGER PRIMARY KEY);
+"""
+
+
+@migrations()
+def words(db: Database) -> None:
+    # Derived, and not missed by who does not know it: the format stays the same.
+    for statement in _WORDS.split(";\n"):
+        if statement.strip():
+            db.execute(statement)

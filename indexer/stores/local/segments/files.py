@@ -1,0 +1,175 @@
+"""A segment on disk: two immutable files, written whole or not at all, and verified before they are trusted.
+
+NAME.faiss holds the vectors by position (segments.py), NAME.ids which passage and document stand at each position.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.errors import IndexDamaged, StorageError
+from indexer.stores.local.failpoint import failpoint
+
+_ID = np.dtype("<i8")
+_LIST = np.dtype("<i4")
+
+_READ_AT_ONCE = 2**18
+"""Bytes of a file of positions that is read instead of mapped: 16,384 passages of an exact segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """What the catalog records of a segment.
+
+    Attributes:
+        file: name of its files in segments/, without suffix.
+        kind: "exact" or "approximate".
+        count: vectors in it.
+        size: bytes of both files together.
+        sha256: of both files, one after the other.
+        stamp: of both files, when the sha256 was last seen to be right.
+        parameters: JSON: how an approximate one was built and is to be searched; "{}" for an exact one.
+    """
+
+    file: str
+    kind: str
+    count: int
+    size: int
+    sha256: str
+    stamp: str
+    parameters: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """What stands at each position of a segment, mapped from its file: nothing is read before it is used.
+
+    Attributes:
+        passages, documents: ids (n,), int64; passages ascending.
+        lists: the inverted list of each (n,), int32; None for an exact segment.
+    """
+
+    passages: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    lists: NDArray[np.int32] | None
+
+
+def paths(folder: Path, name: str) -> tuple[Path, Path]:
+    return folder / f"{name}.faiss", folder / f"{name}.ids"
+
+
+def stamp(folder: Path, name: str) -> str:
+    return stamp_of(paths(folder, name))
+
+
+def sha256(folder: Path, name: str) -> str:
+    return sha256_of(paths(folder, name))
+
+
+def stamp_of(files: Iterable[Path]) -> str:
+    """What changes when a file's content may have: device, inode, size and times."""
+    found = (path.stat() for path in files)
+    return " ".join(f"{s.st_dev}:{s.st_ino}:{s.st_size}:{s.st_mtime_ns}:{s.st_ctime_ns}" for s in found)
+
+
+def sha256_of(files: Iterable[Path]) -> str:
+    """Of files, one after the other."""
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def sync(path: Path) -> None:
+    """See a file, or the names in a folder, through to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def publish(
+    folder: Path, name: str, kind: str, positions: Positions, write: Callable[[Path], None], parameters: str = "{}"
+) -> SegmentFile:
+    """Write a segment's files; `write` makes the FAISS one. Durable when this returns, and nothing before.
+
+    Raises:
+        StorageError: the disk refused; nothing is left behind.
+    """
+    temporary = f"{name}.tmp"
+    try:
+        folder.mkdir(exist_ok=True)
+        vectors, ids = paths(folder, temporary)
+        write(vectors)
+        failpoint("seal.written")
+        with ids.open("wb") as file:
+            file.write(positions.passages.astype(_ID).tobytes())
+            file.write(positions.documents.astype(_ID).tobytes())
+            if positions.lists is not None:
+                file.write(positions.lists.astype(_LIST).tobytes())
+        for path in (vectors, ids):
+            sync(path)
+        digest = sha256(folder, temporary)
+        failpoint("seal.synced")
+        for source, target in zip((vectors, ids), paths(folder, name), strict=True):
+            source.rename(target)
+            failpoint("seal.renamed")
+        sync(folder)
+    except (OSError, RuntimeError) as error:  # faiss raises RuntimeError for a full disk
+        for path in (*paths(folder, temporary), *paths(folder, name)):
+            path.unlink(missing_ok=True)
+        raise StorageError(f"{folder / name}: could not be written ({error}); free some space and run again") from error
+    size = sum(path.stat().st_size for path in paths(folder, name))
+    return SegmentFile(name, kind, len(positions.passages), size, digest, stamp(folder, name), parameters)
+
+
+def verify(folder: Path, recorded: SegmentFile, *, thorough: bool = False) -> None:
+    """Compare a segment's files with their record: size always, content when they may have changed.
+
+    Raises:
+        IndexDamaged: one is missing, or not what was sealed.
+    """
+    try:
+        seen = stamp(folder, recorded.file)
+        size = sum(path.stat().st_size for path in paths(folder, recorded.file))
+        if size != recorded.size:
+            raise IndexDamaged(f"segment {folder / recorded.file}: has {size} bytes instead of {recorded.size}")
+        if (thorough or seen != recorded.stamp) and sha256(folder, recorded.file) != recorded.sha256:
+            raise IndexDamaged(f"segment {folder / recorded.file}: its content does not match its checksum")
+    except OSError as error:
+        raise IndexDamaged(f"segment {error.filename}: cannot be read ({error.strerror})") from error
+
+
+def map_positions(folder: Path, recorded: SegmentFile) -> Positions:
+    """The positions of a verified segment."""
+    _, path = paths(folder, recorded.file)
+    data = _mapped(path)
+    count = recorded.count
+    ids = data[: 2 * count * _ID.itemsize].view(_ID)
+    rest = data[2 * count * _ID.itemsize :]
+    return Positions(ids[:count], ids[count:], rest.view(_LIST) if len(rest) else None)
+
+
+def _mapped(path: Path) -> NDArray[np.uint8]:
+    """The bytes of a file: of a large one as they are touched, of a small one at once.
+
+    Before Python 3.13 a mapped file also keeps a file descriptor, and a process may have many small indexes open.
+    """
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size <= _READ_AT_ONCE:
+            return np.fromfile(file, np.uint8)
+        if sys.version_info >= (3, 13):
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, trackfd=False), np.uint8)
+        return np.memmap(file, np.uint8, "r")

@@ -1,0 +1,29 @@
+"""likewise backup: a copy of an index in another folder, while it is read and written."""
+
+from __future__ import annotations
+
+import click
+
+from search.cli.options import IndexCommand, json_option
+from search.cli.output import say, say_json, shown
+
+
+@click.command(cls=IndexCommand)
+@click.argument("destination", metavar="DEST")
+@json_option
+def backup(path: str, destination: str, as_json: bool) -> None:
+    """Copy INDEX to the new folder DEST, while it is searched and written to.
+
+    \b
+    likewise backup papers.index /mnt/backup/papers.index
+    """
+    from indexer.index import Index
+
+    with Index.open(path) as index:
+        index.backup(destination)
+    with Index.open(destination) as copy:
+        documents = len(copy)
+    if as_json:
+        say_json({"backup": destination, "documents": documents})
+    else:
+        say(f"{shown(destination)}: {documents:,} documents")

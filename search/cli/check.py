@@ -1,0 +1,50 @@
+"""likewise check: whether an index is sound, and repairing it."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import nullcontext
+from dataclasses import asdict
+
+import click
+
+from search.cli.options import IndexCommand, json_option, no_wait_option
+from search.cli.output import printable, say, say_json, warn
+
+
+@click.command(cls=IndexCommand)
+@click.option("--repair", is_flag=True, help="Rebuild what can be rebuilt from the catalog.")
+@click.option("--recall", is_flag=True, help="Measure how many of the ten nearest passages a search finds.")
+@no_wait_option
+@json_option
+def check(path: str, repair: bool, recall: bool, no_wait: bool, as_json: bool) -> int:
+    """Verify every checksum of INDEX; exit 1 when something is wrong.
+
+    \b
+    likewise check papers.index --repair
+    likewise check papers.index --recall
+    """
+    from indexer.index import Index
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is damaged is in the report
+        index = Index.open(path)
+    with index, index.store.writer(wait=not no_wait, on_wait=warn) if repair else nullcontext():
+        report = index.check(repair)
+        measured = None
+        if recall:
+            with index.store.snapshot() as snapshot:
+                measured = snapshot.recall()
+    if as_json:
+        said = {"ok": report.ok, "problems": report.problems, "notes": report.notes}
+        say_json({**said, "recall": asdict(measured)} if measured else said)
+    else:
+        for problem in report.problems:
+            say(printable(f"problem: {problem}"))
+        for note in report.notes:
+            say(f"note: {note}")
+        if measured:
+            bounds = "exact" if measured.exact else f"95 % interval {measured.low:.3f} to {measured.high:.3f}"
+            say(f"recall@10 {measured.recall:.3f} ({bounds}), {measured.questions} questions")
+        say("ok" if report.ok else f"{len(report.problems)} problem(s); --repair rebuilds what is derived")
+    return 0 if report.ok else 1

@@ -1,0 +1,47 @@
+"""likewise compact: an index made small and quick."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from search.cli.options import IndexCommand, json_option, no_wait_option, recall_option
+from search.cli.output import number, say, say_json, warn
+
+if TYPE_CHECKING:
+    from indexer.stores.port import Kind
+
+
+@click.command(cls=IndexCommand)
+@click.option(
+    "--kind",
+    type=click.Choice(["auto", "exact", "approximate"]),
+    default="auto",
+    show_default=True,
+    help="How the vectors are to be searched.",
+)
+@recall_option
+@no_wait_option
+@json_option
+def compact(path: str, kind: Kind, recall: float | None, no_wait: bool, as_json: bool) -> None:
+    """Rewrite the vectors of INDEX into one segment and give free space back to the disk.
+
+    An exact segment is scanned whole; from 100,000 passages on, auto makes an approximate one, which is faster.
+
+    \b
+    likewise compact papers.index
+    likewise compact papers.index --kind approximate --recall 0.99
+    """
+    from indexer.index import Index
+
+    with Index.open(path) as index, index.store.writer(wait=not no_wait, on_wait=warn):
+        before = index.info().bytes
+        index.compact(kind, recall)
+        after = index.info()
+    if kind == "approximate" and any(row["kind"] == "exact" for row in after.segments):
+        warn(f"{number(after.passages)} passages are too few for an approximate segment: it stays exact")
+    if as_json:
+        say_json({"bytes_before": before, "bytes": after.bytes})
+    else:
+        say(f"{before / 2**20:.1f} MB before, {after.bytes / 2**20:.1f} MB now")

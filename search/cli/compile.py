@@ -1,0 +1,31 @@
+"""likewise compile: the encoder of an index as a graph that needs no torch."""
+
+from __future__ import annotations
+
+import click
+
+from search.cli.options import IndexCommand, json_option, no_wait_option, trust_option
+from search.cli.output import say, say_json, shown, warn
+
+
+@click.command("compile", cls=IndexCommand)
+@trust_option
+@no_wait_option
+@json_option
+def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: bool) -> None:
+    """Compile the encoder of INDEX, so that a question needs no torch. likewise index does it by itself, once.
+
+    \b
+    likewise compile papers.index
+    """
+    from indexer.index import Index
+
+    trust = trust_remote_code
+    with Index.open(path, trust_remote_code=trust) as index, index.store.writer(wait=not no_wait, on_wait=warn):
+        index.compile()
+        folder = index.store.artifacts()
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    if as_json:
+        say_json({"encoder": str(folder), "bytes": size})
+    else:
+        say(f"{shown(str(folder))}: {size / 2**20:.1f} MB; its vectors are torch's")

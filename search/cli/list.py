@@ -1,0 +1,31 @@
+"""likewise list: the documents of an index, all or those that a filter leaves."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from search.cli.options import IndexCommand, json_option, resolve_where
+from search.cli.output import printable, say_json, shown
+
+
+@click.command("list", cls=IndexCommand)
+@click.option("--where", metavar="FILTER", help="Only documents that pass, such as 'format = \"pdf\"'.")
+@json_option
+def list_command(path: str, where: str | None, as_json: bool) -> None:
+    """List the documents of INDEX in the order they were added; with --json one object a line.
+
+    \b
+    likewise list papers.index --where 'year >= 2020'
+    """
+    from indexer.filters.parse import parse
+    from indexer.index import Index
+
+    where = resolve_where(where)
+    with Index.open(path) as index:
+        for document in index.store.iterate(parse(where) if where is not None else None):
+            if as_json:
+                say_json({**asdict(document), "text": None, "characters": len(document.text)})
+            else:
+                click.echo(f"{printable(shown(document.uri))}\t{printable(document.title)}")

@@ -1,0 +1,123 @@
+"""What every command shares: INDEX, or LIKEWISE_INDEX in its place, --json, uris as a person types them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from indexer.filters.tree import Scalar, Where
+    from indexer.index import Index
+
+
+k_option = click.option("-k", default=10, show_default=True, help="How many hits.")
+where_option = click.option("--where", metavar="FILTER", help="""Such as 'year >= 2020 and lang in ("en", "de")'.""")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+queries_option = click.option(
+    "--queries",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Questions: JSON lines with _id and text.",
+)
+qrels_option = click.option(
+    "--qrels",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Judgments: query-id, corpus-id, score; or TREC's four columns.",
+)
+mode_option = click.option(
+    "--mode",
+    type=click.Choice(["dense", "words", "hybrid"]),
+    default="dense",
+    show_default=True,
+    help="Rank by meaning, by words (BM25), or by both.",
+)
+recall_option = click.option(
+    "--recall",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="R",
+    help="Share of the ten nearest to find.  [default: 0.98]",
+)
+trust_option = click.option(
+    "--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is."
+)
+no_wait_option = click.option("--no-wait", is_flag=True, help="Fail at once while another process is writing.")
+
+
+class IndexCommand(click.Command):
+    """A command whose first argument INDEX may come from --index or, failing that, from LIKEWISE_INDEX."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.insert(0, click.Argument(["path"], metavar="INDEX"))
+        self.params.append(
+            click.Option(
+                ["--index", "_index"],
+                metavar="PATH",
+                expose_value=False,
+                help="The index, instead of the INDEX argument and LIKEWISE_INDEX.",
+            )
+        )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = _take_index(args)
+        path = given or os.environ.get("LIKEWISE_INDEX")
+        if not path and not args:
+            raise click.UsageError("name the INDEX first, or set LIKEWISE_INDEX", ctx)
+        return super().parse_args(ctx, [path, *args] if path else args)
+
+
+def _take_index(args: list[str]) -> str | None:
+    """Take --index PATH or --index=PATH out of the arguments."""
+    end = args.index("--") if "--" in args else len(args)
+    for at, argument in enumerate(args[:end]):
+        if argument.startswith("--index="):
+            return args.pop(at).partition("=")[2]
+        if argument == "--index" and at + 1 < end:
+            _, path = args.pop(at), args.pop(at)
+            return path
+    return None
+
+
+def resolve_uris(index: Index, given: Sequence[str]) -> list[str]:
+    """Uris as stored: as they stand, or as the absolute path of a file named relative to the working folder."""
+    return [uri if uri in index or (path := os.path.abspath(uri)) not in index else path for uri in given]  # noqa: PTH100
+
+
+def resolve_where(where: str | None) -> str | None:
+    """A filter in which files may be named relative to the working folder, as hits show them."""
+    if where is None:
+        return None
+    from indexer.filters.parse import parse
+    from indexer.filters.tree import render
+
+    tree = parse(where)
+    resolved = _resolved(tree)
+    return where if resolved == tree else render(resolved)
+
+
+def _resolved(tree: Where) -> Where:
+    from indexer.filters.tree import And, Compare, In, Not, Or
+
+    match tree:
+        case And(parts) | Or(parts):
+            return replace(tree, parts=tuple(map(_resolved, parts)))
+        case Not(part):
+            return Not(_resolved(part))
+        # Both ways: a record may have the name of a file that lies here.
+        case Compare("uri" | "path" as name, "=" | "!=" as op, value) if (path := _as_path(value)) != value:
+            return In(name, (value, path), op == "!=")
+        case In("uri" | "path", values):
+            return replace(tree, values=tuple(dict.fromkeys([*values, *map(_as_path, values)])))
+    return tree
+
+
+def _as_path(value: Scalar) -> Scalar:
+    return os.path.abspath(value) if isinstance(value, str) and os.path.isfile(value) else value  # noqa: PTH100, PTH113

@@ -1,0 +1,34 @@
+"""likewise show: one document of an index, as it is kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from search.cli.options import IndexCommand, json_option, resolve_uris
+from search.cli.output import say, say_json
+
+
+@click.command(cls=IndexCommand)
+@click.argument("uri")
+@json_option
+def show(path: str, uri: str, as_json: bool) -> None:
+    """Print the document URI of INDEX as it is stored.
+
+    \b
+    likewise show papers.index notes/bread.txt
+    """
+    from indexer.index import Index
+
+    with Index.open(path) as index:
+        document = index.get(resolve_uris(index, [uri])[0])
+    if as_json:
+        say_json(asdict(document))
+        return
+    known = [("title", document.title), ("format", document.format), ("modified", document.modified)]
+    for name, value in (*known, *document.metadata.items()):
+        if value not in (None, ""):
+            say(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+    say(f"\n{document.text}", tabs=True)

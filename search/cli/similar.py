@@ -1,0 +1,27 @@
+"""likewise similar: documents that say nearly the same as one of the index."""
+
+from __future__ import annotations
+
+import click
+
+from search.cli.hits import print_hits
+from search.cli.options import IndexCommand, json_option, k_option, resolve_where, where_option
+
+
+@click.command(cls=IndexCommand)
+@click.argument("uri")
+@k_option
+@where_option
+@json_option
+def similar(path: str, uri: str, k: int, where: str | None, as_json: bool) -> None:
+    """Rank the other documents of INDEX by how near they are to the document URI.
+
+    \b
+    likewise similar papers.index notes/bread.txt -k 5
+    """
+    from indexer.index import Index
+    from search.cli.options import resolve_uris
+    from search.searcher import Searcher
+
+    with Index.open(path) as index, Searcher(path) as searcher:
+        print_hits(searcher.similar(resolve_uris(index, [uri])[0], k, resolve_where(where)), as_json)

@@ -1,0 +1,246 @@
+"""Judging rankings: questions, judgments (qrels), run files and the standard measures.
+
+The measures themselves come from ir_measures. Nothing here searches an index or prints.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from indexer.errors import BadInput
+from search.evaluation.topics import tabbed, topics
+
+Run = Mapping[str, Sequence[tuple[str, float]]]
+"""Query id to (document, score), best first."""
+
+MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
+"""What `evaluate` reports unless told otherwise. AP averages to MAP, RR@10 to MRR@10."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qrels:
+    """Relevance judgments.
+
+    Attributes:
+        grades: query id to document to grade; above 0 is relevant, 0 or less is judged and not relevant.
+    """
+
+    grades: Mapping[str, Mapping[str, int]]
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """Queries with at least one relevant document, in the order of the file."""
+        return tuple(query for query, grades in self.grades.items() if any(g > 0 for g in grades.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run is worth.
+
+    Attributes:
+        averages: measure to its mean over the judged queries.
+        per_query: query id to measure to value, judged queries only.
+        empty: judged queries for which the run has no document; they count 0.
+    """
+
+    averages: Mapping[str, float]
+    per_query: Mapping[str, Mapping[str, float]]
+    empty: tuple[str, ...] = ()
+
+
+def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> Report:
+    """Judge a run on the queries that have a relevant document. One without results counts 0.
+
+    The order of the run is what is judged: trec_eval sorts by score and then by document id, so that ties
+    would be judged in an order nobody was shown. It is handed strictly falling scores in place of the run's.
+
+    Args:
+        measures: names as ir_measures spells them, such as "nDCG@10".
+
+    Raises:
+        BadInput: no query is judged, a name is no measure, or a ranking holds a document twice.
+    """
+    import ir_measures
+
+    judged = qrels.judged
+    if not judged:
+        raise BadInput("no query of the qrels has a relevant document: at least one grade must be 1 or more")
+    parsed = _parsed(tuple(measures))
+    values = {query: dict.fromkeys(measures, 0.0) for query in judged}
+    ranked = {query: _by_rank(query, run[query]) for query in judged if run.get(query)}
+    graded = {query: {d: max(g, 0) for d, g in qrels.grades[query].items()} for query in ranked}
+    if ranked:
+        names = {measure: name for name, measure in parsed.items()}
+        for metric in ir_measures.iter_calc(list(names), graded, ranked):
+            values[metric.query_id][names[metric.measure]] = float(metric.value)
+    averages = {name: sum(values[query][name] for query in judged) / len(judged) for name in measures}
+    return Report(
+        averages=MappingProxyType(averages),
+        per_query=MappingProxyType({query: MappingProxyType(row) for query, row in values.items()}),
+        empty=tuple(query for query in judged if query not in ranked),
+    )
+
+
+def read_queries(path: str | Path) -> dict[str, str]:
+    """Read questions: as BEIR writes them, JSON lines with `_id` (or `id`) and `text`, or as TREC does (topics.py).
+
+    Returns:
+        Query id to text, in the order of the file.
+
+    Raises:
+        BadInput: the file cannot be read or is empty, or a question lacks its id or text or repeats an id.
+    """
+    queries: dict[str, str] = {}
+    for place, query, text in _questions(path):
+        if query == "":
+            raise BadInput(f"{place}: the question has no id: add one (_id, <num>, or the first column)")
+        if not text.strip():
+            raise BadInput(f"{place}: question {query!r} has no text: add it (text, <title>, or the second column)")
+        if query in queries:
+            raise BadInput(f"{place}: question {query!r} stands in the file twice: keep one of them")
+        queries[query] = text
+    return queries
+
+
+def _questions(path: str | Path) -> Iterator[tuple[str, str, str]]:
+    """("FILE:LINE", id, text) of every question, in whichever form the file begins with."""
+    lines = list(_lines(path))
+    first = lines[0][1].lstrip()
+    if first.startswith("<"):
+        found = list(topics(Path(path).read_text(encoding="utf-8-sig")))
+        if not found:
+            raise BadInput(f"{path}: holds no <top> or <topic>: nothing is asked")
+        yield from ((f"{path}:{line}", query, text) for line, query, text in found)
+    elif "\t" in first and not first.startswith("{"):
+        yield from ((place, *tabbed(line)) for place, line in lines)
+    else:
+        yield from ((place, *_record(place, line)) for place, line in lines)
+
+
+def _record(place: str, line: str) -> tuple[str, str]:
+    """Id and text of a line of JSON."""
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{place}: not JSON ({error.msg}): each line must be an object") from None
+    if not isinstance(record, dict):
+        raise BadInput(f"{place}: not an object: write it as {{'_id': ..., 'text': ...}}")
+    query, text = record.get("_id", record.get("id")), record.get("text")
+    named = isinstance(query, str | int) and not isinstance(query, bool)
+    return str(query) if named else "", text if isinstance(text, str) else ""
+
+
+def read_qrels(path: str | Path, queries: Mapping[str, str] | None = None) -> Qrels:
+    """Read judgments: tab-separated with the header query-id, corpus-id, score, or TREC's four columns.
+
+    Args:
+        queries: where given, a judgment of any other query is an error.
+
+    Raises:
+        BadInput: the file cannot be read or is empty, a line has another shape, a grade is no integer,
+            a query is unknown, or a document is judged twice with different grades.
+    """
+    grades: dict[str, dict[str, int]] = {}
+    tabbed = False
+    for row, (place, line) in enumerate(_lines(path)):
+        if row == 0 and line.split("\t")[0].strip() == "query-id":
+            if [field.strip() for field in line.split("\t")] != ["query-id", "corpus-id", "score"]:
+                raise BadInput(f"{place}: the header must be query-id, corpus-id, score, separated by tabs")
+            tabbed = True
+            continue
+        fields = [field.strip() for field in line.split("\t")] if tabbed else line.split()
+        if len(fields) != (3 if tabbed else 4) or "" in fields:
+            expected = "query-id, corpus-id, score separated by tabs" if tabbed else "query, iteration, document, grade"
+            hint = "" if tabbed else " (or begin the file with the header of a TSV)"
+            raise BadInput(f"{place}: cannot read the judgment {line[:60]!r}: it must be {expected}{hint}")
+        query, document, grade = fields[0], fields[-2], fields[-1]
+        if not re.fullmatch(r"[+-]?[0-9]+", grade):
+            raise BadInput(f"{place}: the grade {grade!r} is no integer: write 0 for not relevant, 1 or more if it is")
+        if queries is not None and query not in queries:
+            raise BadInput(f"{place}: the query {query!r} is not among the questions: add it there or drop the line")
+        if grades.setdefault(query, {}).setdefault(document, int(grade)) != int(grade):
+            raise BadInput(f"{place}: {document!r} is judged twice for the query {query!r}: keep one grade")
+    if not grades:
+        raise BadInput(f"{path}: holds a header and no judgment: add lines of query-id, corpus-id, score")
+    return Qrels(grades)
+
+
+def write_run(run: Run, path: str | Path, tag: str = "likewise") -> None:
+    """Write a run as trec_eval reads it: query, Q0, document, rank from 1, score, tag.
+
+    Raises:
+        BadInput: an id holds white space, which separates the columns.
+    """
+    lines = []
+    for query, ranking in run.items():
+        last = np.float32(np.inf)
+        for rank, (document, score) in enumerate(ranking, 1):
+            # trec_eval orders by score as a single float, and equal ones by id: a hair less keeps the order judged.
+            last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
+            for name in (query, document, tag):
+                if not name or re.search(r"\s", name):
+                    raise BadInput(f"{name!r} cannot stand in a TREC run: ids must be without white space")
+            lines.append(f"{query} Q0 {document} {rank} {float(last)!r} {tag}\n")
+    Path(path).write_text("".join(lines), encoding="utf-8")
+
+
+def read_run(path: str | Path) -> dict[str, list[tuple[str, float]]]:
+    """Read a TREC run; its rank column decides the order.
+
+    Raises:
+        BadInput: the file cannot be read or is empty, or a line is not six columns with a numeric rank and
+            score.
+    """
+    rows: dict[str, list[tuple[int, str, float]]] = {}
+    for place, line in _lines(path):
+        try:
+            query, _, document, rank, score, _ = line.split()
+            rows.setdefault(query, []).append((int(rank), document, float(score)))
+        except ValueError:
+            raise BadInput(f"{place}: must be query, Q0, document, rank, score, tag: found {line[:60]!r}") from None
+    return {
+        query: [(document, score) for _, document, score in sorted(ranking, key=lambda row: row[0])]
+        for query, ranking in rows.items()
+    }
+
+
+def _lines(path: str | Path) -> Iterator[tuple[str, str]]:
+    """("FILE:LINE", line) of every line that is not blank; an error where there is none."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read ({error}): name a file of UTF-8 text") from error
+    if not text.strip():
+        raise BadInput(f"{path}: is empty: nothing can be judged with it")
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield f"{path}:{number}", line.rstrip("\r")
+
+
+def _by_rank(query: str, ranking: Sequence[tuple[str, float]]) -> dict[str, float]:
+    scores = {document: float(-rank) for rank, (document, _) in enumerate(ranking)}
+    if len(scores) != len(ranking):
+        raise BadInput(f"the ranking for the query {query!r} holds a document twice: rank each once")
+    return scores
+
+
+@cache
+def _parsed(names: tuple[str, ...]) -> dict[str, Any]:
+    import ir_measures
+
+    parsed = {}
+    for name in names:
+        try:
+            parsed[name] = ir_measures.parse_measure(name)
+        except (ValueError, NameError) as error:
+            raise BadInput(f"{name!r} is no measure: use names such as {', '.join(MEASURES)}") from error
+    return parsed
