@@ -14,6 +14,7 @@ from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for, steady
 from indexer.encoders.hardware import Precision
 from indexer.encoders.locate import DEFAULT_MODEL
 from indexer.errors import BadInput, NothingKnown, TextTooLong
+from indexer.notes import Note
 from indexer.passages import PassageSettings, cut, embedded, usual_overlap, whole
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
@@ -36,8 +37,14 @@ class Embedding:
         self._slack = 0
         self._calibrated = False
 
-    def embed(self, encoder: Encoder, documents: Sequence[Document]) -> list[tuple[tuple[Span, ...], Vector]]:
-        """Passages of each document with their vectors (passages, dimensions); all are encoded together."""
+    def embed(
+        self, encoder: Encoder, documents: Sequence[Document], *, note: Note
+    ) -> list[tuple[tuple[Span, ...], Vector]]:
+        """Return the passages of each document with their vectors (passages, dimensions); all are encoded together.
+
+        Args:
+            note: is told that the runtime that was asked for, or chosen, cannot be used.
+        """
         if not documents:
             return []
         from indexer.encoders.documents import for_documents
@@ -55,7 +62,7 @@ class Embedding:
                     calibrate(encoder, texts)
                     self._calibrated = True
                 tokens = sum(span.tokens for own in spans for span in own)
-                vectors = for_documents(encoder, tokens).encode(texts, role="document")
+                vectors = for_documents(encoder, tokens, note=note).encode(texts, role="document")
                 break
             except NothingKnown as error:
                 if unknown or len(error.texts) == len(texts) > 1:  # then it is the model that is broken

@@ -20,6 +20,7 @@ from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
 from indexer.encoders.hardware import Precision
 from indexer.errors import BadInput, UnknownUri
 from indexer.identity import as_fitted, index_was_replaced, require_recipe
+from indexer.notes import note_as_warning
 from indexer.passages import PassageSettings
 from indexer.records import Changes, Document
 from indexer.settings import Settings
@@ -235,7 +236,9 @@ class Index:
         new = [item.document for item in work if item.spans == ()]
         if new and self._embedding is None:
             raise BadInput(f"{new[0].uri}: {self.store.address} holds your own vectors: pass vectors= with documents")
-        passages = iter(self._embedding.embed(self.encoder, new) if new and self._embedding else [])
+        passages = iter(
+            self._embedding.embed(self.encoder, new, note=note_as_warning) if new and self._embedding else []
+        )
         embedded_work = [
             replace(item, spans=spans, vectors=vectors)
             for item in work

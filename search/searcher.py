@@ -20,6 +20,7 @@ from indexer.errors import BadInput, NoWords, UnknownUri
 from indexer.filters.parse import parse
 from indexer.filters.tree import Where
 from indexer.identity import require_recipe
+from indexer.notes import note_as_warning
 from indexer.records import Vector
 from indexer.settings import Calibration, Settings
 from indexer.stores.analysis import stored_analysis
@@ -318,7 +319,9 @@ class Searcher:
             raise BadInput(
                 f"{self.store.address}: holds your own vectors and has no model: ask in words mode, or by search_vector"
             )
-        return query_encoder(recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust)
+        return query_encoder(
+            recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust, note=note_as_warning
+        )
 
 
 def _lean(settings: Settings) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 from indexer.encoders.choices import VARIABLE, override
@@ -12,6 +11,7 @@ from indexer.encoders.postprocessing import PostProcessed
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
+from indexer.notes import Note
 
 MIN_TOKENS = 50_000
 """Of a batch from which on measuring can pay: nearly half of a full one, so that there is likely to be more.
@@ -20,18 +20,20 @@ Measuring takes a few seconds and gains a fifth at best: a small folder is embed
 """
 
 
-def for_documents(encoder: Encoder, tokens: int) -> Encoder:
-    """`encoder` for a batch of so many tokens: if they are too few, it uses what was measured before, if anything.
+def for_documents(encoder: Encoder, tokens: int, *, note: Note) -> Encoder:
+    """Return `encoder` for a batch of this many tokens: one of few tokens never starts a measurement.
 
-    Warns:
-        UserWarning: LIKEWISE_RUNTIME asks for openvino, which does not run this encoder; once a recipe.
+    Args:
+        tokens: of the whole batch.
+        note: is told, once per recipe, that LIKEWISE_RUNTIME asks for openvino, which does not run this encoder;
+            and, when documents are encoded, that OpenVINO failed.
     """
     recipe = encoder.recipe
     if override() == "openvino" and _stays(encoder) and recipe.identity not in _warned:
         _warned.add(recipe.identity)
-        warnings.warn(f"{VARIABLE} asks for openvino, which does not run {recipe} as it is: torch does", stacklevel=2)
-    if isinstance(encoder, TorchEncoder) and tokens < MIN_TOKENS:
-        return replace(encoder, measures=False)
+        note(f"{VARIABLE} asks for openvino, which does not run {recipe} as it is: torch does")
+    if isinstance(encoder, TorchEncoder):
+        return replace(encoder, measures=encoder.measures and tokens >= MIN_TOKENS, note=note)
     return encoder
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from indexer.encoders.hardware import Precision
 from indexer.encoders.port import Encoder, steady
 from indexer.encoders.recipe import Recipe
 from indexer.errors import ModelError
+from indexer.notes import Note
 
 _loaded: dict[str, Encoder] = {}
 """By the recipe's identity, and what was asked for besides."""
@@ -62,14 +62,19 @@ def _key(recipe: Recipe, device: str, trust_remote_code: bool) -> str:
 
 
 def query_encoder(
-    recipe: Recipe, compiled: Path, post_parameters: Callable[[], bytes | None], trust_remote_code: bool = False
+    recipe: Recipe,
+    compiled: Path,
+    post_parameters: Callable[[], bytes | None],
+    trust_remote_code: bool = False,
+    *,
+    note: Note,
 ) -> Encoder:
     """The encoder of a stored recipe, for questions: one that this process has, or the compiled one, or torch's.
 
     It never measures nor switches its runtime, even where it is shared with who embeds documents.
 
-    Warns:
-        UserWarning: `compiled` is there and cannot be used; torch answers instead.
+    Args:
+        note: is told that `compiled` is there and cannot be used; torch answers instead.
     """
     with _lock:
         any_loaded = (encoder for key, encoder in _loaded.items() if key.split()[0] == recipe.identity)
@@ -84,5 +89,5 @@ def query_encoder(
                 _compiled[recipe.identity] = known
             except ModelError as error:
                 known = None
-                warnings.warn(f"{error}; torch is used meanwhile", stacklevel=2)
+                note(f"{error}; torch is used meanwhile")
         return steady(known or encoder_for(recipe, post_parameters(), trust_remote_code=trust_remote_code))

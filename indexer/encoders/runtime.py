@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import warnings
 import weakref
 from contextlib import suppress
 from functools import lru_cache
@@ -34,6 +33,7 @@ from indexer.encoders.hardware import Precision, cores
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.port import Encoder
 from indexer.errors import LikewiseError
+from indexer.notes import Note
 
 if TYPE_CHECKING:
     from indexer.encoders.measurement import Measurement
@@ -67,11 +67,13 @@ class FastestRuntime:
         self._conditions: Conditions | None = None
         _all.add(self)
 
-    def encoder(self, torch_encoder: TorchEncoder, texts: int, measure: bool) -> Encoder | None:
-        """The encoder that so many documents should go to, or None for torch itself; `measure` if nothing is known.
+    def encoder(self, torch_encoder: TorchEncoder, texts: int, measure: bool, *, note: Note) -> Encoder | None:
+        """Return the encoder that this many documents should go to, or None for torch itself.
 
-        Warns:
-            UserWarning: OpenVINO was chosen, or asked for by LIKEWISE_RUNTIME, and cannot be used; once.
+        Args:
+            texts: how many documents are encoded together.
+            measure: whether to measure now if nothing was measured before.
+            note: is told, once, that OpenVINO was chosen, or asked for by LIKEWISE_RUNTIME, and cannot be used.
         """
         asked = override()
         if asked == "torch" or (asked == "auto" and texts < MIN_TEXTS):
@@ -80,16 +82,16 @@ class FastestRuntime:
             if asked not in self._found:
                 # Another process is measuring, or this is not the time to: ask again at the next call.
                 with suppress(_NotNow):
-                    self._found[asked] = self._decide(torch_encoder, asked, measure)
+                    self._found[asked] = self._decide(torch_encoder, asked, measure, note)
             return self._found.get(asked)
 
-    def failed(self, other: Encoder, error: Exception) -> None:
-        """`other` raised this error: torch from now on, and the saved choice is dropped. Warns as `encoder`."""
+    def failed(self, other: Encoder, error: Exception, *, note: Note) -> None:
+        """Use torch from now on, as `other` raised this error, and drop the saved choice; `note` is told."""
         with self._lock:
             for asked, found in self._found.items():
                 if found is other:  # or another thread was first
                     self._found[asked] = None
-                    self._give_up(asked, error)
+                    self._give_up(asked, error, note)
 
     def after_fork(self) -> None:
         """In the child: the lock may have been another thread's, and OpenVINO's threads are the parent's alone."""
@@ -97,7 +99,7 @@ class FastestRuntime:
         if "openvino" in sys.modules:
             self._found = dict.fromkeys(RUNTIMES)
 
-    def _decide(self, torch_encoder: TorchEncoder, asked: Runtime, measure: bool) -> Encoder | None:
+    def _decide(self, torch_encoder: TorchEncoder, asked: Runtime, measure: bool, note: Note) -> Encoder | None:
         """Raises _NotNow."""
         import torch
 
@@ -109,18 +111,19 @@ class FastestRuntime:
             return _compiled(torch_encoder, self._precision, threads)
         except ImportError as error:  # also PackageNotFoundError: OpenVINO is not installed
             if asked == "openvino":
-                _warn(f"{VARIABLE} asks for openvino, which cannot be imported ({error})")
+                note(f"{VARIABLE} asks for openvino, which cannot be imported ({error}): torch embeds documents")
         except (LikewiseError, RuntimeError, OSError, MemoryError) as error:
-            self._give_up(asked, error)
+            self._give_up(asked, error, note)
         return None
 
-    def _give_up(self, asked: Runtime, error: Exception) -> None:
+    def _give_up(self, asked: Runtime, error: Exception, note: Note) -> None:
         _opened.cache_clear()
         if asked == "auto" and self._conditions is not None:
             with suppress(OSError):
                 drop_choice(choices_file(), self._conditions)
-        said = " ".join(str(error).split())[:300]
-        _warn(f"OpenVINO, which {'was chosen' if asked == 'auto' else VARIABLE + ' asks for'}, failed ({said})")
+        why = "was chosen" if asked == "auto" else f"{VARIABLE} asks for"
+        reason = " ".join(str(error).split())[:300]
+        note(f"OpenVINO, which {why}, failed ({reason}): torch embeds documents")
 
 
 class _NotNow(Exception):
@@ -136,10 +139,6 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-def _warn(problem: str) -> None:
-    warnings.warn(f"{problem}: torch embeds documents", stacklevel=5)
 
 
 def _chosen(torch_encoder: TorchEncoder, conditions: Conditions, measure: bool) -> Runtime:

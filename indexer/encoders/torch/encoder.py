@@ -21,6 +21,7 @@ from indexer.encoders.tokenizer import Ids, Tokenizer
 from indexer.encoders.torch.pooling import Packed
 from indexer.encoders.torch.pooling_head import Head
 from indexer.errors import ModelError, NothingKnown
+from indexer.notes import Note, log_note
 from indexer.records import Vector
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ class Transformer(Protocol):
 class Alternative(Protocol):
     """Knows whether another runtime embeds many documents faster (runtime.py)."""
 
-    def encoder(self, torch_encoder: TorchEncoder, texts: int, measure: bool) -> Encoder | None:
+    def encoder(self, torch_encoder: TorchEncoder, texts: int, measure: bool, *, note: Note) -> Encoder | None:
         """The encoder that so many documents should go to, or None for torch itself; `measure` if nothing is known."""
 
-    def failed(self, other: Encoder, error: Exception) -> None:
+    def failed(self, other: Encoder, error: Exception, *, note: Note) -> None:
         """What `encoder` gave has raised this, and torch stands in from now on."""
 
 
@@ -61,6 +62,7 @@ class TorchEncoder:
     Attributes:
         alternative: finds the runtime for many documents; None: torch encodes everything.
         measures: whether that may be measured now; otherwise only what was measured before counts.
+        note: is told that another runtime cannot be used; without a caller who can be told, it is logged.
     """
 
     recipe: Recipe
@@ -70,6 +72,7 @@ class TorchEncoder:
     device: str = "cpu"
     alternative: Alternative | None = field(default=None, compare=False)
     measures: bool = field(default=True, compare=False)
+    note: Note = field(default=log_note, compare=False, repr=False)
 
     @property
     def batch_tokens(self) -> int:
@@ -94,14 +97,14 @@ class TorchEncoder:
             if isinstance(texts, Iterable) and not isinstance(texts, Sized):
                 texts = list(texts)
             if isinstance(texts, Sized):
-                other = self.alternative.encoder(self, len(texts), self.measures)
+                other = self.alternative.encoder(self, len(texts), self.measures, note=self.note)
                 if other is not None:
                     try:
                         return other.encode(texts, role, truncate)
                     except NothingKnown:  # It says something of the texts, as TextTooLong and BadInput do.
                         raise
                     except (ModelError, RuntimeError) as error:
-                        self.alternative.failed(other, error)
+                        self.alternative.failed(other, error, note=self.note)
         return encode_shared([self], texts, role, truncate)[0]
 
     def post_parameters(self) -> bytes | None:

@@ -47,6 +47,11 @@ from search.explain import with_sentences
 from search.hits import Hit
 from search.pairs import embed
 
+
+def no_note(message: str) -> None:
+    raise AssertionError(message)
+
+
 TEXTS = [f"dogs watch river number {number}" for number in range(64)]
 
 
@@ -171,8 +176,11 @@ def test_searching_never_measures_and_never_switches(
 
     def search() -> None:
         assert all(hit.why and hit.why["sentence"] for hit in with_sentences(hits, encoder, question))
-        asked = query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None)
-        assert query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None).encode(TEXTS).shape == (64, 48)
+        asked = query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None, note=no_note)
+        assert query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None, note=no_note).encode(TEXTS).shape == (
+            64,
+            48,
+        )
         assert asked.encode(TEXTS).shape == (64, 48)
         embed(TEXTS, encoder, encoder.recipe)
 
@@ -531,8 +539,12 @@ def test_only_what_belongs_to_the_model_is_said_of_the_model(
 
 
 @pytest.mark.parametrize("asked", ["auto", "openvino"])
-def test_openvino_that_fails_while_encoding_leaves_torch_and_one_warning(
-    tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch, asked: str
+def test_openvino_that_fails_while_encoding_leaves_torch_and_one_line_in_the_log(
+    tiny: Callable[[str], Path],
+    measuring: Measuring,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    asked: str,
 ) -> None:
     wanted = load_encoder(tiny("bert"), runtime="torch").encode(TEXTS)
     load_encoder(tiny("bert")).encode(TEXTS)
@@ -543,23 +555,40 @@ def test_openvino_that_fails_while_encoding_leaves_torch_and_one_warning(
         with pytest.raises(type(passing)):
             encoder.encode(TEXTS)
     measuring.broken = RuntimeError("Exception from\nsrc/inference")
-    with pytest.warns(UserWarning, match=r"failed \(Exception from src/inference\): torch embeds documents") as said:
-        assert np.array_equal(encoder.encode(TEXTS), wanted)
-    assert len(said) == 1
     assert np.array_equal(encoder.encode(TEXTS), wanted)
+    assert np.array_equal(encoder.encode(TEXTS), wanted)
+    (logged,) = caplog.records
+    assert (logged.name, logged.levelname) == ("likewise", "WARNING")
+    assert logged.getMessage().endswith("failed (Exception from src/inference): torch embeds documents")
     assert len(measuring.choices()) == (asked == "openvino")
 
 
-def test_openvino_that_cannot_be_opened_again_leaves_torch_and_one_warning(
-    tiny: Callable[[str], Path], measuring: Measuring
+def test_a_caller_is_told_once_that_openvino_failed(
+    tiny: Callable[[str], Path], measuring: Measuring, caplog: pytest.LogCaptureFixture
+) -> None:
+    load_encoder(tiny("bert")).encode(TEXTS)
+    measuring.broken = RuntimeError("Exception from src/inference")
+    encoder = load_encoder(tiny("bert"))
+    notes: list[str] = []
+    for _ in range(2):
+        documents.for_documents(encoder, documents.MIN_TOKENS, note=notes.append).encode(TEXTS)
+    assert notes == [
+        "OpenVINO, which was chosen, failed (Exception from src/inference): torch embeds documents",
+    ]
+    assert caplog.messages == []
+
+
+def test_openvino_that_cannot_be_opened_again_leaves_torch_and_one_line_in_the_log(
+    tiny: Callable[[str], Path], measuring: Measuring, caplog: pytest.LogCaptureFixture
 ) -> None:
     wanted = load_encoder(tiny("bert"), runtime="torch").encode(TEXTS)
     load_encoder(tiny("bert")).encode(TEXTS)
     measuring.failure = ModelError("it does not run on this machine's CPU")
     encoder = load_encoder(tiny("bert"))
-    with pytest.warns(UserWarning, match="OpenVINO, which was chosen, failed"):
-        assert np.array_equal(encoder.encode(TEXTS), wanted)
     assert np.array_equal(encoder.encode(TEXTS), wanted)
+    assert np.array_equal(encoder.encode(TEXTS), wanted)
+    (logged,) = caplog.messages
+    assert logged.startswith("OpenVINO, which was chosen, failed (it does not run on this machine's CPU): torch")
     assert measuring.choices() == []
 
 
@@ -606,7 +635,10 @@ def test_what_lost_is_given_back(
 
 
 def test_without_openvino_torch_embeds_silently(
-    tiny: Callable[[str], Path], measuring: Measuring, monkeypatch: pytest.MonkeyPatch
+    tiny: Callable[[str], Path],
+    measuring: Measuring,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
@@ -621,9 +653,11 @@ def test_without_openvino_torch_embeds_silently(
     assert (measuring.calls, measuring.rows, measuring.choices()) == (0, [], [])
     monkeypatch.setenv("LIKEWISE_RUNTIME", "openvino")
     encoder = load_encoder(tiny("bert"))
-    with pytest.warns(UserWarning, match="LIKEWISE_RUNTIME asks for openvino, which cannot be imported"):
-        encoder.encode(TEXTS)
+    assert caplog.messages == []
     encoder.encode(TEXTS)
+    encoder.encode(TEXTS)
+    (logged,) = caplog.messages
+    assert logged.startswith("LIKEWISE_RUNTIME asks for openvino, which cannot be imported (No module named")
 
 
 def test_a_child_that_is_forked_while_another_thread_measures_embeds_with_torch(
