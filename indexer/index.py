@@ -214,7 +214,11 @@ class Index:
             self._require_as_opened()
             if self._known(batch) != prepared.known:
                 prepared = self.prepare(batch)
-            return replace(writer.put(Batch(readable(prepared).work)), unchanged=prepared.unchanged)
+            earlier = len(writer.notes)
+            changes = writer.put(Batch(readable(prepared).work))
+            for note in writer.notes[earlier:]:
+                note_as_warning(note)
+            return replace(changes, unchanged=prepared.unchanged)
 
     def _known(self, batch: Sequence[Given]) -> Mapping[str, Hashes]:
         with self.store.snapshot() as snapshot:
@@ -322,7 +326,8 @@ class Index:
         Raises:
             BadInput: something is there already.
         """
-        self.store.backup(fspath(destination))
+        for note in self.store.backup(fspath(destination)):
+            note_as_warning(note)
 
     # reading
 

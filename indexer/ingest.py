@@ -13,6 +13,7 @@ from indexer.batches import validate
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
 from indexer.index import Index
+from indexer.notes import note_as_warning
 from indexer.records import Changes, Document, Span, Stamp
 from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.source import STDIN
@@ -231,6 +232,9 @@ class Run:
             rows.append(LedgerRow(file, uri, state, "no text that the model can read" * (state == "skipped")))
         if not rows and not batch.stamps:
             return
+        earlier = len(self._writer.notes)
         changes = self._writer.put(Batch(prepared.work, rows, batch.stamps, self._run))
+        for note in self._writer.notes[earlier:]:
+            note_as_warning(note)
         self._passages += sum(len(item.spans) for item in prepared.work if item.spans)
         self._committed(self.summary, changes, self._bytes)

@@ -14,6 +14,7 @@ from indexer.batches import Given, batches
 from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.index import Index
+from indexer.notes import note_as_warning
 from indexer.settings import Settings
 from indexer.stores.port import Batch, LedgerRow, Writer
 
@@ -44,6 +45,8 @@ def rebuilt(
         successor = old.store.successor(_taken_over(old.settings, settings))
         with successor as store, Index(store, encoder) as new, store.writer() as writer:
             _refill(old, new, writer)
+            for note in writer.notes:
+                note_as_warning(note)
             yield new
 
 

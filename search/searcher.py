@@ -116,6 +116,8 @@ class Searcher:
             vector = vectors[0] if vectors is not None else None
             unit: Unit = "passage" if passages else "document"
             hits = self._ranked(snapshot, query, vector, depth, condition, mode, unit, exact)
+            for note in snapshot.notes:
+                note_as_warning(note)
             encoder = self._encoder(snapshot) if explain and snapshot.settings.recipe else None
             question = self._encode(snapshot, [query])[0] if encoder is not None and vector is None else vector
         if rerank is not None:
@@ -151,6 +153,8 @@ class Searcher:
                 except NoWords as error:
                     warnings.warn(str(error), stacklevel=2)
                     found.append(Hits((), 0, True, query, mode))
+            for note in snapshot.notes:
+                note_as_warning(note)
         return found
 
     def search_vector(
@@ -161,7 +165,10 @@ class Searcher:
         with self.store.snapshot() as snapshot:
             (row,) = unit_rows(np.asarray(vector)[None], snapshot.settings.dimensions, ["search_vector"])
             condition = parse(where) if where is not None else None
-            return self._ranked(snapshot, "", row, k, condition, "dense", "document", False)
+            hits = self._ranked(snapshot, "", row, k, condition, "dense", "document", False)
+            for note in snapshot.notes:
+                note_as_warning(note)
+            return hits
 
     def similar(self, uri: str, k: int = 10, where: str | None = None) -> Hits:
         """The k documents nearest to one of the index, by the mean of its passages' vectors; itself left out.
@@ -177,6 +184,8 @@ class Searcher:
             (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
             condition = parse(where) if where is not None else None
             found = self._ranked(snapshot, "", mean, k + 1, condition, "dense", "document", False)
+            for note in snapshot.notes:
+                note_as_warning(note)
             itself = condition is None or snapshot.matches(uri, condition)
             return replace(
                 found, hits=tuple(hit for hit in found if hit.uri != uri)[:k], matched=found.matched - itself
@@ -197,6 +206,8 @@ class Searcher:
                 found.append(one)
                 ids = one.candidates.passages.tolist()
                 uris.append([passage.uri for passage in snapshot.passages_by_id(ids)])
+            for note in snapshot.notes:
+                note_as_warning(note)
         return found, uris
 
     @property

@@ -267,6 +267,14 @@ class Snapshot(Protocol):
     def history(self) -> str:
         """Equal for snapshots of the same index, whatever was committed in between; a copy has its own."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Facts about this state that the caller should know: a damaged segment is answered from the catalog, say.
+
+        Read them after ranking, as ranking by words may add to them. Every snapshot has the notes of its state, so that
+        each question is told and not only the first one.
+        """
+
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
         """Hashes of those of the uris that are documents, or of all documents."""
 
@@ -354,6 +362,10 @@ class Writer(Protocol):
 
     Raises StorageError where the disk refuses; what was committed before is kept.
     """
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the commits since this writer was opened have to tell: a derived file could not be written, say."""
 
     def put(self, batch: Batch) -> Changes:
         """Add, replace and update documents, and write the ledger, in one transaction.
@@ -459,8 +471,11 @@ class Store(Protocol):
     def artifacts(self) -> Path:
         """The folder on this machine where the compiled encoder of this index is kept; it need not exist yet."""
 
-    def backup(self, destination: str) -> None:
+    def backup(self, destination: str) -> tuple[str, ...]:
         """Copy the index as of one commit, while it is read and written; the copy appears whole or not at all.
+
+        Returns:
+            Facts about the copy that the caller should know: a damaged file was copied as it is, say.
 
         Raises:
             BadInput: something is there already.

@@ -148,6 +148,11 @@ class ReferenceSnapshot:
     def history(self) -> str:
         return self._state.history
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing is derived here, so that nothing can be damaged."""
+        return ()
+
     @cached_property
     def _bm25(self) -> dict[Unit, Bm25]:
         """Documents, each by the id of its first passage, and passages. Both are found by their title too."""
@@ -326,6 +331,10 @@ class ReferenceWriter:
 
     def __init__(self, store: ReferenceStore) -> None:
         self._store = store
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
 
     def _commit(self, **changes: Any) -> None:
         state = self._store.state
@@ -518,9 +527,10 @@ class ReferenceStore:
     def artifacts(self) -> Path:
         return Path(tempfile.gettempdir(), f"likewise-reference-{self.state.history}", "encoder")
 
-    def backup(self, destination: str) -> None:
+    def backup(self, destination: str) -> tuple[str, ...]:
         state = replace(self.state, history=secrets.token_hex(8))
         self.create(destination, state.settings).state = state
+        return ()
 
     def close(self) -> None:
         """Nothing is kept that could be released."""

@@ -1382,6 +1382,20 @@ def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Sto
     copy.close()
 
 
+def test_a_sound_store_has_nothing_to_note(store: Store, tmp_path: Path) -> None:
+    with store.writer() as writer:
+        writer.put(Batch([doc("a", "an apple"), doc("b", "a pear")]))
+        writer.compact()
+        writer.put(Batch([doc("c", "an apple and a pear")]))
+        writer.remove(["b"])
+        writer.settle()
+        assert writer.notes == ()
+    with store.snapshot() as snapshot:
+        assert snapshot.dense(AXES[0], 3).matched == snapshot.words("apple", 3).matched == 2
+        assert snapshot.notes == ()
+    assert store.backup(str(tmp_path / "copy.index")) == ()
+
+
 # writers
 
 

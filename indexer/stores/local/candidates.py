@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from indexer.stores.local.dense import rank
 from indexer.stores.local.views import View
 from indexer.stores.local.words import rank as word_rank
 from indexer.stores.local.words.files import language
-from indexer.stores.local.words.reader import WordReader
+from indexer.stores.local.words.reader import Words
 from indexer.stores.port import BEST_PASSAGES, Candidates, Ids, Ranking, Unit
 
 Scored = tuple[Ids, NDArray[np.float32]]
@@ -23,27 +24,38 @@ Scored = tuple[Ids, NDArray[np.float32]]
 
 
 def candidates(
-    view: View, reader: WordReader, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
+    view: View,
+    open_words: Callable[[], Words],
+    vector: Vector,
+    text: str,
+    depth: int,
+    where: Where | None,
+    unit: Unit,
+    exact: bool,
 ) -> Candidates:
-    """The `depth` best units by cosine and by words; a text without words leaves the dense leg alone."""
+    """The `depth` best units by cosine and by words; a text without words leaves the dense leg alone.
+
+    Args:
+        open_words: returns the words of the view; called only where the text has words.
+    """
     terms = language(view).terms(text)
     near = rank(view, vector, depth, where, unit, exact)
     worded: Scored | None = None
     if unit == "passage":
         if terms:
-            ranked = word_rank.rank(view, reader.at(view), text, depth, where, unit)
+            ranked = word_rank.rank(view, open_words(), text, depth, where, unit)
             worded = ranked.passages, ranked.scores
         units = passages = np.union1d(near.passages, worded[0] if worded else ()).astype(np.int64)
         cosines = _cosines(view, vector, passages, near)
         means = cosines.astype(np.float64)
     else:
         if terms:
-            found = word_rank.documents(view, reader.at(view), text, depth, where)
+            found = word_rank.documents(view, open_words(), text, depth, where)
             worded = found.documents, found.scores
         documents = np.union1d(near.documents, worded[0] if worded else ()).astype(np.int64)
         ids, owners, every = _passages_of(view, vector, documents, near)
         units, passages, cosines, means = best_passages(ids, owners, every)
-    words = _words(reader, view, text, units, unit, worded) if worded else np.zeros(len(units), np.float32)
+    words = _words(open_words(), text, units, unit, worded) if worded else np.zeros(len(units), np.float32)
     complete = near.exact and len(passages) == near.matched
     return Candidates(passages, cosines, means, words, len(terms), near.matched, complete)
 
@@ -96,10 +108,10 @@ def _cosines(view: View, vector: Vector, passages: Ids, near: Ranking) -> NDArra
     return cosines
 
 
-def _words(reader: WordReader, view: View, text: str, units: Ids, unit: Unit, worded: Scored) -> NDArray[np.float32]:
+def _words(words: Words, text: str, units: Ids, unit: Unit, worded: Scored) -> NDArray[np.float32]:
     """BM25 of units (n,), ascending: known of those that the words leg found, computed for the rest."""
     scores = np.zeros(len(units), np.float32)
     known = np.isin(units, worded[0])
     scores[known] = worded[1][np.argsort(worded[0])]
-    scores[~known] = word_rank.scores(reader.at(view), text, units[~known], unit)
+    scores[~known] = word_rank.scores(words, text, units[~known], unit)
     return scores

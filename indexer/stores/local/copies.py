@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import sqlite3
-import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -76,8 +75,8 @@ def exchange(one: Path, other: Path) -> None:
     sync(one.parent)
 
 
-def copy_store(snapshots: Snapshots, target: Path) -> None:
-    """Copy the catalog as of one commit, with the segments it names, into an empty folder.
+def copy_store(snapshots: Snapshots, target: Path) -> tuple[str, ...]:
+    """Copy the catalog as of one commit, with the segments it names, into an empty folder; return notes.
 
     Segments are copied, not linked: a link changes the times of the original, which would then be hashed at every
     opening. The copy has a history of its own: what the two add from here on bears the same ids.
@@ -107,10 +106,12 @@ def copy_store(snapshots: Snapshots, target: Path) -> None:
 
     catalog = Catalog(target / "catalog.db")
     catalog.set("history", secrets.token_hex(8))
-    catalog.restamp({row.file: stamp(target / "segments", row.file) for row in segments if _is_sound(target, row)})
-    if words is not None and _is_sound(target, words):
+    notes = {row: note for row in (*segments, words) if row is not None and (note := _damage(target, row))}
+    catalog.restamp({row.file: stamp(target / "segments", row.file) for row in segments if row not in notes})
+    if words is not None and words not in notes:
         catalog.restamp_words(stamp_of(word_files(target, words)))
     catalog.close()
+    return tuple(notes.values())
 
 
 def _inside(snapshots: Snapshots, target: Path, path: Path) -> Path:
@@ -128,14 +129,13 @@ def _copied(source: Path, target: Path) -> bool:
     return True
 
 
-def _is_sound(target: Path, row: SegmentFile | WordFiles) -> bool:
-    """Whether what was copied is what was written. What is not keeps its old stamp: readers will find it out."""
+def _damage(target: Path, row: SegmentFile | WordFiles) -> str:
+    """Return a note if a copied file is not what was written. It keeps its old stamp, so that readers hash it too."""
     try:
         if isinstance(row, SegmentFile):
             verify(target / "segments", row, thorough=True)
         else:
             verify_words(target, row, thorough=True)
     except IndexDamaged as error:
-        warnings.warn(f"{error}; the next writer to the copy rebuilds it", stacklevel=5)
-        return False
-    return True
+        return f"{error}; the next writer to the copy rebuilds it"
+    return ""

@@ -17,7 +17,7 @@ from indexer.stores.local.dense import rank
 from indexer.stores.local.sample import sample
 from indexer.stores.local.views import View
 from indexer.stores.local.words import rank as word_rank
-from indexer.stores.local.words.reader import WordReader
+from indexer.stores.local.words.reader import WordReader, Words
 from indexer.stores.port import (
     Candidates,
     CheckReport,
@@ -38,6 +38,7 @@ class LocalSnapshot:
 
     def __init__(self, view: View, folder: Path, words: WordReader) -> None:
         self._view, self._folder, self._words = view, folder, words
+        self._words_notes: tuple[str, ...] = ()
 
     @property
     def settings(self) -> Settings:
@@ -60,6 +61,10 @@ class LocalSnapshot:
     def history(self) -> str:
         return self._view.state.history
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self._view.state.notes, *self._words_notes)
+
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
         return queries.hashes(self._view, None if uris is None else list(uris))
 
@@ -80,12 +85,17 @@ class LocalSnapshot:
         return rank(self._view, vector, k, where, unit, exact)
 
     def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
-        return word_rank.rank(self._view, self._words.at(self._view), text, k, where, unit)
+        return word_rank.rank(self._view, self._open_words(), text, k, where, unit)
 
     def candidates(
         self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
     ) -> Candidates:
-        return candidates(self._view, self._words, vector, text, depth, where, unit, exact)
+        return candidates(self._view, self._open_words, vector, text, depth, where, unit, exact)
+
+    def _open_words(self) -> Words:
+        words = self._words.at(self._view)
+        self._words_notes = words.notes
+        return words
 
     def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
         return queries.passages(self._view, ids)

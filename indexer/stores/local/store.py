@@ -157,11 +157,11 @@ class LocalStore:
         finally:
             shutil.rmtree(sibling, ignore_errors=True)
 
-    def backup(self, destination: str) -> None:
+    def backup(self, destination: str) -> tuple[str, ...]:
         from indexer.stores.local.copies import appearing, copy_store
 
         with appearing(Path(destination)) as sibling:
-            copy_store(self._views, sibling)
+            return copy_store(self._views, sibling)
 
 
 def _lay_out(folder: Path, settings: Settings) -> None:

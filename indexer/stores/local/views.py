@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -83,6 +82,7 @@ class State:
         parts: the segments in order of their ids, then the tail.
         sealed: the highest passage id that a segment may hold.
         damaged: a segment cannot be used, and its rows are served from the catalog.
+        notes: one sentence per damaged segment, for every question that this state answers.
     """
 
     catalog: Identity
@@ -99,6 +99,7 @@ class State:
     last_document: int  # the highest id ever given
     fields: Known
     lineage: Lineage
+    notes: tuple[str, ...] = ()
     allowed: dict[str, Allowed] = field(default_factory=dict)
 
 
@@ -278,15 +279,20 @@ def _load(
     if before and (before.catalog, before.history) != (identity, history):
         before = None
     open_ = {part.file: part for part in before.parts} if before else {}
-    parts, sealed = [], 0
+    parts, notes, sealed = list[Part](), list[str](), 0
     for *recorded, first_id, last_id in connection.execute(
         "SELECT file, kind, count, size, sha256, stamp, parameters, first_id, last_id FROM segment ORDER BY first_id"
     ).fetchall():
         earlier = open_.get(recorded[0])
         file, ids = SegmentFile(*recorded), (first_id, last_id)
-        parts.append(_part(folder, connection, file, ids, earlier, dimensions, stand_in))
+        try:
+            parts.append(_part(folder, connection, file, ids, earlier))
+        except IndexDamaged as error:
+            if not stand_in:
+                raise
+            notes.append(f"{error}; answering from the catalog until the next writer rebuilds it")
+            parts.append(Part(_plain(connection, "id BETWEEN ? AND ?", ids, dimensions), _NO_IDS))
         sealed = last_id
-    damaged = any(not part.file for part in parts)
     # Another thread may have gone ahead: its tail is not all in this transaction.
     known = before.tail if before and before.sealed == sealed and before.generation <= generation else None
     tail = _tail(connection, sealed, known, dimensions)
@@ -304,13 +310,14 @@ def _load(
         parts=tuple(parts),
         tail=tail if len(tail.rows) else None,
         sealed=sealed,
-        damaged=damaged,
+        damaged=bool(notes),
         settings=settings,
         documents=int(rows["documents"]),
         passages=sum(len(part.positions.passages) - len(part.dead) for part in parts),
         last_document=last_document,
         fields=known_fields(connection),
         lineage=_lineage(connection, identity[:2], history, lineage),
+        notes=tuple(notes),
     )
 
 
@@ -320,26 +327,15 @@ def _part(
     recorded: SegmentFile,
     ids: tuple[int, int],
     earlier: Part | None,
-    dimensions: int,
-    stand_in: bool,
 ) -> Part:
-    """An open segment with what is dead in it; in place of a damaged one, the rows of the catalog."""
+    """Return an open segment with the positions of its dead passages. Raises IndexDamaged."""
     dead = np.array(
         connection.execute("SELECT passage_id FROM dead WHERE passage_id BETWEEN ? AND ? ORDER BY 1", ids).fetchall(),
         np.int64,
     ).reshape(-1)
-    if earlier is not None:
-        segment = earlier.segment
-        if len(dead) == len(earlier.dead):
-            return earlier
-    else:
-        try:
-            segment = FaissSegment(folder / "segments", recorded)
-        except IndexDamaged as error:
-            if not stand_in:
-                raise
-            warnings.warn(f"{error}; answering from the catalog until the next writer rebuilds it", stacklevel=2)
-            return Part(_plain(connection, "id BETWEEN ? AND ?", ids, dimensions), _NO_IDS)
+    if earlier is not None and len(dead) == len(earlier.dead):
+        return earlier
+    segment = FaissSegment(folder / "segments", recorded) if earlier is None else earlier.segment
     return Part(segment, np.searchsorted(segment.positions.passages, dead), recorded.file)
 
 

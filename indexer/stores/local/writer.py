@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,11 @@ class LocalWriter:
 
     def __init__(self, folder: Path, views: Snapshots) -> None:
         self._catalog, self._views = Catalog(folder / "catalog.db"), views
+        self._notes: list[str] = []
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self._notes)
 
     def close(self) -> None:
         self._catalog.close()
@@ -34,7 +38,7 @@ class LocalWriter:
             seal.seal(self._catalog, self._views)
             word_files.catch_up(self._catalog, self._views)
         except StorageError as error:  # the documents are committed, and found without being sealed
-            warnings.warn(str(error), stacklevel=2)
+            self._notes.append(str(error))
         return changes
 
     def remove(self, uris: Iterable[str]) -> int:

@@ -11,7 +11,6 @@ import shutil
 import sqlite3
 import tempfile
 import threading
-import warnings
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,12 +38,14 @@ class Words:
 
     Attributes:
         documents: each under the id of its first passage.
+        notes: what every question by these words should be told: the word index is damaged, say.
         chosen: filters that were asked for, as questions to the engine; None leaves everything.
     """
 
     analysis: Analysis
     documents: Postings
     passages: Postings
+    notes: tuple[str, ...] = ()
     chosen: dict[str, Chosen | None] = field(default_factory=dict)
 
     def are_of(self, view: View) -> bool:
@@ -94,9 +95,9 @@ class WordReader:
             try:
                 words = overlay.advanced(view)
                 if overlay.is_sealed and not words.are_of(view):
-                    _warn(f"word index {overlay.name}: does not hold the passages of the catalog")
                     overlay.close()
-                    overlay = _Overlay(self._folder, view, row, trusted=False)
+                    problem = f"word index {overlay.name}: does not hold the passages of the catalog"
+                    overlay = _Overlay(self._folder, view, row, problem)
                     words = overlay.advanced(view)
             except BaseException:  # half of a change may be in it
                 if overlay is latest:
@@ -128,19 +129,22 @@ def _index_of(view: View) -> tuple[Identity, str]:
 class _Overlay:
     """An index of a reader's own that follows the catalog from one generation to the next."""
 
-    def __init__(self, folder: Path, view: View, row: WordFiles | None, *, trusted: bool = True) -> None:
+    def __init__(self, folder: Path, view: View, row: WordFiles | None, problem: str = "") -> None:
+        """`problem`: why the writer's files below are not to be used, if they are not."""
         self._of, self._generation = _index_of(view), -1
         self.name = row.name if row is not None else ""
         self._analysis = language(view)
         self._linked: Path | None = None
-        usable = trusted and row is not None and row.analysis == str(self._analysis)
+        usable = not problem and row is not None and row.analysis == str(self._analysis)
         if row is not None and usable:
             try:
                 self._indexes = with_descriptors(lambda: self._opened_with(folder, row))
             except (IndexDamaged, OSError, ValueError) as error:
                 self._linked, usable = None, False
                 if not _superseded(folder, row):
-                    _warn(str(error) if isinstance(error, IndexDamaged) else f"word index {row.name}: {error}")
+                    problem = str(error) if isinstance(error, IndexDamaged) else f"word index {row.name}: {error}"
+        note = f"{problem}; answering from the catalog until the next writer rebuilds it"
+        self._notes = (note,) if problem else ()
         self._sealed = row.last_id if row is not None and usable else 0
         self._worn = bool(usable and row is not None and row.removed)
         self._last, self._dead = self._sealed, set[int]()
@@ -201,7 +205,7 @@ class _Overlay:
             )
         else:
             documents, passages = before.documents, before.passages
-        self._words = Words(self._analysis, documents, passages)
+        self._words = Words(self._analysis, documents, passages, self._notes)
         return self._words
 
     def _change(self, view: View) -> bool:
@@ -231,10 +235,6 @@ def _link(folder: Path, row: WordFiles, linked: Path) -> None:
             shutil.copy(path, to)
         else:
             to.symlink_to(path)
-
-
-def _warn(what: str) -> None:
-    warnings.warn(f"{what}; answering from the catalog until the next writer rebuilds it", stacklevel=4)
 
 
 def _superseded(folder: Path, row: WordFiles) -> bool:
