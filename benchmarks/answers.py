@@ -11,11 +11,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from search.arguments import Mode
+
 from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE, collections
 from search import Searcher
-from search.arguments import Mode
 from search.evaluation.measures import read_qrels, read_queries
 
 _ASKED = 200

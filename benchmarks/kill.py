@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import Document, Index
+from indexer.core import IndexCore
 from indexer.stores.local.failpoint import STEPS
 from indexer.stores.local.segments import seal
 from indexer.stores.local.views import Snapshots
@@ -70,7 +71,8 @@ def applied(state: State, put: State, remove: list[str]) -> State:
 
 def write(folder: Path, seed: int) -> None:
     """The process that is killed."""
-    with Index.open(folder) as index:
+    with IndexCore.open(folder) as core:
+        index = Index(core)
         state = contents(index)
         for what, put, remove in operations(seed, state):
             print(json.dumps(["begin", what, put, remove]), flush=True)
@@ -80,7 +82,7 @@ def write(folder: Path, seed: int) -> None:
             elif remove:
                 index.remove(remove)
             elif what == "seal":
-                with index.store.writer() as writer:
+                with core.store.writer() as writer:
                     writer.settle()
             else:
                 index.compact(what)
@@ -134,7 +136,7 @@ def verify(folder: Path, allowed: list[State]) -> State:
             hits = searcher.search_vector(vector(gone, 1), 5)
             assert gone not in [hit.uri for hit in hits]
         assert searcher.search("document", 1, mode="words").matched == len(found)
-        with index.store.writer():
+        with index.lock():
             seal.sweep(Snapshots(folder))
             word_files.sweep(Snapshots(folder))
         assert len(list((folder / "words").glob("*"))) <= 1

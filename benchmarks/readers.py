@@ -15,16 +15,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.machine import machine
 from indexer import Document, Index
+from indexer.core import IndexCore
 from indexer.exchange import Embedded
 from indexer.records import Span
+from indexer.stores.open import open_store
 from indexer.stores.port import Batch
-from search import Searcher
 
 DIMENSIONS, DOCUMENTS, READERS = 16, 300, 8
 
@@ -42,20 +44,21 @@ def write(folder: Path, seconds: float) -> Counter[str]:
     """What was done how often; every seventh document goes, and comes back later."""
     chance, done, version = random.Random(0), Counter[str](), 0
     until = time.monotonic() + seconds
-    with Index.open(folder) as index:
+    with IndexCore.open(folder) as core:
+        index = Index(core)
         while time.monotonic() < until:
             version += 1
             some = chance.sample(range(DOCUMENTS), 20)
             match chance.choice(["put"] * 8 + ["remove", "compact", "approximate", "settle"]):
                 case "put":
-                    with index.store.writer() as writer:
-                        writer.put(Batch(index.prepare([document(name, version) for name in some]).work))
+                    with core.store.writer() as writer:
+                        writer.put(Batch(core.prepare([(document(name, version), None) for name in some]).work))
                     done["documents put"] += len(some)
                 case "remove":
                     there = [f"d{name}" for name in some if f"d{name}" in index]
                     done["documents removed"] += index.remove(there)
                 case "settle":
-                    with index.store.writer() as writer:
+                    with core.store.writer() as writer:
                         writer.settle()
                     done["runs settled"] += 1
                 case kind:
@@ -68,9 +71,9 @@ def read(folder: Path, seconds: float) -> int:
     """How often everything was asked for. Raises AssertionError for a document that is half there."""
     asked, until = 0, time.monotonic() + seconds
     question = np.ones(DIMENSIONS, np.float32)
-    with Searcher(folder) as searcher:
+    with closing(open_store(folder)) as store:
         while time.monotonic() < until:
-            with searcher.store.snapshot() as snapshot:
+            with store.snapshot() as snapshot:
                 found = snapshot.dense(question / 4, 10_000, unit="passage")
                 passages = snapshot.passages_by_id(found.passages.tolist())
             assert len(passages) == found.matched

@@ -1,4 +1,4 @@
-"""likewise, the writing room: documents in, passages and vectors kept. Names are imported when first used."""
+"""likewise, the library that writes: documents in, passages and vectors kept. Names are imported on first use."""
 
 from __future__ import annotations
 
@@ -7,20 +7,92 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from indexer.encoders import Recipe, load_encoder
-    from indexer.errors import LikewiseError
+    from indexer.encoders import Encoder, Recipe, RecipeSpec, load_encoder
+    from indexer.errors import (
+        BadInput,
+        FilterError,
+        IndexDamaged,
+        IndexLocked,
+        LikewiseError,
+        ModelError,
+        NewerFormat,
+        NotAnIndex,
+        NoWords,
+        RecipeMismatch,
+        SourceError,
+        StorageError,
+        TextTooLong,
+        UnknownField,
+        UnknownUri,
+        UnsupportedSystem,
+    )
+    from indexer.filters.mapping import Filter
+    from indexer.filters.tree import FilterSyntaxError
     from indexer.index import Index
     from indexer.records import Changes, Document, Section
+    from indexer.stores.port import CheckReport, Info, Recall
 
 _HOMES = {
-    "Changes": "records",
-    "Document": "records",
-    "Index": "index",
-    "LikewiseError": "errors",
-    "Recipe": "encoders",
-    "Section": "records",
-    "load_encoder": "encoders",
+    "BadInput": "indexer.errors",
+    "Changes": "indexer.records",
+    "CheckReport": "indexer.stores.port",
+    "Document": "indexer.records",
+    "Encoder": "indexer.encoders",
+    "Filter": "indexer.filters.mapping",
+    "FilterError": "indexer.errors",
+    "FilterSyntaxError": "indexer.filters.tree",
+    "Index": "indexer.index",
+    "IndexDamaged": "indexer.errors",
+    "IndexLocked": "indexer.errors",
+    "Info": "indexer.stores.port",
+    "LikewiseError": "indexer.errors",
+    "ModelError": "indexer.errors",
+    "NewerFormat": "indexer.errors",
+    "NoWords": "indexer.errors",
+    "NotAnIndex": "indexer.errors",
+    "Recall": "indexer.stores.port",
+    "Recipe": "indexer.encoders",
+    "RecipeMismatch": "indexer.errors",
+    "RecipeSpec": "indexer.encoders",
+    "Section": "indexer.records",
+    "SourceError": "indexer.errors",
+    "StorageError": "indexer.errors",
+    "TextTooLong": "indexer.errors",
+    "UnknownField": "indexer.errors",
+    "UnknownUri": "indexer.errors",
+    "UnsupportedSystem": "indexer.errors",
+    "load_encoder": "indexer.encoders",
 }
-__all__ = ["Changes", "Document", "Index", "LikewiseError", "Recipe", "Section", "load_encoder"]
+__all__ = [
+    "BadInput",
+    "Changes",
+    "CheckReport",
+    "Document",
+    "Encoder",
+    "Filter",
+    "FilterError",
+    "FilterSyntaxError",
+    "Index",
+    "IndexDamaged",
+    "IndexLocked",
+    "Info",
+    "LikewiseError",
+    "ModelError",
+    "NewerFormat",
+    "NoWords",
+    "NotAnIndex",
+    "Recall",
+    "Recipe",
+    "RecipeMismatch",
+    "RecipeSpec",
+    "Section",
+    "SourceError",
+    "StorageError",
+    "TextTooLong",
+    "UnknownField",
+    "UnknownUri",
+    "UnsupportedSystem",
+    "load_encoder",
+]
 
 __getattr__ = lazy_names(__name__, _HOMES)

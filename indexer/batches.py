@@ -1,9 +1,10 @@
-"""Documents on their way into an index: refused where they cannot be stored, put in batches, and embedded or not."""
+"""Documents on their way into an index: refused where they cannot be stored, compared with it, and put in batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -18,8 +19,14 @@ from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import EmbeddedDocument, Hashes
 from indexer.stores.vectors import unit_rows
 
-Given = tuple[Document, Embedded | None]
-"""A document, perhaps with vectors of its own."""
+Incoming = tuple[Document, Embedded | None]
+"""A document, with its passages and vectors where it brings its own."""
+
+Vectors = NDArray[np.floating] | Sequence[NDArray[np.floating]]
+"""One row per document (n, dimensions), or for each document the rows of its passages (passages, dimensions)."""
+
+Spans = Sequence[Sequence[tuple[int, int]]]
+"""For each document the (start, end) of its passages, in code points of its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +35,20 @@ class Prepared:
 
     Attributes:
         work: new and changed documents; without spans where the metadata alone changed.
-        unchanged: uris that are the same as stored.
-        empty: uris whose text holds no token the model reads.
-        known: what it was compared with, the hashes of those that were in the index, by uri.
+        unchanged: uris of documents that are the same as stored.
+        empty: uris of documents whose text has no token that the model reads.
+        compared_with: the hashes of the documents that were in the index, by uri.
+        notes: what the encoder had to tell.
     """
 
     work: tuple[EmbeddedDocument, ...]
     unchanged: tuple[str, ...]
     empty: tuple[str, ...]
-    known: Mapping[str, Hashes]
+    compared_with: Mapping[str, Hashes]
+    notes: tuple[str, ...] = ()
 
     def states(self) -> dict[str, Literal["indexed", "updated", "unchanged", "skipped"]]:
-        """What the ledger says of each uri once this is committed."""
+        """Return the state of each uri for the ledger, once this is committed."""
         return {
             **{item.document.uri: "updated" if item.spans is None else "indexed" for item in self.work},
             **dict.fromkeys(self.unchanged, "unchanged"),
@@ -47,70 +56,139 @@ class Prepared:
         }
 
 
-def given(documents: Iterable[Document], vectors: NDArray[np.floating] | None, dimensions: int) -> list[Given]:
-    """Documents with the vectors they bring, each as one passage; of one uri the last.
+def without_vectors(documents: Iterable[Document] | Document) -> list[Incoming]:
+    """Return valid documents that are to be embedded. Where a uri comes twice, its last document counts.
 
     Raises:
-        BadInput: a document that cannot be stored, or vectors of another shape.
+        BadInput: a document that cannot be stored.
     """
-    if not isinstance(documents, Document | Iterable):
-        raise BadInput(f"the documents are no list but {type(documents).__name__}")
-    documents = [documents] if isinstance(documents, Document) else list(documents)
-    for document in documents:
-        validate(document, empty=vectors is not None)
-    if vectors is None:
-        return [(document, None) for document in {document.uri: document for document in documents}.values()]
-    rows = unit_rows(vectors, dimensions, [document.uri for document in documents])
-    return list(
-        {
-            document.uri: (document, Embedded((Span(0, len(document.text)),), row[None, :]))
-            for document, row in zip(documents, rows, strict=True)
-        }.values()
-    )
+    listed = _listed(documents)
+    for document in listed:
+        validate(document)
+    return [(document, None) for document in {document.uri: document for document in listed}.values()]
 
 
-def compared(
-    documents: Sequence[Given], known: Mapping[str, Hashes], meaning: Meaning
-) -> tuple[list[EmbeddedDocument], tuple[str, ...]]:
-    """What is new or changed, without spans where only the row is and with none where it is to be embedded; the rest.
+def with_own_vectors(
+    documents: Iterable[Document] | Document, vectors: Vectors, spans: Spans | None, dimensions: int
+) -> list[Incoming]:
+    """Return valid documents with the vectors they bring.
 
     Args:
-        known: hashes of the documents that the index has, by uri.
-        meaning: what vectors depend on besides the document.
+        vectors: one row per document, which becomes one passage; with `spans`, an array of rows per document.
+        spans: the passages of each document, in the order of its rows.
+        dimensions: the width of a vector; 0 for that of the first one.
+
+    Raises:
+        BadInput: a document that cannot be stored, a uri that comes twice, or vectors or spans that do not fit.
+    """
+    listed = _listed(documents)
+    seen: set[str] = set()
+    for document in listed:
+        validate(document, empty=True)
+        if document.uri in seen:
+            raise BadInput(f"{document.uri}: comes twice in one call, with two vectors: give each uri once")
+        seen.add(document.uri)
+    if spans is None:
+        rows = unit_rows(vectors, dimensions or _width(vectors), [document.uri for document in listed])
+        return [
+            (document, Embedded((Span(0, len(document.text)),), row[None, :]))
+            for document, row in zip(listed, rows, strict=True)
+        ]
+    for name, given in (("vectors", vectors), ("spans", spans)):
+        if not isinstance(given, Sequence | np.ndarray) or len(given) != len(listed):
+            raise BadInput(f"{name} must have one item per document when spans are given: {len(listed)} documents")
+    incoming: list[Incoming] = []
+    for document, places, array in zip(listed, spans, vectors, strict=True):
+        passages = _passages(document, places)
+        dimensions = dimensions or _width(array)
+        rows = unit_rows(array, dimensions, [f"{document.uri}, passage {at}" for at in range(len(passages))])
+        incoming.append((document, Embedded(passages, rows)))
+    return incoming
+
+
+def _listed(documents: Iterable[Document] | Document) -> list[Document]:
+    if not isinstance(documents, Document | Iterable):
+        raise BadInput(f"the documents are not a list but {type(documents).__name__}")
+    return [documents] if isinstance(documents, Document) else list(documents)
+
+
+def _width(vectors: Vectors) -> int:
+    """The width of the first vector; 0 where there is none, which is reported where the shape is checked."""
+    shape = np.shape(vectors[0]) if len(vectors) else ()
+    return int(shape[-1]) if shape else 0
+
+
+def _passages(document: Document, places: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
+    """The passages of a document at these offsets, each with the heading and the page of the section it begins in."""
+    if not len(places):
+        raise BadInput(f"{document.uri}: has no passages: give at least one (start, end) per document")
+    passages = []
+    for place in places:
+        pair = isinstance(place, Sequence) and len(place) == 2 and all(isinstance(at, Integral) for at in place)
+        if not pair or not 0 <= place[0] <= place[1] <= len(document.text):
+            length = len(document.text)
+            raise BadInput(f"{document.uri}: {place!r:.80} is not a (start, end) within its {length} characters")
+        start, end = int(place[0]), int(place[1])
+        section = next((each for each in reversed(document.sections) if each.start <= start), Section(0))
+        passages.append(Span(start, end, heading=section.heading, page=section.page))
+    return tuple(passages)
+
+
+def diff(
+    incoming: Sequence[Incoming], stored: Mapping[str, Hashes], meaning: Meaning
+) -> tuple[list[EmbeddedDocument], tuple[str, ...]]:
+    """Compare documents with what is stored: return what is to be written, and the uris of unchanged documents.
+
+    Args:
+        stored: hashes of the documents that the index has, by uri.
+        meaning: everything but the document that its vectors depend on.
+
+    Returns:
+        Each document to write has spans None where only its row changed, no spans () where it is to be embedded, and
+        its own spans and vectors where it brings them.
     """
     work: list[EmbeddedDocument] = []
     unchanged: list[str] = []
-    for document, own in documents:
-        brought = own.vectors.astype("<f2").tobytes() if own is not None and not own.recipe else b""
-        now = Hashes(content_hash(document, meaning, brought), row_hash(document))
-        before = known.get(document.uri)
-        same_content = before is not None and before.content == now.content
-        if before == now:
+    for document, own in incoming:
+        hashes = Hashes(content_hash(document, meaning, _own_content(document, own)), row_hash(document))
+        before = stored.get(document.uri)
+        same_content = before is not None and before.content == hashes.content
+        if before == hashes:
             unchanged.append(document.uri)
         elif same_content:
-            work.append(EmbeddedDocument(document, now))
+            work.append(EmbeddedDocument(document, hashes))
         elif own is not None:
-            work.append(EmbeddedDocument(document, now, own.spans, own.vectors))
+            work.append(EmbeddedDocument(document, hashes, own.spans, own.vectors))
         else:
-            work.append(EmbeddedDocument(document, now, ()))
+            work.append(EmbeddedDocument(document, hashes, ()))
     return work, tuple(unchanged)
 
 
-def readable(prepared: Prepared) -> Prepared:
+def _own_content(document: Document, own: Embedded | None) -> bytes:
+    """What vectors of the user's own add to the content hash: the vectors, and where the passages are not the whole
+    text, their offsets."""
+    if own is None or own.recipe:
+        return b""
+    rows = own.vectors.astype("<f2").tobytes()
+    if len(own.spans) == 1 and (own.spans[0].start, own.spans[0].end) == (0, len(document.text)):
+        return rows
+    return rows + np.array([(span.start, span.end) for span in own.spans], "<i8").tobytes()
+
+
+def refuse_empty(prepared: Prepared) -> None:
     """Raise BadInput where a document has nothing that the model reads."""
     if prepared.empty:
         raise BadInput(f"{prepared.empty[0]}: has no text that the model can read")
-    return prepared
 
 
-def batches(documents: Iterable[Given], together: Callable[[], int]) -> Iterator[list[Given]]:
-    """Documents in batches of as many characters as `together` says at the time."""
-    batch: list[Given] = []
+def batches(documents: Iterable[Incoming], batch_characters: Callable[[], int]) -> Iterator[list[Incoming]]:
+    """Put documents in batches of as many characters as `batch_characters` says at the time."""
+    batch: list[Incoming] = []
     characters = 0
     for item in documents:
         batch.append(item)
         characters += len(item[0].text) + 256
-        if characters >= together():
+        if characters >= batch_characters():
             yield batch
             batch, characters = [], 0
     if batch:
@@ -120,33 +198,33 @@ def batches(documents: Iterable[Given], together: Callable[[], int]) -> Iterator
 def validate(document: Document, *, empty: bool = False) -> None:
     """Raise BadInput for a document that cannot be stored without loss; `empty` lets one have no text."""
     if not isinstance(document, Document):
-        raise BadInput(f"{document!r:.80} is no Document: give likewise a list of Document(uri, text, ...)")
+        raise BadInput(f"{document!r:.80} is not a Document: give likewise a list of Document(uri, text, ...)")
     if not isinstance(document.uri, str) or not document.uri:
         raise BadInput(f"a document needs a uri that is a non-empty string, not {document.uri!r}")
     optional = {"path": document.path, "format": document.format, "modified": document.modified}
     strings = {"uri": document.uri, "title": document.title, "text": document.text}
     for name, value in (strings | {name: value for name, value in optional.items() if value is not None}).items():
         if not isinstance(value, str):
-            raise BadInput(f"{document.uri}: its {name} is no string but {type(value).__name__}")
+            raise BadInput(f"{document.uri}: its {name} is not a string but {type(value).__name__}")
         if "\0" in value:
             raise BadInput(f"{document.uri}: its {name} holds a NUL character at {value.index(chr(0))}")
         if (broken := broken_at(value)) is not None:
-            raise BadInput(f"{document.uri!r}: its {name} is no valid Unicode at character {broken}")
+            raise BadInput(f"{document.uri!r}: its {name} is not valid Unicode at character {broken}")
     if not empty and not document.text.strip():
         raise BadInput(f"{document.uri}: has no text, so that nothing could find it: leave it out")
     if not isinstance(document.sections, Sequence):
-        raise BadInput(f"{document.uri}: its sections are no sequence but {type(document.sections).__name__}")
+        raise BadInput(f"{document.uri}: its sections are not a sequence but {type(document.sections).__name__}")
     for section in document.sections:
         wrong = not isinstance(section, Section) or not isinstance(section.heading, str)
         if wrong or not all(type(at) is int for at in (section.start, section.page or 0)):
-            raise BadInput(f"{document.uri}: its section {section!r:.80} is no Section(start, heading, page)")
+            raise BadInput(f"{document.uri}: its section {section!r:.80} is not a Section(start, heading, page)")
     if not isinstance(document.metadata, Mapping):
-        raise BadInput(f"{document.uri}: its metadata is no mapping but {type(document.metadata).__name__}")
+        raise BadInput(f"{document.uri}: its metadata is not a mapping but {type(document.metadata).__name__}")
     scalars(document.uri, document.metadata)
 
 
 def broken_at(text: str) -> int | None:
-    """Where a text holds half a character (a lone surrogate), which no catalog and no model can take."""
+    """Return the offset of half a character (a lone surrogate), which nothing can store; None where there is none."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

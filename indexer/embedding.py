@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from typing import Literal
 
 import numpy as np
 
@@ -120,7 +121,7 @@ def loaded(
 def settings_of_new(
     model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None,
     *,
-    dimensions: int | None = None,
+    dimensions: int | Literal["auto"] | None = None,
     max_tokens: int | None = None,
     overlap: int | None = None,
     language: str = "en",
@@ -135,8 +136,9 @@ def settings_of_new(
         ModelError: the model cannot be loaded.
     """
     if dimensions is not None:
-        if model is not None or (width := whole("dimensions", dimensions)) < 1:
-            raise BadInput("give either a model or dimensions (1 or more) of your own vectors")
+        width = 0 if dimensions == "auto" else whole("dimensions", dimensions)
+        if model is not None or (dimensions != "auto" and width < 1):
+            raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
         return Settings(width, language=language), None
     encoder, recipe = loaded(DEFAULT_MODEL if model is None else model, precision, device, trust_remote_code)
     limit = encoder.max_tokens

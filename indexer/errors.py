@@ -26,6 +26,18 @@ class FilterError(BadInput):
     """A filter that does not parse, names an unknown field or compares with another type."""
 
 
+class UnknownField(FilterError):
+    """A filter that names a field which no document of the index has.
+
+    Attributes:
+        field: its name.
+    """
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 class NoWords(BadInput):
     """A question that has no word to search by, or none but stop words, in words mode."""
 

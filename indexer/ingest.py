@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from indexer.batches import validate
+from indexer.core import IndexCore
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
-from indexer.index import Index
-from indexer.notes import note_as_warning
 from indexer.records import Changes, Document, Span, Stamp
 from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.source import STDIN
@@ -58,7 +57,7 @@ class Run:
 
     def __init__(
         self,
-        index: Index,
+        index: IndexCore,
         writer: Writer,
         options: ReadOptions,
         committed: Callable[[Summary, Changes, int], None],
@@ -72,6 +71,7 @@ class Run:
         self._index, self._writer, self._options, self._committed = index, writer, options, committed
         self._batch = _Batch()
         self._counts = dict.fromkeys(("indexed", "unchanged", "updated", "skipped", "failed"), 0)
+        self._notes: dict[str, None] = {}
         self._duplicates = self._passages = self._bytes = self._nameless = 0
         self._reasons: Counter[str] = Counter()
         self._met: set[str] = set()  # files of this run
@@ -82,6 +82,11 @@ class Run:
         self._run = writer.begin_run()
         with index.store.snapshot() as snapshot:
             self._known = snapshot.files()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the encoder and the writer had to tell so far, each once."""
+        return tuple(dict.fromkeys((*self._notes, *self._writer.notes)))
 
     @property
     def embedded(self) -> bool:
@@ -113,7 +118,7 @@ class Run:
                     self._finish(last)
                 file, last = entry.file, entry
                 self._take(entry)
-                if self._batch.characters >= self._index.together:
+                if self._batch.characters >= self._index.batch_characters:
                     self._commit()
             if last is not None:
                 self._finish(last)
@@ -135,9 +140,11 @@ class Run:
         for source in sources:
             if not source.whole and source.root != STDIN:
                 raise BadInput(f"{source.argument}: was not read whole, so nothing was pruned; see the ledger")
-        if 2 * len(stale) > len(self._index) and not yes:
+        with self._index.store.snapshot() as snapshot:
+            documents = snapshot.documents
+        if 2 * len(stale) > documents and not yes:
             raise BadInput(
-                f"pruning would remove {len(stale)} of {len(self._index)} documents, more than half: nothing was "
+                f"pruning would remove {len(stale)} of {documents} documents, more than half: nothing was "
                 "pruned; add --yes if that is meant"
             )
         return self._writer.remove(stale)
@@ -205,10 +212,12 @@ class Run:
                     "are fitted anew are another): export without --vectors, or copy the index with backup"
                 )
             names = [entry.uri] * len(given.spans)
-            return replace(given, vectors=stored_rows(given.vectors, self._index.dimensions, names))
+            return replace(given, vectors=stored_rows(given.vectors, self._index.settings.dimensions, names))
         if entry.vector is None:
             return None
-        if len(entry.vector) != (wide := self._index.dimensions):
+        if not self._index.settings.dimensions:
+            self._index.take_width(len(entry.vector))
+        if len(entry.vector) != (wide := self._index.settings.dimensions):
             own = "; an index for it is made with --dimensions" if self._index.recipe is not None else ""
             raise BadInput(f"its vector has {len(entry.vector)} dimensions and the index {wide}{own}")
         row = unit_rows(np.array([entry.vector], np.float32), wide, [entry.uri])
@@ -225,6 +234,7 @@ class Run:
     def _commit(self) -> None:
         batch, self._batch = self._batch, _Batch()
         prepared = self._index.prepare([(document, own) for document, own, _ in batch.documents.values()])
+        self._notes |= dict.fromkeys(prepared.notes)
         rows, states = batch.rows, prepared.states()
         for uri, (_, _, file) in batch.documents.items():
             state = states[uri]
@@ -232,9 +242,6 @@ class Run:
             rows.append(LedgerRow(file, uri, state, "no text that the model can read" * (state == "skipped")))
         if not rows and not batch.stamps:
             return
-        earlier = len(self._writer.notes)
         changes = self._writer.put(Batch(prepared.work, rows, batch.stamps, self._run))
-        for note in self._writer.notes[earlier:]:
-            note_as_warning(note)
         self._passages += sum(len(item.spans) for item in prepared.work if item.spans)
         self._committed(self.summary, changes, self._bytes)

@@ -14,7 +14,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: the package's `__name__`.
-        homes: the module of the package, relative to it, that defines each public name.
+        homes: the module that defines each public name.
 
     The returned function raises UnsupportedSystem on Windows.
     """
@@ -23,6 +23,6 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         check_system()
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        return getattr(import_module(homes[name]), name)
 
     return __getattr__

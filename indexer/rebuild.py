@@ -5,48 +5,49 @@ The documents come from the catalog, so that what their sources no longer have i
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from indexer.batches import Given, batches
+from indexer.batches import Incoming, batches
+from indexer.core import IndexCore
 from indexer.encoders import Encoder
 from indexer.errors import BadInput
-from indexer.index import Index
-from indexer.notes import note_as_warning
+from indexer.notes import Note
 from indexer.settings import Settings
 from indexer.stores.port import Batch, LedgerRow, Writer
 
 
 @contextmanager
 def rebuilt(
-    old: Index,
+    old: IndexCore,
     describe: Callable[[], tuple[Settings, Encoder | None]],
     *,
+    note: Note,
     wait: bool = True,
     on_wait: Callable[[str], None] | None = None,
-) -> Iterator[Index]:
+) -> Iterator[IndexCore]:
     """The successor of an index, filled with its documents; takes its place when the block ends well.
 
     Searches go on in the old one until then, and afterwards find the new one by themselves.
 
     Args:
-        describe: what the successor is to be.
+        describe: returns the settings and the encoder of the successor.
+        note: is told of documents that the new model cannot read, and what the encoder has to tell.
         wait, on_wait: as of `Store.writer`.
 
     Raises:
         BadInput: the index holds vectors of the user's own, which nothing can embed again.
     """
     if old.recipe is None:
-        raise BadInput(f"{old.store.address}: holds your own vectors; make a new index and add them again")
+        raise BadInput(f"{old.address}: holds your own vectors; make a new index and add them again")
     with old.store.writer(wait=wait, on_wait=on_wait):
         settings, encoder = describe()
-        successor = old.store.successor(_taken_over(old.settings, settings))
-        with successor as store, Index(store, encoder) as new, store.writer() as writer:
-            _refill(old, new, writer)
-            for note in writer.notes:
-                note_as_warning(note)
+        successor = old.store.successor(_taken_over(old.stored_settings(), settings))
+        with successor as store, IndexCore(store, encoder) as new, store.writer() as writer:
+            _refill(old, new, writer, note)
+            for message in writer.notes:
+                note(message)
             yield new
 
 
@@ -55,24 +56,27 @@ def _taken_over(old: Settings, new: Settings) -> Settings:
     return replace(new, recall=old.recall, words_bias=old.words_bias if old.recipe == new.recipe else None)
 
 
-def _refill(old: Index, new: Index, writer: Writer) -> None:
+def _refill(old: IndexCore, new: IndexCore, writer: Writer, note: Note) -> None:
     rows: dict[str, list[LedgerRow]] = {}
     with old.store.snapshot() as snapshot:
         for row in snapshot.ledger():
             rows.setdefault(row.uri, []).append(row)
-    for batch in batches(((document, None) for document in old), lambda: new.together):
-        _commit(new, writer, batch, rows)
+    for batch in batches(((document, None) for document in old.store.iterate()), lambda: new.batch_characters):
+        _commit(new, writer, batch, rows, note)
     # What remains belongs to no document: it was skipped, or failed.
     writer.put(Batch(rows=[row for remaining in rows.values() for row in remaining]))
 
 
-def _commit(new: Index, writer: Writer, batch: Sequence[Given], rows: dict[str, list[LedgerRow]]) -> None:
+def _commit(
+    new: IndexCore, writer: Writer, batch: Sequence[Incoming], rows: dict[str, list[LedgerRow]], note: Note
+) -> None:
     prepared = new.prepare(batch)
+    for message in prepared.notes:
+        note(message)
     if prepared.empty:
-        warnings.warn(
+        note(
             f"{len(prepared.empty)} documents, such as {prepared.empty[0]}, have no text that the new model can read "
-            "and were left out",
-            stacklevel=4,
+            "and were left out"
         )
     left_out = dict.fromkeys(prepared.empty, ("skipped", "no text that the model can read"))
     known = [

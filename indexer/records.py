@@ -85,12 +85,14 @@ class Changes:
         replaced: known uris with new content, embedded again.
         updated: known uris whose metadata alone changed; nothing was embedded.
         unchanged: known uris that were the same.
+        notes: sentences that the caller should read, such as what could not be done as asked; usually none.
     """
 
     added: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __add__(self, later: Changes) -> Changes:
         return Changes(
@@ -98,6 +100,7 @@ class Changes:
             self.replaced + later.replaced,
             self.updated + later.updated,
             self.unchanged + later.unchanged,
+            tuple(dict.fromkeys(self.notes + later.notes)),
         )
 
 

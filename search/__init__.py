@@ -1,4 +1,4 @@
-"""likewise, the reading room: questions in, ranked hits out. Names are imported when first used."""
+"""likewise, the library that reads: questions in, ranked hits out. Names are imported on first use."""
 
 from __future__ import annotations
 
@@ -7,10 +7,70 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from indexer.errors import (
+        BadInput,
+        FilterError,
+        IndexDamaged,
+        LikewiseError,
+        ModelError,
+        NewerFormat,
+        NotAnIndex,
+        NoWords,
+        RecipeMismatch,
+        UnknownField,
+        UnknownUri,
+    )
+    from indexer.filters.mapping import Filter
+    from indexer.filters.tree import FilterSyntaxError
+    from indexer.records import Document
+    from indexer.stores.port import Info
     from search.hits import Hit, Hits
+    from search.query import Mode, Query
     from search.searcher import Searcher
 
-_HOMES = {"Hit": "hits", "Hits": "hits", "Searcher": "searcher"}
-__all__ = ["Hit", "Hits", "Searcher"]
+_HOMES = {
+    "BadInput": "indexer.errors",
+    "Document": "indexer.records",
+    "Filter": "indexer.filters.mapping",
+    "FilterError": "indexer.errors",
+    "FilterSyntaxError": "indexer.filters.tree",
+    "Hit": "search.hits",
+    "Hits": "search.hits",
+    "IndexDamaged": "indexer.errors",
+    "Info": "indexer.stores.port",
+    "LikewiseError": "indexer.errors",
+    "Mode": "search.query",
+    "ModelError": "indexer.errors",
+    "NewerFormat": "indexer.errors",
+    "NoWords": "indexer.errors",
+    "NotAnIndex": "indexer.errors",
+    "Query": "search.query",
+    "RecipeMismatch": "indexer.errors",
+    "Searcher": "search.searcher",
+    "UnknownField": "indexer.errors",
+    "UnknownUri": "indexer.errors",
+}
+__all__ = [
+    "BadInput",
+    "Document",
+    "Filter",
+    "FilterError",
+    "FilterSyntaxError",
+    "Hit",
+    "Hits",
+    "IndexDamaged",
+    "Info",
+    "LikewiseError",
+    "Mode",
+    "ModelError",
+    "NewerFormat",
+    "NoWords",
+    "NotAnIndex",
+    "Query",
+    "RecipeMismatch",
+    "Searcher",
+    "UnknownField",
+    "UnknownUri",
+]
 
 __getattr__ = lazy_names(__name__, _HOMES)

@@ -20,21 +20,21 @@ _LETTER = rf"(?:(?![{UNSPACED}])[{IN_WORDS}])"
 _WORD_OR_RUN = re.compile(rf"(?P<run>[{UNSPACED}]+)|{_LETTER}+(?:\.{_LETTER}+)*")
 
 
-def with_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> list[Hit]:
-    """The hits with `why["words"]`: text and offsets in the document of each word the question asks for."""
+def marked_words(text: str, start: int, analysis: Analysis, query: str) -> list[dict[str, Any]]:
+    """Return each word of a passage that the question asks for, with its offsets in the document.
+
+    Args:
+        text: of the passage, which begins at `start` in its document.
+    """
     asked = _Asked(analysis, query)
-    explained = []
-    for hit in hits:
-        found = [
-            {"text": hit.text[start:end], "start": hit.start + start, "end": hit.start + end}
-            for start, end in _asked_for(hit.text, asked)
-        ]
-        explained.append(_more(hit, "words", found))
-    return explained
+    return [
+        {"text": text[first:last], "start": start + first, "end": start + last}
+        for first, last in _asked_for(text, asked)
+    ]
 
 
 def all_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> bool:
-    """Whether the first hit holds every term that is asked for: an error's number, say, that no vector knows."""
+    """Return whether the first hit holds every term that is asked for: an error's number, say, that no vector knows."""
     terms = set(analysis.terms(query))
     return bool(terms and hits) and terms <= set(analysis.stems(f"{hits[0].title} {hits[0].text}"))
 

@@ -85,6 +85,8 @@ class Hits(Sequence[Hit]):
         exact: the ranking is provably that of brute force over the stored vectors.
         answered: whether something is nearer than what unrelated questions find here, or in hybrid mode the first hit
             holds every word that is asked for; None where that is not known.
+        notes: sentences that the caller should read: the question was cut, its words were ignored, a damaged segment
+            was answered from the catalog, ...; usually none.
     """
 
     hits: tuple[Hit, ...]
@@ -93,6 +95,7 @@ class Hits(Sequence[Hit]):
     query: str = ""
     mode: str = "dense"
     answered: bool | None = None
+    notes: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, at: int) -> Hit: ...
@@ -115,5 +118,6 @@ class Hits(Sequence[Hit]):
             "matched": self.matched,
             "exact": self.exact,
             "answered": self.answered,
+            "notes": list(self.notes),
             "hits": [asdict(hit) for hit in self.hits],
         }

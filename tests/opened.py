@@ -7,9 +7,16 @@ from typing import Any
 from indexer.stores.port import Store
 
 
+def store_of(of: Any) -> Store:
+    """Return the store behind an Index, a Searcher or an IndexCore."""
+    inside = getattr(of, "_core", None) or getattr(of, "_ranker", None) or of
+    store: Store = getattr(inside, "store", inside)
+    return store
+
+
 class _Calls:
     def __init__(self, of: Any, way: str) -> None:
-        self._store: Store = getattr(of, "store", of)
+        self._store = store_of(of)
         self._way = way
 
     def __getattr__(self, name: str) -> Any:

@@ -16,6 +16,7 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
 from indexer.filters.tree import (
     BARE,
     COLUMNS,
+    MAX_DEPTH,
     And,
     Compare,
     Exists,
@@ -27,9 +28,6 @@ from indexer.filters.tree import (
     Where,
     metadata_field,
 )
-
-MAX_DEPTH = 32
-"""Levels of and, or and not within one another: SQLite's parser has a stack of 100 for them and the rest."""
 
 _GRAMMAR = rf"""
 ?start: either

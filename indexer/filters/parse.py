@@ -14,7 +14,7 @@ def parse(text: str) -> Where:
         FilterError: it is not a string.
     """
     if not isinstance(text, str):
-        raise FilterError(f"the filter is no string but {type(text).__name__}: write it as in 'year >= 2020'")
+        raise FilterError(f"the filter is not a string but {type(text).__name__}: write it as in 'year >= 2020'")
     from indexer.filters.grammar import read  # importing lark takes 80 ms
 
     return read(text)

@@ -28,6 +28,9 @@ Op = Literal["=", "!=", "<", "<=", ">", ">="]
 COLUMNS = ("uri", "title", "path", "format", "modified")
 """Fields of the document itself; all are text, and empty means missing."""
 
+MAX_DEPTH = 32
+"""Levels of and, or and not within one another: SQLite's parser has a stack of 100 for them and the rest."""
+
 KEYWORDS = ("and", "or", "not", "in", "exists", "true", "false", "null")
 BARE = r"[^\W\d][\w-]*(?:\.[\w-]+)*"
 """A field name that needs no backticks, unless it is a keyword."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
-from indexer.errors import FilterError
+from indexer.errors import FilterError, UnknownField
 from indexer.filters.tree import (
     COLUMNS,
     And,
@@ -78,4 +78,4 @@ def expect(name: str, value: Scalar | None, known: Known) -> None:
         return
     near = below[:5] or difflib.get_close_matches(name, [*COLUMNS, *fields], n=3, cutoff=0.5)
     found = f"near: {', '.join(near)}" if near else f"it has: {', '.join([*COLUMNS, *fields[:20]])}"
-    raise FilterError(f'filter: no field "{one_line(name, 80)}" in this index; {one_line(found, 400)}')
+    raise UnknownField(f'filter: no field "{one_line(name, 80)}" in this index; {one_line(found, 400)}', name)

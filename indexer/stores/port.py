@@ -10,7 +10,7 @@ file, by comparison with a store made of a dict and numpy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.filters.tree import Where
+from indexer.filters.tree import Type, Where
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 
@@ -285,6 +285,13 @@ class Snapshot(Protocol):
 
     def matches(self, uri: str, where: Where) -> bool:
         """Whether a filter leaves this document; False where there is none, before the filter is looked at."""
+
+    @property
+    def fields(self) -> Mapping[str, Collection[Type]] | None:
+        """The types of each metadata field that some document has; None where there is no document."""
+
+    def count(self, where: Where) -> int:
+        """Return how many documents a filter leaves."""
 
     def dense(
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from indexer.errors import BadInput, IndexDamaged
 from indexer.records import Document, Span, Vector
@@ -24,7 +24,7 @@ _TOGETHER = 256
 """Rows rounded together: what fits the processor's cache is done in half the time."""
 
 
-def unit_rows(vectors: NDArray[np.floating], dimensions: int, names: list[str]) -> Vector:
+def unit_rows(vectors: ArrayLike, dimensions: int, names: list[str]) -> Vector:
     """Rows scaled to length 1 (n, dimensions), float32.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from search.cli.options import IndexCommand, json_option
-from search.cli.output import say, say_json, shown
+from search.cli.output import say, say_json, shown, warn_of
 
 
 @click.command(cls=IndexCommand)
@@ -20,10 +20,11 @@ def backup(path: str, destination: str, as_json: bool) -> None:
     from indexer.index import Index
 
     with Index.open(path) as index:
-        index.backup(destination)
+        notes = index.backup(destination)
     with Index.open(destination) as copy:
         documents = len(copy)
+    warn_of(notes)
     if as_json:
-        say_json({"backup": destination, "documents": documents})
+        say_json({"backup": destination, "documents": documents} | ({"notes": notes} if notes else {}))
     else:
         say(f"{shown(destination)}: {documents:,} documents")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import nullcontext
 from dataclasses import asdict
 
@@ -26,15 +25,9 @@ def check(path: str, repair: bool, recall: bool, no_wait: bool, as_json: bool) -
     """
     from indexer.index import Index
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is damaged is in the report
-        index = Index.open(path)
-    with index, index.store.writer(wait=not no_wait, on_wait=warn) if repair else nullcontext():
+    with Index.open(path) as index, index.lock(wait=not no_wait, on_wait=warn) if repair else nullcontext():
         report = index.check(repair)
-        measured = None
-        if recall:
-            with index.store.snapshot() as snapshot:
-                measured = snapshot.recall()
+        measured = index.recall() if recall else None
     if as_json:
         said = {"ok": report.ok, "problems": report.problems, "notes": report.notes}
         say_json({**said, "recall": asdict(measured)} if measured else said)

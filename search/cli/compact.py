@@ -35,7 +35,7 @@ def compact(path: str, kind: Kind, recall: float | None, no_wait: bool, as_json:
     """
     from indexer.index import Index
 
-    with Index.open(path) as index, index.store.writer(wait=not no_wait, on_wait=warn):
+    with Index.open(path) as index, index.lock(wait=not no_wait, on_wait=warn):
         before = index.info().bytes
         index.compact(kind, recall)
         after = index.info()

@@ -18,10 +18,10 @@ def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: 
     \b
     likewise compile papers.index
     """
-    from indexer.index import Index
+    from indexer.core import IndexCore
 
     trust = trust_remote_code
-    with Index.open(path, trust_remote_code=trust) as index, index.store.writer(wait=not no_wait, on_wait=warn):
+    with IndexCore.open(path, trust_remote_code=trust) as index, index.store.writer(wait=not no_wait, on_wait=warn):
         index.compile()
         folder = index.store.artifacts()
     size = sum(file.stat().st_size for file in folder.iterdir())

@@ -14,10 +14,12 @@ from search.cli.options import (
     queries_option,
     trust_option,
 )
-from search.cli.output import say, say_json, shown
+from search.cli.output import say, say_json, shown, warn_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from search.query import Mode
 
 _SHOWN = 5
 """How many uris of one question are listed, on each side."""
@@ -30,7 +32,7 @@ _SHOWN = 5
 @mode_option
 @trust_option
 @json_option
-def diff(path: str, other: str, queries: Path, k: int, mode: str, trust_remote_code: bool, as_json: bool) -> None:
+def diff(path: str, other: str, queries: Path, k: int, mode: Mode, trust_remote_code: bool, as_json: bool) -> None:
     """Ask INDEX and INDEX_B the same questions and say which answers changed, those that changed most first.
 
     Alike is rank-biased overlap: 1 the same ranking, 0 nothing in common. --queries is JSON lines with _id and text.
@@ -45,10 +47,9 @@ def diff(path: str, other: str, queries: Path, k: int, mode: str, trust_remote_c
     asked = read_queries(queries)
     trust = trust_remote_code
     with Searcher(path, trust_remote_code=trust) as first, Searcher(other, trust_remote_code=trust) as second:
-        both = [
-            [[hit.uri for hit in hits] for hits in one.search_many(list(asked.values()), k, mode)]  # type: ignore[arg-type]
-            for one in (first, second)
-        ]
+        answers = [one.search_many(list(asked.values()), k, mode) for one in (first, second)]
+    warn_of(note for side in answers for hits in side for note in hits.notes)
+    both = [[[hit.uri for hit in hits] for hits in side] for side in answers]
     rows = sorted(
         (rank_biased_overlap(before, after), query, before, after)
         for query, before, after in zip(asked, *both, strict=True)

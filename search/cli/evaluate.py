@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,13 +17,13 @@ from search.cli.options import (
     resolve_uris,
     trust_option,
 )
-from search.cli.output import printable, say, say_json, warn
+from search.cli.output import printable, say, say_json, warn, warn_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
-    from indexer.index import Index
     from search.evaluation.measures import Qrels, Report, Run
+    from search.query import Mode
 
 
 @click.command(cls=IndexCommand)
@@ -48,7 +48,7 @@ def evaluate(
     path: str,
     queries: Path,
     qrels: Path,
-    mode: str,
+    mode: Mode,
     k: int,
     run_file: Path | None,
     against: Path | None,
@@ -65,7 +65,6 @@ def evaluate(
     \b
     likewise evaluate papers.index --queries queries.jsonl --qrels qrels/test.tsv --json
     """
-    from indexer.index import Index
     from search.evaluation import measures
     from search.searcher import Searcher
 
@@ -78,13 +77,14 @@ def evaluate(
     texts = measures.read_queries(queries)
     read = measures.read_qrels(qrels, texts)
     before = measures.read_run(against) if against is not None else None
-    with Index.open(path) as index:
-        judged, missing = as_stored(index, read)
-        other = _judged(index, before, judged) if before is not None else None
-    asked = list(judged.judged)
     with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
-        found = searcher.search_many([texts[query] for query in asked], k, mode)  # type: ignore[arg-type]
-    run = {query: [(hit.uri, hit.score) for hit in hits] for query, hits in zip(asked, found, strict=True)}
+        judged, missing = as_stored(searcher, read)
+        other = _judged(searcher, before, judged) if before is not None else None
+        asked = list(judged.judged)
+        answers = searcher.search_many([texts[query] for query in asked], k, mode)
+    notes = list(dict.fromkeys(note for hits in answers for note in hits.notes))
+    warn_of(notes)
+    run = {query: [(hit.uri, hit.score) for hit in hits] for query, hits in zip(asked, answers, strict=True)}
     report = measures.evaluate(run, judged)
     compared = _compared(report, other) if other is not None else {}
     if missing:
@@ -93,7 +93,14 @@ def evaluate(
             "(the path of a file counts from here)"
         )
     if as_json:
-        values = {"queries": len(asked), "k": k, "mode": mode, "missing": missing, "averages": dict(report.averages)}
+        values: dict[str, Any] = {
+            "queries": len(asked),
+            "k": k,
+            "mode": mode,
+            "missing": missing,
+            "averages": dict(report.averages),
+        }
+        values["notes"] = notes
         if compared:
             values["against"] = {name: {"average": value, "p": p} for name, (value, p) in compared.items()}
         rows = {query: dict(row) for query, row in report.per_query.items()}
@@ -106,7 +113,7 @@ def evaluate(
         measures.write_run(run, run_file)
 
 
-def _judged(index: Index, run: Run, qrels: Qrels) -> Report:
+def _judged(index: Container[str], run: Run, qrels: Qrels) -> Report:
     """Another run by the same judgments.
 
     Raises:
@@ -159,7 +166,7 @@ def _compared(report: Report, other: Report) -> dict[str, tuple[float, float]]:
     return found
 
 
-def as_stored(index: Index, qrels: Qrels) -> tuple[Qrels, list[str]]:
+def as_stored(index: Container[str], qrels: Qrels) -> tuple[Qrels, list[str]]:
     """The judgments by the uris of the index, and the relevant documents that it does not have."""
     from search.evaluation.measures import Qrels
 

@@ -14,7 +14,7 @@ from search.cli.options import (
     resolve_where,
     trust_option,
 )
-from search.cli.output import printable, say, say_json, shown, warn
+from search.cli.output import printable, say, say_json, shown, warn, warn_of
 
 if TYPE_CHECKING:
     from search.evaluation.expectations import Broken, Question
@@ -43,25 +43,25 @@ def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int
     likewise expect papers.index expectations.yaml
     """
     from indexer.errors import BadInput
-    from indexer.index import Index
     from search.evaluation.expectations import broken, read_expectations
     from search.searcher import Searcher
 
     questions = read_expectations(file)
-    with Index.open(path) as index, Searcher(path, trust_remote_code=trust_remote_code) as searcher:
+    with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
 
         def ask(one: Question) -> list[str]:
             try:
-                hits = searcher.search(one.text, one.depth, resolve_where(one.where), one.mode)  # type: ignore[arg-type]
+                hits = searcher.search(one.text, one.depth, resolve_where(one.where), one.mode)
             except BadInput as error:
                 raise BadInput(f"{one.place}: {error}") from error
+            warn_of(hits.notes)
             return [hit.uri for hit in hits]
 
         for one in questions:
             for uri in (uri for expectation in one.expectations for uri in expectation.uris):
-                if resolve_uris(index, [uri])[0] not in index:
+                if resolve_uris(searcher, [uri])[0] not in searcher:
                     warn(f"{one.place}: {uri} is no document of the index")
-        failures = list(broken(questions, ask, lambda uris: resolve_uris(index, uris)))
+        failures = list(broken(questions, ask, lambda uris: resolve_uris(searcher, uris)))
     count = sum(len(question.expectations) for question in questions)
     if as_json:
         say_json({"ok": not failures, "expectations": count, "broken": [_as_json(failure) for failure in failures]})

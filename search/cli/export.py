@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import click
 
 from search.cli.options import IndexCommand
@@ -18,11 +20,13 @@ def export(path: str, vectors: bool, as_json: bool) -> None:
     likewise export papers.index | likewise index copy.index -
     """
     from indexer.exchange import Embedded, to_record
-    from indexer.index import Index
+    from indexer.stores.open import open_store
 
-    with Index.open(path) as index:
-        identity = index.recipe.identity if index.recipe else ""
-        for item in index.store.export():
+    with closing(open_store(path)) as store:
+        with store.snapshot() as snapshot:
+            recipe = snapshot.settings.recipe
+        identity = recipe.identity if recipe else ""
+        for item in store.export():
             own = None
             if vectors and item.spans is not None and item.vectors is not None:
                 own = Embedded(item.spans, item.vectors, identity)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from search.cli.output import printable, say, say_json, shown, warn
+from search.cli.output import printable, say, say_json, shown, warn, warn_of
 
 if TYPE_CHECKING:
     from search.hits import Hit, Hits
 
 
 def print_hits(hits: Hits, as_json: bool, explain: bool = False) -> None:
+    warn_of(hits.notes)
     if as_json:
         say_json(hits.as_json())
     elif not hits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from search.cli.options import IndexCommand, json_option, no_wait_option, recall_option, trust_option
-from search.cli.output import number, say, say_json, warn
+from search.cli.output import number, say, say_json, warn, warn_of
 from search.cli.progress import Progress
-from search.cli.vector_options import Wanted
+from search.cli.vector_options import VectorOptions
 
 if TYPE_CHECKING:
+    from indexer.core import IndexCore
     from indexer.encoders.hardware import Precision
-    from indexer.index import Index
     from indexer.ingest import Summary
+    from indexer.notes import Note
     from indexer.records import Changes
+    from indexer.sources import Source
     from indexer.stores.port import Writer
 
 _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
@@ -108,23 +110,23 @@ def index_command(
         id_field=id_field,
         title_field=title_field,
         text_field=text_field,
-        # What a record's members mean is no part of a file's stamp.
+        # A file's stamp says nothing about the names of a record's members.
         rehash=rehash or any((id_field, title_field, text_field)),
     )
     opened = open_sources(sources, options)
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
     if len(bare) == len(opened) and not prune:
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
-    wanted = Wanted(
+    wanted = VectorOptions(
         *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code),
         dimensions,
     )
     _refuse_together(wanted, rebuild, stream)
     if prune and set(sources) == {STDIN}:
         warn("--prune compares with a SOURCE as a whole, and standard input is none: nothing will be pruned")
-    pruned, refused = 0, None
+    pruned, refused, notes = 0, None, list[str]()
     with (
-        _index(path, wanted, rebuild, no_wait) as index,
+        _index(path, wanted, rebuild, no_wait, notes.append) as index,
         index.store.writer(wait=not no_wait, on_wait=warn) as writer,
         Progress(opened) as progress,
     ):
@@ -143,30 +145,37 @@ def index_command(
             except BadInput as error:
                 refused = error
         writer.settle(recall)
-        lost = _after_embedding(index, writer, progress) if run.embedded or _unfinished(index) else ""
-        known = index.info()
+        if run.embedded or _unfinished(index):
+            _after_embedding(index, writer, progress, notes.append)
+        notes.extend(run.notes)
+        with index.store.snapshot() as snapshot:
+            documents, passages = snapshot.documents, snapshot.passages
     counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
     if rebuild:  # what stands as it was read has been embedded anew
         counts |= {"indexed": counts["indexed"] + counts["unchanged"], "unchanged": 0}
+    warn_of(notes)
     if bare:
         warn(f"{', '.join(bare)}: no file to read")
-    if lost:
-        say(lost, err=True)
     if as_json or stream:
-        say_json(counts | {"duplicates": summary.duplicates, "stale": len(summary.stale) - pruned})
+        say_json(counts | {"duplicates": summary.duplicates, "stale": len(summary.stale) - pruned, "notes": notes})
     else:
         parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
-        say(f"{', '.join(parts)}: {number(known.documents)} documents in {number(known.passages)} passages")
+        say(f"{', '.join(parts)}: {number(documents)} documents in {number(passages)} passages")
     _advise(summary, pruned, path)
     if refused is not None:
         raise refused
-    unread = [source.argument for source in opened if not source.whole and source.argument != "-"]
+    return 1 if summary.failed or _unread(opened, summary) else 0
+
+
+def _unread(sources: Sequence[Source], summary: Summary) -> bool:
+    """Whether a source was not read whole, which is said unless a failure has been reported."""
+    unread = [source.argument for source in sources if not source.whole and source.argument != "-"]
     if unread and not summary.failed:
         warn(f"{', '.join(unread)}: not read whole")
-    return 1 if summary.failed or unread else 0
+    return bool(unread)
 
 
-def _refuse_together(wanted: Wanted, rebuild: bool, stream: bool) -> None:
+def _refuse_together(wanted: VectorOptions, rebuild: bool, stream: bool) -> None:
     from indexer.errors import BadInput
 
     own = wanted.dimensions is not None
@@ -202,61 +211,61 @@ def _advise(summary: Summary, pruned: int, address: str) -> None:
 
 
 @contextmanager
-def _index(address: str, wanted: Wanted, rebuild: bool, no_wait: bool) -> Iterator[Index]:
+def _index(address: str, wanted: VectorOptions, rebuild: bool, no_wait: bool, note: Note) -> Iterator[IndexCore]:
     """The index to write into: a new one, the existing one, or its rebuilt successor, put in place at the end."""
-    from indexer.index import Index
+    from indexer.core import IndexCore
     from indexer.rebuild import rebuilt
     from indexer.stores.open import create_store, is_store
 
     if not is_store(address):
         settings, encoder = wanted.settings()
-        with Index(create_store(address, settings), encoder) as index:
+        with IndexCore(create_store(address, settings), encoder) as index:
             yield index
         return
     trust = wanted.trust_remote_code
-    with Index.open(address, precision=wanted.precision, device=wanted.device, trust_remote_code=trust) as index:
+    with IndexCore.open(address, precision=wanted.precision, device=wanted.device, trust_remote_code=trust) as index:
         if rebuild:
-            with rebuilt(index, lambda: wanted.settings(index), wait=not no_wait, on_wait=warn) as successor:
+            with rebuilt(index, lambda: wanted.settings(index), note=note, wait=not no_wait, on_wait=warn) as successor:
                 yield successor
             return
         wanted.require_same(index)
         yield index
 
 
-def _after_embedding(index: Index, writer: Writer, progress: Progress) -> str:
-    """Measure what scores mean now, and make questions quick; what int8 has cost, in words."""
+def _after_embedding(index: IndexCore, writer: Writer, progress: Progress, note: Note) -> None:
+    """Measure what scores mean now, and make questions quick; `note` is told what int8 has cost."""
     from indexer.calibration.background import renew
     from indexer.encoders.torch.int8 import loss
     from indexer.errors import ModelError
 
     if index.recipe is None:
-        return ""
+        return
     try:
         encoder = index.encoder
     except ModelError as error:  # every passage came with its vectors
-        warn(f"{error}: the vectors are in, but what scores mean was not measured")
-        return ""
+        note(f"{error}: the vectors are in, but what scores mean was not measured")
+        return
     renew(index.store, encoder)
     progress.note("compiling the encoder, so that questions are quick")
-    _compile(index, writer)
+    _compile(index, writer, note)
     lost = loss(encoder)
-    if lost is None:
-        return ""
-    cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
-    return f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}"
+    if lost is not None:
+        cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
+        note(f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}")
 
 
-def _unfinished(index: Index) -> bool:
+def _unfinished(index: IndexCore) -> bool:
     """Whether the run that embedded these documents was interrupted before its end."""
-    return not _settled(index) and len(index) > 0
+    with index.store.snapshot() as snapshot:
+        return not _settled(index) and snapshot.documents > 0
 
 
-def _settled(index: Index) -> bool:
+def _settled(index: IndexCore) -> bool:
     """Whether the encoder was compiled, or could not be."""
-    return index.store.artifacts().exists() or bool(index.settings.uncompiled)
+    return index.store.artifacts().exists() or bool(index.stored_settings().uncompiled)
 
 
-def _compile(index: Index, writer: Writer) -> None:
+def _compile(index: IndexCore, writer: Writer, note: Note) -> None:
     """Once: make questions quick, or say why they will not be."""
     from indexer.errors import ModelError
 
@@ -267,4 +276,4 @@ def _compile(index: Index, writer: Writer) -> None:
     except ModelError as error:
         reason = str(error)
         writer.change(lambda settings: replace(settings, uncompiled=reason))
-        warn(f"{error}: a question will take some seconds")
+        note(f"{error}: a question will take some seconds")

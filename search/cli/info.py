@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from search.cli.options import IndexCommand, json_option
-from search.cli.output import number, printable, say, say_json, shown
+from search.cli.output import number, printable, say, say_json, shown, warn_of
 
 if TYPE_CHECKING:
     from indexer.encoders import Recipe
@@ -34,34 +35,31 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     likewise info papers.index
     likewise info papers.index --ledger failed
     """
-    from indexer.index import Index
+    from indexer.stores.open import open_store
 
-    with Index.open(path) as index:
+    with closing(open_store(path)) as store, store.snapshot() as snapshot:
         if ledger:
-            with index.store.snapshot() as snapshot:
-                rows = list(snapshot.ledger(None if ledger == "all" else ledger))
-            for row in rows:
+            for row in list(snapshot.ledger(None if ledger == "all" else ledger)):
                 if as_json:
                     say_json(asdict(row))
                 else:
                     said = f"{row.state:<9} {shown(row.uri)}{'  ' + row.reason if row.reason else ''}"
                     say(printable(said))
             return
-        known, recipe = index.info(), index.recipe
-        with index.store.snapshot() as snapshot:
-            ledger_counts = snapshot.ledger_counts()
+        known, recipe, settings = snapshot.info(), snapshot.settings.recipe, snapshot.settings.passages
+        ledger_counts, notes, address = snapshot.ledger_counts(), snapshot.notes, store.address
+    warn_of(notes)
     runtime = _runtime(recipe) if recipe else None
     if as_json:
         described = {"model": recipe.model if recipe else None, "recipe": asdict(recipe) if recipe else None}
-        passages = asdict(index.passage_settings) if index.passage_settings else None
+        passages = asdict(settings) if settings else None
         described |= {"passage_settings": passages, "runtime": asdict(runtime) if runtime else None}
         numbers = asdict(known)
         details = numbers.pop("details")  # beside the numbers, so that the object stays flat
-        say_json({**numbers, **details, **described, "ledger": ledger_counts})
+        say_json({**numbers, **details, **described, "ledger": ledger_counts, "notes": notes})
         return
-    say(f"{shown(index.store.address)}: {number(known.documents)} documents, {number(known.passages)} passages")
-    if recipe and index.passage_settings:
-        settings = index.passage_settings
+    say(f"{shown(address)}: {number(known.documents)} documents, {number(known.passages)} passages")
+    if recipe and settings:
         say(f"model      {recipe}, {known.dimensions} dimensions, fingerprint {recipe.fingerprint[:12]}")
         tokens = f"up to {settings.max_tokens} tokens, {settings.overlap} of overlap"
         say(f"passages   {tokens}, {number(known.tokens)} tokens in all")

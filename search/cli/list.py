@@ -19,12 +19,11 @@ def list_command(path: str, where: str | None, as_json: bool) -> None:
     \b
     likewise list papers.index --where 'year >= 2020'
     """
-    from indexer.filters.parse import parse
-    from indexer.index import Index
+    from search.searcher import Searcher
 
     where = resolve_where(where)
-    with Index.open(path) as index:
-        for document in index.store.iterate(parse(where) if where is not None else None):
+    with Searcher(path) as searcher:
+        for document in searcher.documents(where):
             if as_json:
                 say_json({**asdict(document), "text": None, "characters": len(document.text)})
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ import click
 
 if TYPE_CHECKING:
     from indexer.filters.tree import Scalar, Where
-    from indexer.index import Index
 
 
 k_option = click.option("-k", default=10, show_default=True, help="How many hits.")
@@ -86,7 +85,7 @@ def _take_index(args: list[str]) -> str | None:
     return None
 
 
-def resolve_uris(index: Index, given: Sequence[str]) -> list[str]:
+def resolve_uris(index: Container[str], given: Sequence[str]) -> list[str]:
     """Uris as stored: as they stand, or as the absolute path of a file named relative to the working folder."""
     return [uri if uri in index or (path := os.path.abspath(uri)) not in index else path for uri in given]  # noqa: PTH100
 

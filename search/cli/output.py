@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -107,6 +107,12 @@ def _as_json(value: Any) -> Any:
 
 def warn(message: str) -> None:
     say(f"likewise: warning: {message}", err=True)
+
+
+def warn_of(notes: Iterable[str]) -> None:
+    """Print the notes of one or several results, each once."""
+    for note in dict.fromkeys(notes):
+        warn(note)
 
 
 def on_terminal() -> bool:

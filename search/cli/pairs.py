@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,11 +79,11 @@ def pairs(
 
 
 def _of_index(path: Path, count: int, min_score: float) -> Report:
-    from indexer.index import Index
+    from indexer.stores.open import open_store
     from search.pairs import pairs_of_passages
 
-    with Index.open(path) as index:
-        return pairs_of_passages(index.store, count, min_score)
+    with closing(open_store(path)) as store:
+        return pairs_of_passages(store, count, min_score)
 
 
 def _of_file(

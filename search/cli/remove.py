@@ -20,7 +20,7 @@ def remove(path: str, uris: tuple[str, ...], no_wait: bool, as_json: bool) -> No
     """
     from indexer.index import Index
 
-    with Index.open(path) as index, index.store.writer(wait=not no_wait, on_wait=warn):
+    with Index.open(path) as index, index.lock(wait=not no_wait, on_wait=warn):
         removed = index.remove(resolve_uris(index, uris))
     if as_json:
         say_json({"removed": removed})

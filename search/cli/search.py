@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +18,9 @@ from search.cli.options import (
     where_option,
 )
 from search.cli.output import say, warn
+
+if TYPE_CHECKING:
+    from search.query import Mode
 
 
 @click.command(cls=IndexCommand)
@@ -38,7 +42,7 @@ def search(
     query: str,
     k: int,
     where: str | None,
-    mode: str,
+    mode: Mode,
     passages: bool,
     min_score: float | None,
     min_percentile: float | None,
@@ -60,6 +64,7 @@ def search(
     """
     from indexer.errors import BadInput, NoWords
     from search.hits import Hits
+    from search.query import Query
     from search.searcher import Searcher
 
     # OpenVINO does without its converter where it is missing: 60 ms of imports, telemetry among them.
@@ -72,18 +77,20 @@ def search(
             if query == "-" and not question:
                 continue
             try:
-                hits = searcher.search(
-                    question,
-                    k,
-                    condition,
-                    mode,  # type: ignore[arg-type]
-                    passages,
-                    min_score,
-                    exact,
-                    min_percentile,
-                    rerank,
-                    rerank_depth,
-                    explain,
+                hits = searcher.answer(
+                    Query(
+                        text=question,
+                        k=k,
+                        where=condition,
+                        mode=mode,
+                        passages=passages,
+                        min_score=min_score,
+                        exact=exact,
+                        min_percentile=min_percentile,
+                        rerank=rerank,
+                        rerank_depth=rerank_depth,
+                        explain=explain,
+                    )
                 )
             except NoWords as error:
                 if query != "-":

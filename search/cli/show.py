@@ -20,10 +20,10 @@ def show(path: str, uri: str, as_json: bool) -> None:
     \b
     likewise show papers.index notes/bread.txt
     """
-    from indexer.index import Index
+    from search.searcher import Searcher
 
-    with Index.open(path) as index:
-        document = index.get(resolve_uris(index, [uri])[0])
+    with Searcher(path) as searcher:
+        document = searcher.get(resolve_uris(searcher, [uri])[0])
     if as_json:
         say_json(asdict(document))
         return

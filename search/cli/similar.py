@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from search.cli.hits import print_hits
-from search.cli.options import IndexCommand, json_option, k_option, resolve_where, where_option
+from search.cli.options import IndexCommand, json_option, k_option, resolve_uris, resolve_where, where_option
 
 
 @click.command(cls=IndexCommand)
@@ -19,9 +19,7 @@ def similar(path: str, uri: str, k: int, where: str | None, as_json: bool) -> No
     \b
     likewise similar papers.index notes/bread.txt -k 5
     """
-    from indexer.index import Index
-    from search.cli.options import resolve_uris
     from search.searcher import Searcher
 
-    with Index.open(path) as index, Searcher(path) as searcher:
-        print_hits(searcher.similar(resolve_uris(index, [uri])[0], k, resolve_where(where)), as_json)
+    with Searcher(path) as searcher:
+        print_hits(searcher.similar(resolve_uris(searcher, [uri])[0], k, resolve_where(where)), as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,23 +29,27 @@ def tune(
     \b
     likewise tune papers.index --queries queries.jsonl --qrels qrels/train.tsv
     """
-    from indexer.index import Index
+    from indexer.stores.open import open_store
     from search.cli.evaluate import as_stored
     from search.evaluation.measures import read_qrels, read_queries
     from search.evaluation.tune import tune as learn
+    from search.ranker import Ranker, default_words_bias, words_bias
     from search.searcher import Searcher
 
     texts = read_queries(queries)
     with (
-        Index.open(path) as index,
-        Searcher(path, trust_remote_code=trust_remote_code) as searcher,
-        index.store.writer(wait=not no_wait, on_wait=warn) as writer,
+        closing(open_store(path)) as store,
+        Searcher(path) as searcher,
+        store.writer(wait=not no_wait, on_wait=warn) as writer,
     ):
-        judged, missing = as_stored(index, read_qrels(qrels, texts))
+        judged, missing = as_stored(searcher, read_qrels(qrels, texts))
         if missing:
             warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}")
-        found = list(zip(judged.judged, *searcher.candidates([texts[one] for one in judged.judged]), strict=True))
-        tuned = learn(found, judged, searcher.unlearnt_lean if reset else searcher.lean)
+        ranker = Ranker(store, trust_remote_code=trust_remote_code)
+        questions = list(zip(judged.judged, *ranker.candidates([texts[one] for one in judged.judged]), strict=True))
+        with store.snapshot() as snapshot:
+            before = (default_words_bias if reset else words_bias)(snapshot.settings)
+        tuned = learn(questions, judged, before)
         if tuned.gains:
             writer.change(lambda settings: replace(settings, words_bias=tuned.lean))
         elif reset:

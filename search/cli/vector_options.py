@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from indexer.core import IndexCore
     from indexer.encoders import Encoder, Recipe, RecipeSpec
     from indexer.encoders.hardware import Precision
-    from indexer.index import Index
     from indexer.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class VectorOptions:
     """The options that decide on vectors; None is the index's own, or the default of a new one."""
 
     model: str | None
@@ -32,13 +32,13 @@ class Wanted:
     def names_model(self) -> bool:
         return any((self.model, self.pooling, self.layers, self.combine))
 
-    def settings(self, like: Index | None = None) -> tuple[Settings, Encoder | None]:
+    def settings(self, like: IndexCore | None = None) -> tuple[Settings, Encoder | None]:
         """What a new index is to be, and its encoder; what is not asked for is as in `like`."""
         from indexer.embedding import settings_of_new
 
         if self.dimensions is not None:
             return settings_of_new(None, dimensions=self.dimensions, language=self.language or "en")
-        settings = like.passage_settings if like is not None else None
+        settings = like.settings.passages if like is not None else None
         tokens, overlap = self.max_tokens, self.overlap
         if overlap is None and settings and tokens is None:
             overlap = settings.overlap
@@ -57,7 +57,7 @@ class Wanted:
             language=self.language or (like.settings.language if like is not None else "en"),
         )
 
-    def require_same(self, index: Index) -> None:
+    def require_same(self, index: IndexCore) -> None:
         """Raise RecipeMismatch when other vectors or passages are asked for than the index has.
 
         A model that is named is the one to embed with: the folder it was in may have moved.
@@ -65,7 +65,7 @@ class Wanted:
         from indexer.errors import RecipeMismatch
         from indexer.stores.analysis import code
 
-        recipe, settings = index.recipe, index.passage_settings
+        recipe, settings = index.recipe, index.settings.passages
         if self.names_model and not (recipe and self._same_words(recipe)):
             from indexer.encoders import load_unfitted
             from indexer.encoders.locate import lasting_name
@@ -73,16 +73,16 @@ class Wanted:
             spec, trust = self._spec(recipe.model if recipe else None), self.trust_remote_code
             index.use(*load_unfitted(spec, precision=self.precision, device=self.device, trust_remote_code=trust))
             if self.model and recipe and (now := lasting_name(spec.model)) != recipe.model:
-                index.moved(now)
+                index.record_model_place(now)
         for name, asked, has in (
-            ("--dimensions", self.dimensions, index.dimensions),
+            ("--dimensions", self.dimensions, index.settings.dimensions),
             ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
             ("--overlap", self.overlap, settings and settings.overlap),
             ("--language", self.language and code(self.language), index.settings.language),
         ):
             if asked is not None and asked != has:
                 raise RecipeMismatch(
-                    f"{index.store.address}: was made with {name} {has} and not {asked}: leave {name} out, or --rebuild"
+                    f"{index.address}: was made with {name} {has} and not {asked}: leave {name} out, or --rebuild"
                 )
 
     def _spec(self, model: str | None) -> RecipeSpec:

@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from indexer.errors import BadInput
+from search.query import Mode
 
 Kind = Literal["top", "absent", "above"]
 
 _TOP = re.compile(r"(not in )?top ([1-9]\d*)")
-_MODES = ("dense", "words", "hybrid")
 _LOOKED_AT = 100
 """Hits that are looked at where no number is given: to place two documents above each other."""
 
@@ -52,7 +52,7 @@ class Question:
     text: str
     expectations: tuple[Expectation, ...]
     where: str | None = None
-    mode: str = "dense"
+    mode: Mode = "dense"
 
     @property
     def depth(self) -> int:
@@ -101,7 +101,7 @@ def _question(place: str, item: Any) -> Question:
         raise BadInput(f"{place}: has no text: write it as '- question: ...'")
     settings = {name: item[name] for name in ("where", "mode") if name in item}
     for name, value in settings.items():
-        if not isinstance(value, str) or not value.strip() or (name == "mode" and value not in _MODES):
+        if not isinstance(value, str) or not value.strip() or (name == "mode" and value not in get_args(Mode)):
             raise BadInput(f"{place}: its {name} {value!r} is no {name}")
     rest = {key: value for key, value in item.items() if key not in ("question", "where", "mode")}
     expectations = tuple(_expectation(place, str(key), value) for key, value in rest.items())

@@ -13,7 +13,7 @@ import secrets
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords
-from indexer.filters.tree import COLUMNS, Fields, Where, matches, type_of
+from indexer.filters.tree import COLUMNS, Fields, Type, Where, matches, type_of
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores import port
@@ -181,6 +181,14 @@ class ReferenceSnapshot:
     def matches(self, uri: str, where: Where) -> bool:
         stored = self._state.documents.get(uri)
         return stored is not None and stored.id in self._allowed(where)
+
+    @property
+    def fields(self) -> Mapping[str, Collection[Type]] | None:
+        documents = self._state.documents.values()
+        return known_fields(documents) if documents else None
+
+    def count(self, where: Where) -> int:
+        return len(self._allowed(where))
 
     def _allowed(self, where: Where | None) -> set[int]:
         """Return the ids of the documents that a filter leaves. Raises FilterError."""

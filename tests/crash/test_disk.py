@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hardware import needs_root
+from opened import store_of
 
 from indexer import Document, Index
 from indexer.errors import StorageError
@@ -153,7 +154,7 @@ def test_who_may_not_write_sees_what_is_committed_all_the_same(open_path: Path) 
         assert reader.stdin is not None and reader.stdout is not None
         for number in range(12):
             document = Document(f"d{number}", "text")
-            with index.store.writer() if number % 3 == 0 else nullcontext():  # while its log is there, and after
+            with store_of(index).writer() if number % 3 == 0 else nullcontext():  # while its log is there, and after
                 index.add([document], vectors=np.eye(4)[:1])
                 index.remove([f"d{number - 1}"] if number else [])
                 if number % 4 == 0:

@@ -95,11 +95,11 @@ from indexer.errors import IndexLocked
 index = Index.open(sys.argv[1])
 go, ready = os.pipe(), os.pipe()
 row = np.ones((1, 32), np.float32)
-with index.store.writer():
+with index._core.store.writer():
     if (child := os.fork()) == 0:
         faulthandler.dump_traceback_later(100, exit=True)
         try:
-            with index.store.writer(wait=False):
+            with index._core.store.writer(wait=False):
                 os._exit(7)
         except IndexLocked:
             os.write(ready[1], b"locked")
@@ -107,7 +107,7 @@ with index.store.writer():
         index.add([Document("child", "of the child")], vectors=row)
         os._exit(0)
     assert os.read(ready[0], 6) == b"locked"
-with index.store.writer(wait=False):
+with index._core.store.writer(wait=False):
     index.add([Document("parent", "of the parent")], vectors=row)
 os.write(go[1], b".")
 assert os.waitpid(child, 0)[1] == 0
@@ -129,10 +129,10 @@ faulthandler.dump_traceback_later(100, exit=True)
 index = Index.open(sys.argv[1])
 parent, row = os.getpid(), np.ones((1, 32), np.float32)
 def work(how):
-    with index.store.writer():
+    with index._core.store.writer():
         if os.fork() == 0:
             if how == "reads":
-                with index.store.snapshot() as snapshot:
+                with index._core.store.snapshot() as snapshot:
                     snapshot.ledger_counts()
             return  # the child leaves the block as its parent does
     os.wait()
@@ -143,7 +143,7 @@ for how in ("leaves", "reads"):
         os._exit(0)
     index.add([Document(f"after {how}", "of the parent")], vectors=row)
 def read():
-    with index.store.snapshot():
+    with index._core.store.snapshot():
         if os.fork() == 0:
             index.info()
             return
@@ -167,8 +167,8 @@ import faulthandler, os, sys, threading
 from search import Searcher
 searcher = Searcher(sys.argv[1])
 assert len(searcher.search("text", 5, mode="words")) == 5
-with searcher.store.snapshot() as snapshot:
-    locks = [searcher.store._views._lock, snapshot._words._lock]
+with searcher._ranker.store.snapshot() as snapshot:
+    locks = [searcher._ranker.store._views._lock, snapshot._words._lock]
 held, done = threading.Event(), threading.Event()
 def hold():
     with locks[0], locks[1]:

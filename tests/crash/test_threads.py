@@ -56,7 +56,7 @@ def test_a_question_that_another_thread_overtakes_is_answered_from_its_own_snaps
 
 
 def test_a_view_that_outlives_close_leaves_no_connection_behind(tmp_path: Path) -> None:
-    snapshots = made(tmp_path / "x.index").store._views
+    snapshots = made(tmp_path / "x.index")._core.store._views
     with snapshots.view():
         idle = snapshots._idle
         snapshots.close()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from opened import store_of
 
 from indexer import Document, Index
 
@@ -22,7 +23,7 @@ def main(folder: Path) -> None:
         index.add(documents, vectors=ROWS[:COUNT])
         index.compact("approximate")
         index.add([Document("sealed", "in an exact segment")], vectors=ROWS[COUNT : COUNT + 1])
-        with index.store.writer() as writer:
+        with store_of(index).writer() as writer:
             writer.settle()
         index.remove(["d7"])
         index.add([Document("tail", "in no segment")], vectors=ROWS[COUNT + 1 :])

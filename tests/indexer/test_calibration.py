@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opened import snapshot_of
+from opened import snapshot_of, store_of
 
 from indexer import Document, Index
 from indexer.calibration.background import SAMPLE, calibrate, renew
@@ -36,7 +36,7 @@ def test_questions_are_many_and_differ() -> None:
 
 def test_distributions_are_those_of_the_stored_vectors(encoder: Any, tmp_path: Path) -> None:
     with fill(tmp_path / "x.index", encoder, 300) as index:
-        with index.store.snapshot() as snapshot:
+        with store_of(index).snapshot() as snapshot:
             measured = calibrate(snapshot, encoder)
         rows = snapshot_of(index).sample(SAMPLE).vectors
     assert measured is not None and measured.passages == len(rows) == 300
@@ -52,16 +52,16 @@ def test_distributions_are_those_of_the_stored_vectors(encoder: Any, tmp_path: P
 
 def test_it_is_measured_again_when_the_index_is_another(encoder: Any, tmp_path: Path) -> None:
     with fill(tmp_path / "x.index", encoder, 49) as index:
-        renew(index.store, encoder)
+        renew(store_of(index), encoder)
         assert index.settings.calibration is None
         index.add([Document("one", "more")])  # measures by itself, and again when there is twice as much
         first = index.settings.calibration
         assert first is not None and first.passages == 50
         index.add([Document(f"e{n}", f"more {n}") for n in range(10)])
-        renew(index.store, encoder)
+        renew(store_of(index), encoder)
         assert index.settings.calibration == first
         index.add([Document(f"f{n}", f"more {n}") for n in range(10)])
-        renew(index.store, encoder)
+        renew(store_of(index), encoder)
         assert getattr(index.settings.calibration, "passages", 0) == 70
         index.add([Document(f"g{n}", f"more {n}") for n in range(69)])
         assert getattr(index.settings.calibration, "passages", 0) == 70
@@ -73,7 +73,7 @@ def test_hits_say_how_rare_they_are_and_whether_anything_answers(
     encoder: Any, tmp_path: Path, likewise: Callable[..., Any]
 ) -> None:
     with fill(tmp_path / "x.index", encoder, 300) as index:
-        renew(index.store, encoder)
+        renew(store_of(index), encoder)
         known = index.settings.calibration
         text = index.get("d7").text
     assert known is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opened import snapshot_of
+from opened import snapshot_of, store_of
 
 from indexer import Changes, Document, Index, LikewiseError, Recipe, Section
 from indexer.errors import (
@@ -51,7 +51,7 @@ def test_documents_come_back_as_they_went_in(index: Index) -> None:
     assert index.get("a") == DOCUMENT
     assert list(index) == [DOCUMENT, *others]
     assert (len(index), "a" in index, "b" in index, 7 in index) == (3, True, False, False)
-    with Index.open(Path(index.store.address)) as again:
+    with Index.open(Path(store_of(index).address)) as again:
         assert list(again) == [DOCUMENT, *others]
 
 
@@ -138,9 +138,9 @@ def test_vectors_of_ones_own(tmp_path: Path) -> None:
         (Document("a", "x\0y"), "NUL character at 1"),
         (Document("a\0", "x"), "NUL"),
         (Document("a", "x", "t\0"), "title holds a NUL"),
-        (Document("a", "x\ud800"), "no valid Unicode at character 1"),
-        (Document("a\udfff", "x"), "no valid Unicode"),
-        (Document("a", b"bytes"), "no string but bytes"),  # type: ignore[arg-type]
+        (Document("a", "x\ud800"), "not valid Unicode at character 1"),
+        (Document("a\udfff", "x"), "not valid Unicode"),
+        (Document("a", b"bytes"), "not a string but bytes"),  # type: ignore[arg-type]
         (Document("a", "x", metadata={"x": {1, 2}}), "x"),
         (Document("a", "x", metadata={"x": float("nan")}), "x"),
         (Document("a", "x", metadata={"x": "\ud800"}), "x"),
@@ -150,10 +150,10 @@ def test_vectors_of_ones_own(tmp_path: Path) -> None:
             Document("a", "x", metadata=reduce(lambda inner, _: {"a": inner}, range(250), {})),
             "200 deep",
         ),
-        (Document("a", None), "its text is no string but NoneType"),  # type: ignore[arg-type]
-        ({"uri": "a", "text": "x"}, "is no Document"),
-        (Document("a", "x", path=Path("/p")), "path is no string but PosixPath"),  # type: ignore[arg-type]
-        (Document("a", "x", format="\ud800"), "format is no valid Unicode"),
+        (Document("a", None), "its text is not a string but NoneType"),  # type: ignore[arg-type]
+        ({"uri": "a", "text": "x"}, "is not a Document"),
+        (Document("a", "x", path=Path("/p")), "path is not a string but PosixPath"),  # type: ignore[arg-type]
+        (Document("a", "x", format="\ud800"), "format is not valid Unicode"),
         (Document("a", "x", metadata={1: "x"}), "1"),  # type: ignore[dict-item]
         (Document("a", "x", metadata=["x"]), "metadata"),  # type: ignore[arg-type]
     ],
@@ -189,7 +189,7 @@ def test_passage_ids_are_never_used_again(index: Index) -> None:
             index.remove(["a", "b"])
             index.compact()
             continue
-        with index.store._views.view() as view:
+        with store_of(index)._views.view() as view:
             ids = set(queries.live_ids(view, 0)[0].tolist())
         assert not ids & seen
         seen |= ids
@@ -200,11 +200,11 @@ def test_another_model_is_refused_and_both_are_named(index: Index, make_encoder:
     assert own is not None
     for other in (make_encoder(weights="other"), make_encoder(name="other", max_tokens=64, weights="3")):
         with pytest.raises(RecipeMismatch) as raised:
-            Index.open(Path(index.store.address), other)
+            Index.open(Path(store_of(index).address), other)
         for recipe in (own, other.recipe):
             assert f"{recipe.model} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens}" in str(raised.value)
         assert "--rebuild" in str(raised.value)
-    Index.open(Path(index.store.address), make_encoder(name="moved/words")).close()
+    Index.open(Path(store_of(index).address), make_encoder(name="moved/words")).close()
 
 
 def test_an_index_that_another_took_the_place_of_is_not_written_with_vectors_of_the_first(
@@ -265,7 +265,7 @@ def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any, monk
     Index.create(tmp_path / "empty", encoder).close()
     with pytest.raises(BadInput, match="is there already"):
         Index.create(tmp_path / "empty", encoder)
-    with pytest.raises(BadInput, match="either a model or dimensions"):
+    with pytest.raises(BadInput, match="either a model, or dimensions"):
         Index.create(tmp_path / "both", encoder, dimensions=3)
     (tmp_path / "target").mkdir()
     (tmp_path / "link").symlink_to("target")
@@ -275,16 +275,16 @@ def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any, monk
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(BadInput, match="is the folder you are in"):
         Index.create(".", encoder)
-    with pytest.raises(BadInput, match="either a model or dimensions"):
+    with pytest.raises(BadInput, match="either a model, or dimensions"):
         Index.create(tmp_path / "none", dimensions=0)
 
 
 def test_a_newer_format_is_refused(index: Index) -> None:
-    with sqlite3.connect(Path(index.store.address) / "catalog.db") as catalog:
+    with sqlite3.connect(Path(store_of(index).address) / "catalog.db") as catalog:
         catalog.execute("PRAGMA user_version = 99")
     catalog.close()
     with pytest.raises(NewerFormat, match="format 99 and this likewise reads up to 1: upgrade"):
-        Index.open(Path(index.store.address))
+        Index.open(Path(store_of(index).address))
 
 
 def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path) -> None:
@@ -354,35 +354,36 @@ def test_what_another_writer_did_between_comparing_and_committing_is_seen(
     index: Index, encoder: Any, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
     index.add([Document("a", "one"), Document("b", "other")])
-    prepare = index.prepare
+    core = index._core
+    prepare = core.prepare
 
     def overtaken(documents: Any) -> Any:
         prepared = prepare(documents)
-        monkeypatch.setattr(index, "prepare", prepare)
-        with Index.open(Path(index.store.address), encoder) as second:
+        monkeypatch.setattr(core, "prepare", prepare)
+        with Index.open(Path(store_of(index).address), encoder) as second:
             if other == "removed":
                 second.remove(["a"])
             else:
                 second.add([Document("a", "two" if other == "replaced" else "one", metadata={"x": 2})])
         return prepared
 
-    monkeypatch.setattr(index, "prepare", overtaken)
+    monkeypatch.setattr(core, "prepare", overtaken)
     index.add([Document("a", "one", metadata={"x": 1})])
     assert (index.get("a").text, index.get("a").metadata, len(index)) == ("one", {"x": 1}, 2)
     assert index.check().ok
-    with Searcher(Path(index.store.address)) as searcher:
+    with Searcher(Path(store_of(index).address)) as searcher:
         assert searcher.search("one", 1)[0].uri == "a"
 
 
 def test_a_damaged_page_that_a_writer_meets_is_named(index: Index) -> None:
     index.add([Document(f"d{i}", f"text {i} " * 50) for i in range(200)])
     index.close()
-    catalog = Path(index.store.address) / "catalog.db"
+    catalog = Path(store_of(index).address) / "catalog.db"
     data = bytearray(catalog.read_bytes())
     for page in range(1, len(data) // 4096):
         data[page * 4096 : page * 4096 + 64] = b"\xff" * 64
     catalog.write_bytes(data)
-    with pytest.raises(IndexDamaged, match=r"catalog\.db"), Index.open(Path(index.store.address)) as damaged:
+    with pytest.raises(IndexDamaged, match=r"catalog\.db"), Index.open(Path(store_of(index).address)) as damaged:
         damaged.remove(["d1"])
 
 
@@ -415,20 +416,22 @@ def test_what_is_no_list_model_or_recipe_is_refused_by_name(tmp_path: Path, enco
         with pytest.raises(ModelError, match="names no model"):
             Recipe.parse(text)  # type: ignore[arg-type]
     with Index.create(tmp_path / "x.index", encoder) as index:
-        with pytest.raises(BadInput, match="no list but int"):
+        with pytest.raises(BadInput, match="not a list but int"):
             index.add(5)  # type: ignore[arg-type]
-        with pytest.raises(BadInput, match="no list but NoneType"):
-            index.remove(None)  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match="not a list but int"):
+            index.remove(5)  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match="either uris or where"):
+            index.remove(None)
 
 
 def test_a_filtered_listing_goes_through_all_there_are(tmp_path: Path) -> None:
     with Index.create(tmp_path / "x.index", dimensions=2) as index:
         index.add([Document(str(i), "x", metadata={"n": i}) for i in range(1000)], vectors=np.ones((1000, 2)))
         index.remove(["600"])
-        found = [document.uri for document in index.store.iterate(parse("n >= 300"))]
+        found = [document.uri for document in store_of(index).iterate(parse("n >= 300"))]
         assert found == [str(i) for i in range(300, 1000) if i != 600]
         index.add([Document("unnamed", "x", metadata={"a": {"": 1}})], vectors=np.ones((1, 2)))
-        assert [document.uri for document in index.store.iterate(parse("exists a"))] == ["unnamed"]
+        assert [document.uri for document in store_of(index).iterate(parse("exists a"))] == ["unnamed"]
 
 
 def test_an_index_of_one_dimension_can_be_compacted_either_way(tmp_path: Path) -> None:

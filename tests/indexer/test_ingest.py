@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hardware import needs_no_root
-from opened import snapshot_of
+from opened import snapshot_of, store_of
 
 from indexer import Document, Index
 from indexer.errors import NothingKnown
@@ -38,7 +38,7 @@ def counts(said: Any) -> dict[str, int]:
     found: dict[str, int] = said.json
     parts = ("indexed", "unchanged", "updated", "skipped", "failed")
     assert found["seen"] == sum(found[name] for name in parts)
-    return {name: value for name, value in found.items() if value and name != "seen"}
+    return {name: value for name, value in found.items() if value and name not in ("seen", "notes")}
 
 
 def uris(folder: Path) -> list[str]:
@@ -173,7 +173,7 @@ def test_records_are_told_apart_by_content_and_metadata(
 def test_a_duplicate_across_batches_and_files_is_said_and_the_last_wins(
     likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("indexer.index.TOGETHER", 300)
+    monkeypatch.setattr("indexer.core.TOGETHER", 300)
     first = write(tmp_path / "1.jsonl", lines(*({"id": f"i{i % 3}", "text": f"first {i}"} for i in range(7))))
     second = write(tmp_path / "2.jsonl", lines({"id": "i1", "text": "second"}))
     said = likewise("index", folder, first, second, "--json")
@@ -236,7 +236,7 @@ def test_what_was_committed_stays_and_the_next_run_goes_on(
     lines: Callable[..., str],
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr("indexer.index.TOGETHER", 3000)
+    monkeypatch.setattr("indexer.core.TOGETHER", 3000)
     for number in range(40):
         write(tmp_path / "many" / f"{number:02}.txt", f"text {number}")
     write(tmp_path / "many" / "z.jsonl", lines(*({"id": f"r{i}", "text": f"record {i}"} for i in range(40))))
@@ -273,7 +273,7 @@ def test_an_interrupted_run_prunes_nothing_and_leaves_no_stamp_of_a_file_it_did_
     lines: Callable[..., str],
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr("indexer.index.TOGETHER", 1000)
+    monkeypatch.setattr("indexer.core.TOGETHER", 1000)
     file = write(tmp_path / "r.jsonl", lines(*({"id": f"r{i}", "text": f"record {i}"} for i in range(30))))
 
     def fail(texts: Sequence[str]) -> None:
@@ -532,7 +532,7 @@ def test_prune_keeps_what_lies_in_a_folder_that_cannot_be_listed(
 def test_stream_names_each_commit_when_it_can_be_searched(
     likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("indexer.index.TOGETHER", 3000)
+    monkeypatch.setattr("indexer.core.TOGETHER", 3000)
     there: list[int] = []
     real = index_cli.say_json
 
@@ -557,13 +557,13 @@ def test_the_ledger_and_the_documents_are_one_commit(
     encoder: Any, notes: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ReadOptions()
-    with Index.create(folder, encoder) as index, index.store.writer() as writer:
+    with Index.create(folder, encoder) as index, store_of(index).writer() as writer:
 
         def fail(catalog: Any, snapshots: Any) -> None:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(seal, "seal", fail)  # the first thing after the commit
-        run = Run(index, writer, options, lambda *_: None)
+        run = Run(index._core, writer, options, lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             run.feed(open_sources([str(notes)], options))
         assert (len(index), snapshot_of(index).ledger_counts()) == (4, {"indexed": 4})
@@ -708,7 +708,7 @@ def test_what_an_interrupted_run_left_undone_is_done_by_the_next(
     likewise: Callable[..., Any], notes: Path, folder: Path
 ) -> None:
     likewise("index", folder, notes)
-    with Index.open(folder) as index, index.store.writer() as writer:
+    with Index.open(folder) as index, store_of(index).writer() as writer:
         assert index.settings.uncompiled  # why this encoder has no graph
         writer.change(lambda settings: replace(settings, uncompiled=""))
     assert counts(likewise("index", folder, notes, "--json")) == {"unchanged": 4}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from opened import store_of
 
 from indexer import Index
 from indexer.ingest import Run
@@ -20,8 +21,10 @@ FLOOR = 0.80
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     options = ReadOptions()
     index = Index.create(tmp_path_factory.mktemp("own") / "own.index")
-    with index.store.writer() as writer:
-        summary = Run(index, writer, options, lambda *_: None).feed(open_sources([str(DATA / "collection")], options))
+    with store_of(index).writer() as writer:
+        summary = Run(index._core, writer, options, lambda *_: None).feed(
+            open_sources([str(DATA / "collection")], options)
+        )
     assert (summary.indexed, summary.failed, summary.skipped) == (len(index), 0, 0)
     return index
 
@@ -29,7 +32,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 def test_ndcg_is_above_its_floor(index: Index) -> None:
     texts = read_queries(DATA / "questions" / "queries.jsonl")
     qrels = read_qrels(DATA / "questions" / "qrels.tsv", texts)
-    with Searcher(Path(index.store.address)) as searcher:
+    with Searcher(Path(store_of(index).address)) as searcher:
         found = searcher.search_many([texts[query] for query in qrels.judged], 10)
     collection = f"{DATA / 'collection'}/"
     run = {
@@ -45,7 +48,7 @@ def test_ndcg_is_above_its_floor(index: Index) -> None:
 def test_stored_vectors_differ_little_from_the_encoders(index: Index) -> None:
     questions = ["how do I keep bread from going stale", "why is the sea higher twice a day"]
     rows = index.encoder.encode(questions, role="query")
-    with Searcher(Path(index.store.address)) as searcher:
+    with Searcher(Path(store_of(index).address)) as searcher:
         for question, row in zip(questions, rows, strict=True):
             for hit in searcher.search(question, 20, passages=True):
                 document = index.get(hit.uri)

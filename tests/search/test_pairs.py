@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import store_of
 
 from indexer import Document, Index
 from indexer.stores import pairs
@@ -103,7 +104,7 @@ def test_pairs_of_an_index_are_of_different_documents(encoder: Any, tmp_path: Pa
         index.remove(["d4"])
         ids, owners, rows = _stored(index)
         assert len(ids) > 29  # several passages a document
-        report = pairs_of_passages(index.store, 50)
+        report = pairs_of_passages(store_of(index), 50)
     exact = rows.astype(np.float64)
     scores = sorted((exact[i] @ exact[j] for i, j in brute(exact, 50, groups=owners)), reverse=True)
     assert [pair.score for pair in report.pairs] == pytest.approx(scores, abs=1e-6)
@@ -112,7 +113,7 @@ def test_pairs_of_an_index_are_of_different_documents(encoder: Any, tmp_path: Pa
 
 
 def _stored(index: Index) -> tuple[Vectors, Vectors, Vectors]:
-    with index.store._views.view() as view:
+    with store_of(index)._views.view() as view:
         return queries.stored_rows(view)
 
 

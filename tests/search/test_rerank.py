@@ -75,7 +75,7 @@ def test_scores_may_be_a_column_and_what_is_none_is_refused(searcher: Searcher) 
     for wrong in (None, ["a"] * 5, [[1.0], [1.0, 2.0]]):
         with pytest.raises(BadInput, match="the reranker gave no list of numbers"):
             searcher.search("bread", rerank=lambda query, texts, wrong=wrong: wrong)  # type: ignore[misc]
-    with pytest.raises(BadInput, match="neither a model's name nor a callable"):
+    with pytest.raises(BadInput, match="a cross-encoder's name, or a callable"):
         searcher.search("bread", rerank=5)  # type: ignore[arg-type]
 
 

@@ -100,7 +100,7 @@ def test_questions_from_standard_input(likewise: Callable[..., Any], folder: Pat
     assert [(each["query"], each["hits"][0]["uri"]) for each in found] == [("moon", "tides"), ("dough yeast", "bread")]
     assert "moon\n 1  " in likewise("search", folder, "-", stdin="moon\n").out
     said = likewise("search", folder, "-", "-k", 1, stdin=b"moon\n\n\xff\xfe broken\n")
-    assert (said.code, "-:3: the question is no valid Unicode" in said.err, "tides" in said.out.lower()) == (
+    assert (said.code, "-:3: the question is not valid Unicode" in said.err, "tides" in said.out.lower()) == (
         2,
         True,
         True,
@@ -127,7 +127,7 @@ def test_no_hits_is_no_failure(likewise: Callable[..., Any], folder: Path) -> No
         (["search", "INDEX", "moon", "--where", "n = "], "^"),
         (["search", "INDEX", "moon", "--where", 'n = "text"'], "n"),
         (["search", "INDEX", "moon", "--mode", "fuzzy"], "fuzzy"),
-        (["search", "INDEX", "caf\udce9"], "no valid Unicode"),
+        (["search", "INDEX", "caf\udce9"], "not valid Unicode"),
         (["search", "INDEX", "moon", "--where", "odd = '\udce9'"], ""),
         (["search", "INDEX"], "QUERY"),
         (["pairs", "INDEX", "--model", "x"], "are for a FILE"),

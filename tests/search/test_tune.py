@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import store_of
 
 from indexer import Index
 from indexer.errors import BadInput
 from indexer.stores.port import Candidates
-from search import Searcher
 from search.evaluation.measures import Qrels
 from search.evaluation.tune import GRID, tune
 from search.modes import ScoredCandidates
+from search.ranker import default_words_bias, words_bias
 
 
 def candidates(random: np.random.Generator, answer: int) -> ScoredCandidates:
@@ -65,19 +66,19 @@ def test_the_shell_keeps_what_it_learnt(
     arguments = ["tune", folder, "--queries", tmp_path / "q.jsonl", "--qrels", tmp_path / "r.tsv"]
     said = likewise(*arguments, "--json")
     assert said.code == 0
-    with Searcher(folder) as searcher:
-        assert searcher.lean == said.json["lean"]
+    with Index.open(folder) as index:
+        assert words_bias(index.settings) == said.json["lean"]
     assert said.json["ndcg_held_out"] <= 1 and said.json["questions"] == 20
     assert likewise(*arguments, "--reset").code == 0
     assert likewise(*arguments, "--reset").code == 0
-    with Index.open(folder) as index, index.store.writer() as writer:
+    with Index.open(folder) as index, store_of(index).writer() as writer:
         writer.change(lambda settings: replace(settings, words_bias=3.5))
     few = [*arguments[:-1], tmp_path / "few.tsv"]
     (tmp_path / "few.tsv").write_text(f"query-id\tcorpus-id\tscore\n{names[0]}\t{names[0]}\t1\n")
     assert likewise(*few, "--reset").code == 2
-    with Searcher(folder) as searcher:
-        assert searcher.lean == 3.5  # what failed has forgotten nothing
-        before = searcher.unlearnt_lean
+    with Index.open(folder) as index:
+        assert words_bias(index.settings) == 3.5  # what failed has forgotten nothing
+        before = default_words_bias(index.settings)
     said = likewise(*arguments, "--reset", "--json")
-    with Searcher(folder) as searcher:
-        assert (said.json["before"], searcher.lean) == (before, said.json["lean"])
+    with Index.open(folder) as index:
+        assert (said.json["before"], words_bias(index.settings)) == (before, said.json["lean"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from indexer.filters.tree import Where
+import numpy as np
+
+from indexer.filters.tree import Type, Where
 from indexer.records import Document, KnownFile, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores.local import ledger, queries
@@ -78,6 +80,13 @@ class LocalSnapshot:
 
     def matches(self, uri: str, where: Where) -> bool:
         return queries.passes(self._view, uri, where)
+
+    @property
+    def fields(self) -> Mapping[str, Collection[Type]] | None:
+        return self._view.state.fields
+
+    def count(self, where: Where) -> int:
+        return int(np.count_nonzero(queries.document_flags(self._view, where)))
 
     def dense(
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False

@@ -233,7 +233,7 @@ def test_every_way_to_ask(searcher: Searcher) -> None:
         (lambda s: s.search("tea", 0), "BadInput"),
         (lambda s: s.search("the", mode="words"), "NoWords"),
         (lambda s: s.search("tea", mode="nonsense"), "BadInput"),
-        (lambda s: s.search("tea", where="yaer = 1"), "FilterError"),
+        (lambda s: s.search("tea", where="yaer = 1"), "UnknownField"),
         (lambda s: s.search("tea", where="year = "), "FilterSyntaxError"),
         (lambda s: s.search("tea", where='year = "2020"'), "FilterError"),
         (lambda s: s.similar("nothing"), "UnknownUri"),

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from hardware import BFLOAT16, FLOAT32
+from opened import store_of
 
 from indexer import Document, Index
 from indexer.encoders import Encoder, fit_post, load_encoder
@@ -107,7 +108,7 @@ def test_check_reports_a_damaged_encoder_and_repair_compiles_it_again(
         index.add([Document("a", "a bank")])
         index.compile()
         assert index.check().ok
-        graph = Path(index.store.address) / "encoder" / "encoder.bin"
+        graph = Path(store_of(index).address) / "encoder" / "encoder.bin"
         content = graph.read_bytes()
         graph.write_bytes(content[:-1])
         assert [problem.count("encoder.bin") for problem in index.check().problems] == [1]

@@ -52,7 +52,7 @@ def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
         index.add(documents(9))
         assert len(index) == 9
         held = index.recipe
-        index.moved(str(tmp_path / "there" / "moved"))
+        index._core.record_model_place(str(tmp_path / "there" / "moved"))
         assert held is not None and index.recipe is not None and held.same(index.recipe)
     monkeypatch.setattr(registry, "_loaded", {})
     with Searcher(tmp_path / "x.index") as searcher:
@@ -63,7 +63,7 @@ def test_whitening_is_fitted_before_the_first_commit_and_then_frozen(
     tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = str(tiny("bert"))
-    monkeypatch.setattr("indexer.index.TOGETHER", 2000)
+    monkeypatch.setattr("indexer.core.TOGETHER", 2000)
     given = documents(300)
     with Index.create(tmp_path / "x.index", f"{model}:mean@-2+whiten+8") as index:
         assert (index.dimensions, index.recipe and index.recipe.fitted) == (8, False)

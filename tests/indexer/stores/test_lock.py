@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import store_of
 
 from indexer import Document, Index
 from indexer.errors import IndexLocked
@@ -53,8 +54,8 @@ def index(tmp_path: Path) -> Index:
 
 
 def test_another_process_is_named_or_waited_for(index: Index) -> None:
-    lock, told = WriterLock(Path(index.store.address)), []
-    with held(Path(index.store.address)) as process:
+    lock, told = WriterLock(Path(store_of(index).address)), []
+    with held(Path(store_of(index).address)) as process:
         with pytest.raises(IndexLocked, match=rf"written by process {process.pid}: try again"), lock.held(wait=False):
             pass
         start = time.monotonic()
@@ -62,31 +63,31 @@ def test_another_process_is_named_or_waited_for(index: Index) -> None:
         with lock.held(on_wait=told.append):
             assert time.monotonic() - start >= 0.25
     (said,) = told
-    assert said.startswith(f"{Path(index.store.address)} is being written by process {process.pid}: waiting")
+    assert said.startswith(f"{Path(store_of(index).address)} is being written by process {process.pid}: waiting")
 
 
 def test_a_killed_holder_leaves_no_lock_behind(index: Index) -> None:
-    with held(Path(index.store.address)) as process:
+    with held(Path(store_of(index).address)) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
-        with WriterLock(Path(index.store.address)).held(wait=False):
-            assert (Path(index.store.address) / "LOCK").read_text() == str(os.getpid())
+        with WriterLock(Path(store_of(index).address)).held(wait=False):
+            assert (Path(store_of(index).address) / "LOCK").read_text() == str(os.getpid())
 
 
 def test_reading_waits_for_no_writer(index: Index) -> None:
-    with held(Path(index.store.address)), Searcher(Path(index.store.address)) as searcher:
+    with held(Path(store_of(index).address)), Searcher(Path(store_of(index).address)) as searcher:
         assert searcher.search_vector(np.eye(2)[0], 1)[0].uri == "a"
         assert len(index) == 1
         assert index.check().ok
 
 
 def test_threads_of_one_process_take_turns(index: Index) -> None:
-    with index.store.writer():
+    with store_of(index).writer():
         failures: list[BaseException] = []
 
         def write() -> None:
             try:
-                with index.store.writer(wait=False):
+                with store_of(index).writer(wait=False):
                     pass
             except IndexLocked as error:
                 failures.append(error)
@@ -94,11 +95,11 @@ def test_threads_of_one_process_take_turns(index: Index) -> None:
         thread = threading.Thread(target=write)
         thread.start()
         thread.join()
-        with index.store.writer(wait=False):  # the same thread may
+        with store_of(index).writer(wait=False):  # the same thread may
             index.add([Document("b", "text")], vectors=np.eye(2)[1:])
     assert str(os.getpid()) in str(failures[0])
-    other = Index.open(Path(index.store.address))
-    with other, index.store.writer(), pytest.raises(IndexLocked), other.store.writer(wait=False):
+    other = Index.open(Path(store_of(index).address))
+    with other, store_of(index).writer(), pytest.raises(IndexLocked), store_of(other).writer(wait=False):
         pass
 
 
@@ -121,7 +122,7 @@ def test_the_shell_waits_or_says_who_writes(likewise: Any, encoder: Any, tmp_pat
 
 
 def test_who_waited_for_a_folder_that_was_replaced_locks_the_new_one(index: Index, tmp_path: Path) -> None:
-    folder, lock = Path(index.store.address), WriterLock(Path(index.store.address))
+    folder, lock = Path(store_of(index).address), WriterLock(Path(store_of(index).address))
     Index.create(tmp_path / "y.index", dimensions=2).close()
     with held(folder) as process:
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import store_of
 
 from indexer import Document, Index
 from indexer.errors import StorageError
@@ -288,7 +289,7 @@ def test_a_question_under_way_keeps_the_words_it_began_with(made: Callable[[str]
     folder = made("x.index")
     files = word_files(folder)
     with Index.open(folder) as index, Searcher(folder) as searcher:
-        with searcher.store.snapshot() as snapshot:
+        with store_of(searcher).snapshot() as snapshot:
             words = snapshot._words.at(snapshot._view)
             index.add([Document("d1", "more text")], vectors=ROWS[1:2])
             index.compact()
@@ -317,7 +318,7 @@ def test_what_writing_for_readers_freed_is_given_back_and_a_sealed_index_writes_
     monkeypatch.setattr(tantivy_index, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     folder = made("x.index")
     with Index.open(folder) as index, Searcher(folder) as searcher:
-        with searcher.store.snapshot() as snapshot:
+        with store_of(searcher).snapshot() as snapshot:
             words_lock = snapshot._words._lock
         assert searcher.search("text", 1, mode="words").matched == 1
         assert trimmed == []

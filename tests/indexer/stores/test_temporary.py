@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from opened import store_of
 
 from indexer import Document, Index
 from indexer.stores.local import temporary as temporaries
@@ -84,7 +85,7 @@ def test_the_next_process_removes_what_killed_readers_left_and_nothing_of_the_li
 ) -> None:
     with Index.create(tmp_path / "x.index", dimensions=2) as index:
         index.add([Document("a", "apple")], vectors=np.ones((1, 2), np.float32))
-        with index.store.writer() as writer:
+        with store_of(index).writer() as writer:
             writer.settle()
     for name in ("likewise-scale", "likewise-readers-notes", "likewise-new-abc"):
         (place / name).mkdir()

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from hardware import needs_root, needs_setpriv
 from numpy.typing import NDArray
-from opened import snapshot_of, writer_of
+from opened import snapshot_of, store_of, writer_of
 
 from indexer import Document, Index
 from indexer.errors import BadInput
@@ -154,13 +154,13 @@ class Kept:
 def kept(tmp_path: Path) -> Iterator[Kept]:
     kept = Kept(tmp_path / "x.index")
     yield kept
-    kept.store.close()
+    store_of(kept).close()
 
 
 def test_the_ranking_is_that_of_bm25_however_the_rows_came_and_went(kept: Kept) -> None:
     kept.put(list(range(300)))
     kept.holds_what_the_book_says()  # in memory: nothing is written before a run ends
-    assert not (Path(kept.store.address) / "words").exists()
+    assert not (Path(store_of(kept).address) / "words").exists()
     writer_of(kept).settle()
     kept.holds_what_the_book_says()
     kept.put(list(range(300, 340)))  # a tail
@@ -177,7 +177,7 @@ def test_the_ranking_is_that_of_bm25_however_the_rows_came_and_went(kept: Kept) 
     kept.put([400])
     writer_of(kept).compact()
     kept.holds_what_the_book_says()
-    assert len(list((Path(kept.store.address) / "words").iterdir())) == 1
+    assert len(list((Path(store_of(kept).address) / "words").iterdir())) == 1
     assert snapshot_of(kept).check(None) == CheckReport()
 
 
@@ -233,7 +233,7 @@ def test_a_reader_keeps_to_the_commit_it_began_with(tmp_path: Path) -> None:
         row = np.ones((1, 2), np.float32)
         index.add([Document("a", "apple")], vectors=row)
         other = LocalStore(tmp_path / "x.index")
-        with other.writer() as writer, index.store.snapshot() as snapshot:
+        with other.writer() as writer, store_of(index).snapshot() as snapshot:
             later = EmbeddedDocument(Document("b", "apple"), Hashes(b"", b""), (Span(0, 5),), row / np.sqrt(2))
             writer.put(Batch([later]))
             assert snapshot_of(other).words("apple", 5).matched == 2
@@ -322,7 +322,7 @@ def test_temporary_folders_go_with_the_reader(kept: Kept, monkeypatch: pytest.Mo
     writer_of(kept).settle()
     snapshot_of(kept).words("word1", 5)
     assert len(list((tmp_path / "temporary").iterdir())) == 1
-    kept.store.close()
+    store_of(kept).close()
     assert not list((tmp_path / "temporary").iterdir())
 
 

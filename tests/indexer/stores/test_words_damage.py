@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opened import snapshot_of, writer_of
+from opened import snapshot_of, store_of, writer_of
 
-from indexer import Document, Index
+from indexer import Changes, Document, Index
 from indexer.stores.local.failpoint import STEPS
 from indexer.stores.local.store import LocalStore
 from indexer.stores.local.words import files as word_files
@@ -33,8 +33,8 @@ def texts(count: int) -> list[Document]:
     return [Document(f"d{i}", f"document number {i} {names[i % 4]} " * (1 + i % 5)) for i in range(count)]
 
 
-def add(index: Index, documents: list[Document]) -> None:
-    index.add(documents, vectors=np.ones((len(documents), 2), np.float32))
+def add(index: Index, documents: list[Document]) -> Changes:
+    return index.add(documents, vectors=np.ones((len(documents), 2), np.float32))
 
 
 def make(folder: Path) -> Path:
@@ -156,7 +156,7 @@ def test_a_long_tail_is_caught_up_while_adding(tmp_path: Path, monkeypatch: pyte
             documents = [Document(f"{number} {i}", f"text {number} {i}") for i in range(20)]
             add(index, documents)
             assert snapshot_of(index).words("text", 5).matched == len(index) == 20 * (number + 1)
-        with index.store._views.view() as view:
+        with store_of(index)._views.view() as view:
             row = word_files.recorded(view)
         assert row is not None
         assert (row.last_id, row.appended) == (180, 2)
@@ -201,7 +201,7 @@ def test_a_copied_folder_is_hashed_once_more_and_trusted(tmp_path: Path) -> None
     assert notes(tmp_path / "copy.index") == ()
     with Index.open(tmp_path / "copy.index") as copy:
         copy.check(repair=True)
-        with copy.store._views.view() as view:
+        with store_of(copy)._views.view() as view:
             row = word_files.recorded(view)
         assert row is not None
         assert word_files.stamp(tmp_path / "copy.index", row) == row.stamp
@@ -224,7 +224,10 @@ def test_a_replaced_folder_is_noticed(tmp_path: Path) -> None:
 def test_a_writer_killed_while_writing_words(tmp_path: Path, environment: SimpleNamespace, step: str) -> None:
     folder = make(tmp_path / "x.index")
     expected = close(answers(folder))
-    code = f"from indexer import Index\nwith Index.open({str(folder)!r}).store.writer() as writer: writer.settle()"
+    code = (
+        "from indexer.stores.open import open_store\n"
+        f"with open_store({str(folder)!r}).writer() as writer: writer.settle()"
+    )
     killed = subprocess.run(
         [environment.python, "-c", code],
         env={**os.environ, "LIKEWISE_KILL_AT": step},
@@ -252,11 +255,10 @@ def test_a_full_disk_leaves_the_word_index_as_it_was(tmp_path: Path, monkeypatch
         with pytest.raises(Exception, match=r"could not be written .*No space left"):
             writer_of(index).settle()
         monkeypatch.setattr(word_files.catch_up, "__defaults__", (1, None))
-        with index.store.writer() as writer:
-            with pytest.warns(UserWarning, match="No space left"):
-                add(index, [Document("added", "committed all the same")])
-            (note,) = writer.notes
-            assert "could not be written" in note
+        with store_of(index).writer() as writer:
+            (note,) = add(index, [Document("added", "committed all the same")]).notes
+            assert writer.notes == (note,)
+            assert "could not be written" in note and "No space left" in note
             assert index.get("added").text == "committed all the same"
         assert writer_of(index).remove(["added"]) == 1
         monkeypatch.undo()

@@ -1,0 +1,219 @@
+"""The inside of an open index: its store, its settings and its encoder, and how documents become a commit.
+
+`Index` is the public face. The command line and whole runs (ingest.py, rebuild.py) work with what is in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from types import TracebackType
+from typing import Self
+
+from indexer.batches import Incoming, Prepared, diff, refuse_empty
+from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded
+from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
+from indexer.encoders.hardware import Precision
+from indexer.errors import BadInput
+from indexer.identity import as_fitted, index_was_replaced, require_recipe
+from indexer.records import Changes, Document
+from indexer.settings import Settings
+from indexer.stores.open import open_store
+from indexer.stores.port import Batch, Hashes, Store
+
+
+class IndexCore:
+    """An open index as everything that writes to it sees it. Safe to share among threads.
+
+    Attributes:
+        store: where the index is kept.
+        settings: as they were when the index was opened, or when this object last changed them.
+    """
+
+    def __init__(self, store: Store, encoder: Encoder | None = None) -> None:
+        self.store = store
+        self.settings = self.stored_settings()
+        self._encoder = encoder
+        self._computed: tuple[Precision, str, bool] = ("auto", "auto", False)  # precision, device, trust
+        self._embedding = Embedding(self.settings.passages) if self.settings.passages else None
+
+    @classmethod
+    def open(
+        cls,
+        address: str | PathLike[str],
+        model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None = None,
+        *,
+        precision: Precision = "auto",
+        device: str = "auto",
+        trust_remote_code: bool = False,
+    ) -> IndexCore:
+        """Open an index that exists; arguments and errors are those of `Index.open`."""
+        core = cls(open_store(address))
+        core._computed = precision, device, trust_remote_code
+        if isinstance(model, Recipe):
+            core.require(model)
+        elif model is not None:
+            core.use(*loaded(model, *core._computed))
+        return core
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def address(self) -> str:
+        return self.store.address
+
+    @property
+    def recipe(self) -> Recipe | None:
+        return self.settings.recipe
+
+    def stored_settings(self) -> Settings:
+        """Return the settings as they are stored now."""
+        with self.store.snapshot() as snapshot:
+            return snapshot.settings
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder of the index's recipe, loaded when it is first needed and shared by the process.
+
+        Raises:
+            BadInput: the index holds vectors of the user's own.
+            RecipeMismatch: the model of this name has other weights now.
+        """
+        if self._encoder is None:
+            if self.recipe is None:
+                raise BadInput(f"{self.address}: holds your own vectors and has no model: give vectors")
+            with self.store.snapshot() as snapshot:
+                fitted_parameters = snapshot.fitted_parameters()
+            self._encoder = encoder_for(self.recipe, fitted_parameters, *self._computed)
+        return self._encoder
+
+    def require(self, recipe: Recipe) -> None:
+        """Raise RecipeMismatch, naming both recipes, unless vectors of `recipe` may be mixed with the index's."""
+        require_recipe(self.address, self.recipe, recipe)
+
+    def use(self, encoder: Encoder, recipe: Recipe) -> None:
+        """Embed with this encoder from now on. Raises RecipeMismatch as `require` does for `recipe`."""
+        self.require(recipe)
+        with self.store.snapshot() as snapshot:
+            self._encoder = as_fitted(encoder, self.recipe, snapshot.fitted_parameters())
+
+    def record_model_place(self, model: str) -> None:
+        """Store the name or folder under which the model of this recipe is found now."""
+
+        def renamed(stored: Settings) -> Settings:
+            assert stored.recipe is not None
+            return replace(stored, recipe=replace(stored.recipe, model=model))
+
+        with self.store.writer() as writer:
+            self.settings = writer.change(renamed)
+
+    def compile(self) -> None:
+        """Write the encoder as a graph; errors are those of `Index.compile`."""
+        from indexer.encoders.openvino.export import compile_encoder
+
+        with self.store.writer():
+            compile_encoder(self.encoder, self.store.artifacts())
+
+    @property
+    def batch_characters(self) -> int:
+        """Characters of text to embed and commit together. A first batch that something is fitted to is larger."""
+        return TOGETHER if self.recipe is None or self.recipe.fitted else FITTED_TO
+
+    def commit(self, batch: Sequence[Incoming]) -> Changes:
+        """Embed what is new in one batch and commit it.
+
+        Raises:
+            BadInput: a document has no text that the model can read; nothing of the batch is stored.
+        """
+        prepared = self.prepare(batch)  # without the lock: others may write meanwhile
+        refuse_empty(prepared)
+        if not prepared.work:
+            return Changes(unchanged=prepared.unchanged, notes=prepared.notes)
+        with self.store.writer() as writer:
+            self._require_as_opened()
+            if self._hashes(batch) != prepared.compared_with:
+                prepared = self.prepare(batch)
+                refuse_empty(prepared)
+            told = len(writer.notes)
+            changes = writer.put(Batch(prepared.work))
+            notes = tuple(dict.fromkeys((*prepared.notes, *writer.notes[told:])))
+            return replace(changes, unchanged=prepared.unchanged, notes=notes)
+
+    def prepare(self, batch: Sequence[Incoming]) -> Prepared:
+        """Compare valid documents of distinct uris with the index, and embed those that are new or changed."""
+        self._require_as_opened()
+        notes: list[str] = []
+        hashes = self._hashes(batch)
+        if self.recipe is not None and not self.recipe.fitted:
+            self._fit(self.settings, [document for document, own in batch if own is None])
+        work, unchanged = diff(batch, hashes, self.settings.meaning)
+        new = [item.document for item in work if item.spans == ()]
+        if new and self._embedding is None:
+            raise BadInput(f"{new[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
+        passages = iter(self._embedding.embed(self.encoder, new, note=notes.append) if new and self._embedding else [])
+        embedded_work = [
+            replace(item, spans=spans, vectors=vectors)
+            for item in work
+            for spans, vectors in ([next(passages)] if item.spans == () else [(item.spans, item.vectors)])
+        ]
+        return Prepared(
+            work=tuple(item for item in embedded_work if item.spans != ()),
+            unchanged=unchanged,
+            empty=tuple(item.document.uri for item in embedded_work if item.spans == ()),
+            compared_with=hashes,
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+    def take_width(self, dimensions: int) -> None:
+        """Fix the width of vectors in an index that was made for vectors of any width and has none yet."""
+        with self.store.writer() as writer:
+            self._require_as_opened()
+            self.settings = writer.change(lambda stored: replace(stored, dimensions=stored.dimensions or dimensions))
+
+    def _hashes(self, batch: Sequence[Incoming]) -> Mapping[str, Hashes]:
+        with self.store.snapshot() as snapshot:
+            return snapshot.hashes([document.uri for document, _ in batch])
+
+    def _require_as_opened(self) -> None:
+        if not self.settings.dimensions:
+            stored = self.stored_settings()
+            if replace(self.settings, dimensions=stored.dimensions).kind == stored.kind:
+                self.settings = stored  # another writer has added the first vector
+        if self.settings.kind != self.stored_settings().kind:
+            with self.store.writer():  # another thread may just have stored what it fitted
+                if self.settings.kind != self.stored_settings().kind:
+                    raise index_was_replaced(self.address)
+
+    def _fit(self, unfitted: Settings, documents: Sequence[Document]) -> None:
+        """Fit the recipe's post-processing to passages of these documents and store it, before any is committed.
+
+        All under the writer lock: before this is done nobody can write anything, and only one may do it.
+        """
+        if not documents:
+            return
+        from indexer.encoders import fit_post
+
+        with self.store.writer() as writer:
+            if self.settings is not unfitted:  # another thread was first
+                return
+            self._require_as_opened()  # or another process
+            recipe = unfitted.recipe
+            assert self._embedding is not None and recipe is not None and recipe.post is not None
+            vectors = self._embedding.sample(self.encoder, documents)
+            fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
+            settings = writer.change(
+                lambda stored: replace(stored, recipe=fitted.recipe), fitted.post_parameters() or b""
+            )
+            # Set before the settings: another thread that sees the fitted recipe must find this encoder.
+            self._encoder = fitted
+            self.settings = settings

@@ -1,0 +1,142 @@
+"""Filters as mappings, so that no program has to quote: `{"year": {">=": 2020}, "lang": {"in": ["en", "de"]}}`.
+
+The keys of one level are joined with *and*: a field with its conditions, or "and", "or" and "not" with mappings
+below them. A field of such a name is written in backticks, as in the text grammar.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, get_args
+
+from indexer.errors import FilterError
+from indexer.filters.parse import parse
+from indexer.filters.tree import (
+    COLUMNS,
+    MAX_DEPTH,
+    And,
+    Compare,
+    Exists,
+    In,
+    Not,
+    Op,
+    Or,
+    Scalar,
+    Where,
+    metadata_field,
+    one_line,
+)
+
+Filter: TypeAlias = str | Mapping[str, Any] | Where
+"""A filter as text, as a mapping, or as the tree that both become."""
+
+_COMPARISONS: tuple[Op, ...] = get_args(Op)
+_OPERATORS = (*_COMPARISONS, "in", "not in", "exists")
+_JOINED: Mapping[str, type[And | Or]] = {"and": And, "or": Or}
+
+
+def filter_tree(where: Filter | None) -> Where | None:
+    """Return the tree of a filter; None for no filter, which an empty mapping is too.
+
+    Raises:
+        FilterSyntaxError: a text that does not parse.
+        FilterError: a mapping that is not a filter; names the key.
+    """
+    if where is None or isinstance(where, Compare | In | Exists | And | Or | Not):
+        return where
+    if isinstance(where, Mapping):
+        return _all_of(where, "", 1) if where else None
+    return parse(where)
+
+
+def _all_of(conditions: Mapping[str, Any], place: str, depth: int) -> Where:
+    """Every key of one level.
+
+    Args:
+        place: the keys above this level, for messages.
+        depth: levels of and, or and not so far.
+    """
+    if depth > MAX_DEPTH:
+        raise FilterError(f"filter: more than {MAX_DEPTH} levels of and, or and not: write values as a list after in")
+    parts: list[Where] = []
+    for key, value in conditions.items():
+        here = f"{place}{key!r:.80}"
+        if not isinstance(key, str):
+            raise FilterError(f"filter: {here} is not the name of a field: use a string")
+        if key in _JOINED:
+            parts.append(_joined(key, value, here, depth))
+        elif key == "not":
+            parts.append(Not(_all_of(_conditions(value, here), f"{here}: ", depth + 1)))
+        else:
+            parts.extend(_of_field(_field(key, here), value, here))
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _conditions(value: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not value:
+        raise FilterError(f'filter: {place}: give a mapping with a condition, as in {{"year": {{">=": 2020}}}}')
+    return value
+
+
+def _joined(key: str, value: Any, place: str, depth: int) -> Where:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        raise FilterError(f"filter: {place}: give a list of mappings, each with a condition")
+    parts = tuple(_all_of(_conditions(part, place), f"{place}: ", depth + 1) for part in value)
+    return parts[0] if len(parts) == 1 else _JOINED[key](parts)
+
+
+def _field(key: str, place: str) -> str:
+    quoted = len(key) > 2 and key[0] == key[-1] == "`"
+    name = _text(key[1:-1] if quoted else key, place)
+    if not name or name == "metadata":
+        raise FilterError(f"filter: {place} is not a field: write metadata.NAME, or the name of a field")
+    path = name.removeprefix("metadata.")
+    return name if path == name and name in COLUMNS else metadata_field(path)
+
+
+def _of_field(name: str, value: Any, place: str) -> Iterable[Where]:
+    """The conditions on one field; a value alone means that it is equal."""
+    if not isinstance(value, Mapping):
+        yield Compare(name, "=", _value(value, place))
+        return
+    for operator, operand in _conditions(value, place).items():
+        here = f"{place}: {operator!r:.80}"
+        if operator in _COMPARISONS:
+            yield Compare(name, operator, _value(operand, here))
+        elif operator in ("in", "not in"):
+            if not isinstance(operand, list | tuple | set | frozenset):
+                raise FilterError(f"filter: {here}: give a list of values")
+            yield In(name, tuple(_value(each, here) for each in operand), operator == "not in")
+        elif operator == "exists":
+            if not isinstance(operand, bool):
+                raise FilterError(f"filter: {here}: give True, or False for a field that is missing")
+            yield Exists(name) if operand else Not(Exists(name))
+        else:
+            raise FilterError(f"filter: {here} is not a comparison: use one of {' '.join(_OPERATORS)}")
+
+
+def _value(value: Any, place: str) -> Scalar:
+    if isinstance(value, str):
+        return _text(value, place)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if value is None:
+        raise FilterError(f'filter: {place}: None is not a value: use {{"exists": False}}')
+    if isinstance(value, int | float):
+        raise FilterError(f"filter: {place}: {value!r:.40} is outside the numbers that can be stored")
+    kind = type(value).__name__
+    hint = '; for one of several values use {"in": [...]}' if isinstance(value, list | tuple | set) else ""
+    raise FilterError(f"filter: {place}: a {kind} is not a value: use text, a number, True or False{hint}")
+
+
+def _text(text: str, place: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise FilterError(f"filter: {one_line(place, 80)}: is not valid Unicode at character {error.start}") from None
+    return text

@@ -1,0 +1,143 @@
+"""A question with everything that can be asked for: validated when it is made, whoever asks it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.batches import broken_at
+from indexer.errors import BadInput
+from indexer.filters.mapping import Filter, filter_tree
+from indexer.filters.tree import Where
+from indexer.records import Vector
+from indexer.stores.vectors import unit_rows
+from search.rerank import DEPTH
+
+if TYPE_CHECKING:
+    from indexer.encoders.torch.cross_encoder import Scorer
+
+Mode = Literal["dense", "words", "hybrid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question to an index. Wrong values raise BadInput, a wrong filter FilterError, when it is made.
+
+    Attributes:
+        text: the question; may be empty where a vector is given and the mode is "dense".
+        k: how many hits.
+        where: a filter such as 'year >= 2020 and lang in ("en", "de")', or as a mapping.
+        mode: "dense" ranks by the cosine of question and passage, "words" by BM25, "hybrid" by both (fusion.py).
+        passages: rank passages, of one document perhaps several.
+        min_score: leave out hits below it, after the k best were found.
+        exact: brute force, even where an approximate index would answer.
+        min_percentile: leave out hits of a lower percentile; see `Hit.percentile`.
+        rerank: a cross-encoder's name or folder, or any callable `(query, texts) -> scores`, which puts the best
+            `rerank_depth` hits in a new order.
+        explain: find in each hit the sentence nearest to the question, for `Hit.why`.
+        vector: the question's vector (dimensions,), instead of embedding the text; scaled to length 1.
+        condition: the tree of `where`.
+    """
+
+    text: str = ""
+    k: int = 10
+    where: Filter | None = None
+    mode: Mode = "dense"
+    passages: bool = False
+    min_score: float | None = None
+    exact: bool = False
+    min_percentile: float | None = None
+    rerank: str | Scorer | None = None
+    rerank_depth: int = DEPTH
+    explain: bool = False
+    vector: NDArray[np.floating] | Sequence[float] | None = field(default=None, compare=False)
+    condition: Where | None = field(init=False, repr=False, compare=False)
+    row: Vector | None = field(init=False, repr=False, compare=False)
+    _row_bytes: bytes = field(init=False, repr=False)  # arrays do not compare to one truth value
+
+    def __post_init__(self) -> None:
+        check_hit_count("k", self.k)
+        check_hit_count("rerank_depth", self.rerank_depth)
+        check_mode(self.mode)
+        check_min_score(self.min_score)
+        check_min_percentile(self.min_percentile, self.mode)
+        for name in ("passages", "exact", "explain"):
+            if not isinstance(getattr(self, name), int | np.bool_):
+                raise BadInput(f"{name} is {getattr(self, name)!r}: give True or False")
+        if not isinstance(self.rerank, str | None) and not callable(self.rerank):
+            raise BadInput(f"rerank is {self.rerank!r:.80}: give a cross-encoder's name, or a callable")
+        row = None if self.vector is None else vector_row(self.vector)
+        if row is not None and self.mode == "words":
+            raise BadInput("a search by words does not use a vector: leave it out, or use mode dense or hybrid")
+        if row is None or self.mode == "hybrid" or not isinstance(self.text, str) or self.text:
+            check_text(self.text)
+        object.__setattr__(self, "k", int(self.k))
+        object.__setattr__(self, "condition", filter_tree(self.where))
+        object.__setattr__(self, "row", row)
+        object.__setattr__(self, "_row_bytes", b"" if row is None else row.tobytes())
+
+    @property
+    def depth(self) -> int:
+        """How many hits to rank before a reranker chooses k of them."""
+        return self.k if self.rerank is None else max(self.k, self.rerank_depth)
+
+
+def check_hit_count(name: str, value: object) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise BadInput(f"{name} is {value!r}: ask for a whole number of hits, 1 or more")
+
+
+def check_mode(mode: object) -> None:
+    if mode not in get_args(Mode):
+        raise BadInput(f"mode {mode!r} is none of {', '.join(get_args(Mode))}")
+
+
+def check_min_score(value: object) -> None:
+    if value is not None and (not isinstance(value, Real) or isinstance(value, bool)):
+        raise BadInput(f"min_score is {value!r}: give a number")
+    if isinstance(value, Real) and math.isnan(float(value)):
+        raise BadInput("min_score is not a number: no score is above it or below")
+
+
+def check_min_percentile(value: object, mode: str) -> None:
+    if value is None:
+        return
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise BadInput(f"min_percentile is {value!r}: give a number")
+    if not 0 <= float(value) <= 100:
+        raise BadInput(f"min_percentile is {value}: give a number from 0 to 100")
+    if mode == "words":
+        raise BadInput("hits by words alone have no percentiles, which are of cosines: use min_score, or another mode")
+
+
+def check_text(text: object) -> None:
+    """Raise BadInput for a question that cannot be asked."""
+    if not isinstance(text, str):
+        raise BadInput(f"the question is not a string but {type(text).__name__}")
+    if (broken := broken_at(text)) is not None:
+        raise BadInput(f"the question is not valid Unicode at character {broken}")
+    if not text.strip():
+        raise BadInput("the question is empty: ask with at least one word")
+
+
+def vector_row(vector: NDArray[np.floating] | Sequence[float]) -> Vector:
+    """Return the vector of a question scaled to length 1 (dimensions,), read-only.
+
+    Raises:
+        BadInput: it is not a row of finite numbers, or all of them are zero.
+    """
+    try:
+        array = np.asarray(vector)
+    except ValueError as error:
+        raise BadInput(f"the question's vector is not an array of numbers: {error}") from error
+    if array.ndim != 1:
+        raise BadInput(f"the question's vector has shape {array.shape}: give one row of numbers")
+    row: Vector = unit_rows(array[None], len(array), ["the question"])[0]
+    row.flags.writeable = False
+    return row
