@@ -19,7 +19,7 @@ from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index, load_encoder
 from indexer.calibration.bm25 import Bm25
-from indexer.calibration.probe import SAMPLE, probe
+from indexer.calibration.probe import SAMPLE_PASSAGES, probe
 from indexer.encoders import Encoder
 from indexer.records import Vector
 from indexer.settings import Probed
@@ -75,7 +75,7 @@ def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
         store = _indexed(collection, Path(folder) / "bench.index", encoder)
         stored = list(store.export())
         with store.snapshot() as snapshot:
-            drawn = snapshot.sample(SAMPLE)
+            drawn = snapshot.sample(SAMPLE_PASSAGES)
             passages_drawn = snapshot.passages_by_id(drawn.passages.tolist())
         sample = drawn.vectors
         probed = probe(passages_drawn, sample, encoder, analysis.stems)

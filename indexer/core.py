@@ -12,9 +12,10 @@ from types import TracebackType
 from typing import Self
 
 from indexer.batches import Incoming, Prepared, diff, refuse_empty
-from indexer.embedding import FITTED_TO, TOGETHER, Embedding, loaded
-from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for
+from indexer.embedding import BATCH_CHARACTERS, FIT_BATCH_CHARACTERS, Embedding
+from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, load_with_recipe
 from indexer.encoders.hardware import Precision
+from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput
 from indexer.identity import as_fitted, index_was_replaced, require_recipe
 from indexer.records import Changes, Document
@@ -35,7 +36,7 @@ class IndexCore:
         self.store = store
         self.settings = self.stored_settings()
         self._encoder = encoder
-        self._computed: tuple[Precision, str, bool] = ("auto", "auto", False)  # precision, device, trust
+        self._runtime = Runtime()
         self._embedding = Embedding(self.settings.passages) if self.settings.passages else None
 
     @classmethod
@@ -50,11 +51,11 @@ class IndexCore:
     ) -> IndexCore:
         """Open an index that exists; arguments and errors are those of `Index.open`."""
         core = cls(open_store(address))
-        core._computed = precision, device, trust_remote_code
+        core._runtime = Runtime(precision, device, trust_remote_code)
         if isinstance(model, Recipe):
             core.require(model)
         elif model is not None:
-            core.use(*loaded(model, *core._computed))
+            core.use(*load_with_recipe(model, core._runtime))
         return core
 
     def close(self) -> None:
@@ -94,7 +95,7 @@ class IndexCore:
                 raise BadInput(f"{self.address}: holds your own vectors and has no model: give vectors")
             with self.store.snapshot() as snapshot:
                 fitted_parameters = snapshot.fitted_parameters()
-            self._encoder = encoder_for(self.recipe, fitted_parameters, *self._computed)
+            self._encoder = get_encoder(self.recipe, fitted_parameters, self._runtime)
         return self._encoder
 
     def require(self, recipe: Recipe) -> None:
@@ -127,7 +128,7 @@ class IndexCore:
     @property
     def batch_characters(self) -> int:
         """Characters of text to embed and commit together. A first batch that something is fitted to is larger."""
-        return TOGETHER if self.recipe is None or self.recipe.fitted else FITTED_TO
+        return BATCH_CHARACTERS if self.recipe is None or self.recipe.fitted else FIT_BATCH_CHARACTERS
 
     def commit(self, batch: Sequence[Incoming]) -> Changes:
         """Embed what is new in one batch and commit it.
@@ -211,9 +212,7 @@ class IndexCore:
             assert self._embedding is not None and recipe is not None and recipe.post is not None
             vectors = self._embedding.sample(self.encoder, documents)
             fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
-            settings = writer.change(
-                lambda stored: replace(stored, recipe=fitted.recipe), fitted.post_parameters() or b""
-            )
+            settings = writer.change(lambda stored: replace(stored, recipe=fitted.recipe), fitted.fitted_parameters)
             # Set before the settings: another thread that sees the fitted recipe must find this encoder.
             self._encoder = fitted
             self.settings = settings

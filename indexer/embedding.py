@@ -11,22 +11,22 @@ from typing import Literal
 
 import numpy as np
 
-from indexer.encoders import Encoder, Recipe, RecipeSpec, encoder_for, steady
-from indexer.encoders.hardware import Precision
+from indexer.encoders import Encoder, Recipe, RecipeSpec, load_with_recipe, steady
 from indexer.encoders.locate import DEFAULT_MODEL
+from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.notes import Note
 from indexer.passages import PassageSettings, cut, embedded, usual_overlap, whole
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
 
-TOGETHER = 512 * 1024
+BATCH_CHARACTERS = 512 * 1024
 """Characters embedded and committed together: a few seconds of work, and bounded memory."""
 
-FITTED_TO = 16 * 1024 * 1024
-"""Characters of the first batch where something is to be fitted: about FIT_SAMPLE passages."""
+FIT_BATCH_CHARACTERS = 16 * 1024 * 1024
+"""Characters of the first batch where something is to be fitted: about FIT_SAMPLE_PASSAGES passages."""
 
-FIT_SAMPLE = 20_000
+FIT_SAMPLE_PASSAGES = 20_000
 """Passages that post-processing is fitted to, at most."""
 
 
@@ -58,9 +58,9 @@ class Embedding:
             texts = _texts(documents, spans)
             try:
                 if not self._calibrated:
-                    from indexer.encoders import calibrate
+                    from indexer.encoders import calibrate_int8
 
-                    calibrate(encoder, texts)
+                    calibrate_int8(encoder, texts)
                     self._calibrated = True
                 tokens = sum(span.tokens for own in spans for span in own)
                 vectors = for_documents(encoder, tokens, note=note).encode(texts, role="document")
@@ -78,13 +78,13 @@ class Embedding:
         return [(tuple(own), rows) for own, rows in zip(spans, np.split(vectors, ends), strict=True)]
 
     def sample(self, encoder: Encoder, documents: Sequence[Document]) -> Vector:
-        """Vectors of at most FIT_SAMPLE passages, spread evenly over the documents.
+        """Vectors of at most FIT_SAMPLE_PASSAGES passages, spread evenly over the documents.
 
         Never of another runtime: what is fitted to them is applied to this one's.
         """
         encoder = steady(encoder)
         texts = _texts(documents, cut(documents, encoder, self._settings, self._slack))
-        some = texts[:: -(-len(texts) // FIT_SAMPLE) or 1]
+        some = texts[:: -(-len(texts) // FIT_SAMPLE_PASSAGES) or 1]
         try:
             return encoder.encode(some, role="document", truncate=True)
         except NothingKnown as error:
@@ -100,24 +100,6 @@ def _texts(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> li
     return [embedded(document, span) for document, own in zip(documents, spans, strict=True) for span in own]
 
 
-def loaded(
-    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder,
-    precision: Precision,
-    device: str,
-    trust_remote_code: bool,
-) -> tuple[Encoder, Recipe]:
-    """The encoder, and the recipe an index of it has: another where post-processing is still to be fitted."""
-    if isinstance(model, Recipe):
-        return encoder_for(model, None, precision, device, trust_remote_code), model
-    if isinstance(model, RecipeSpec | str | PathLike):
-        from indexer.encoders import load_unfitted
-
-        return load_unfitted(model, precision=precision, device=device, trust_remote_code=trust_remote_code)
-    if not hasattr(model, "encode"):
-        raise BadInput(f"model {model!r:.80} is no name, folder, recipe or encoder")
-    return model, model.recipe
-
-
 def settings_of_new(
     model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None,
     *,
@@ -125,9 +107,7 @@ def settings_of_new(
     max_tokens: int | None = None,
     overlap: int | None = None,
     language: str = "en",
-    precision: Precision = "auto",
-    device: str = "auto",
-    trust_remote_code: bool = False,
+    runtime: Runtime | None = None,
 ) -> tuple[Settings, Encoder | None]:
     """The settings of an index that is to be made, and its encoder; arguments are those of `Index.create`.
 
@@ -140,7 +120,7 @@ def settings_of_new(
         if model is not None or (dimensions != "auto" and width < 1):
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
         return Settings(width, language=language), None
-    encoder, recipe = loaded(DEFAULT_MODEL if model is None else model, precision, device, trust_remote_code)
+    encoder, recipe = load_with_recipe(DEFAULT_MODEL if model is None else model, runtime or Runtime())
     limit = encoder.max_tokens
     if (room := limit if max_tokens is None else whole("max tokens", max_tokens)) > limit:
         raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")

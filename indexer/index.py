@@ -21,6 +21,7 @@ from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.encoders import Encoder, Recipe, RecipeSpec
 from indexer.encoders.hardware import Precision
+from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, UnknownUri
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.passages import PassageSettings
@@ -78,9 +79,7 @@ class Index:
             max_tokens=max_tokens,
             overlap=overlap,
             language=language,
-            precision=precision,
-            device=device,
-            trust_remote_code=trust_remote_code,
+            runtime=Runtime(precision, device, trust_remote_code),
         )
         return cls(IndexCore(create_store(path, settings), encoder))
 

@@ -21,11 +21,11 @@ from indexer.errors import BadInput
 from indexer.records import Document, Section, Span
 from indexer.sentences import PARAGRAPH, SENTENCE
 
-OVERLAP = 32
+DEFAULT_OVERLAP_TOKENS = 32
 """Tokens shared by neighbouring passages, unless asked otherwise: docs/passages.md has the table. Passages of fewer
 than 128 tokens share a quarter."""
 
-SMALLEST_SECTION = 32
+MIN_SECTION_TOKENS = 32
 """A section of fewer tokens (a lone heading, say) joins the one after it."""
 
 # Each pattern ends where the next unit begins; the best comes first.
@@ -47,7 +47,7 @@ class PassageSettings:
     """
 
     max_tokens: int
-    overlap: int = OVERLAP
+    overlap: int = DEFAULT_OVERLAP_TOKENS
 
     def __post_init__(self) -> None:
         if self.max_tokens < 16:
@@ -81,7 +81,7 @@ def whole(name: str, value: object) -> int:
 
 
 def usual_overlap(max_tokens: int) -> int:
-    return min(OVERLAP, max_tokens // 4)
+    return min(DEFAULT_OVERLAP_TOKENS, max_tokens // 4)
 
 
 def embedded(document: Document, span: Span) -> str:
@@ -162,7 +162,7 @@ def _sections(document: Document, starts: NDArray[np.int32]) -> Iterator[tuple[S
         if not heading or section.heading.startswith(f"{heading} > "):
             heading = section.heading
         carried = following is not None and following.page == section.page
-        if end - first < SMALLEST_SECTION and carried:
+        if end - first < MIN_SECTION_TOKENS and carried:
             continue
         if end > first:
             yield replace(section, heading=heading), first, end

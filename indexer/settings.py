@@ -31,16 +31,19 @@ class Meaning:
     passages: str
 
 
-LEVELS = (0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 100.0)
+PERCENTILES = (
+    *(0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0),
+    *(99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 100.0),
+)
 """Percentiles at which distributions of cosines are kept; closest where hits are."""
 
-UNRELATED = 98.0
+BACKGROUND_PERCENTILE = 98.0
 """Per cent of unrelated questions whose best hit is to count as background: docs/scores.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Distributions of cosines in one index, each as its value at every one of LEVELS.
+    """Distributions of cosines in one index, each as its value at every one of PERCENTILES.
 
     Attributes:
         pairs: of random passages with each other.
@@ -56,12 +59,12 @@ class Calibration:
 
     def percentile(self, cosine: float) -> float:
         """Per cent of random passages that an unrelated question is less near to than this."""
-        return float(np.interp(cosine, self.questions, LEVELS))
+        return float(np.interp(cosine, self.questions, PERCENTILES))
 
     @property
     def threshold(self) -> float:
         """Cosine below which the best hit looks like background."""
-        return float(np.interp(UNRELATED, LEVELS, self.best))
+        return float(np.interp(BACKGROUND_PERCENTILE, PERCENTILES, self.best))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from indexer.calibration.probe import SAMPLE
-from indexer.encoders import Encoder, Recipe, query_encoder
+from indexer.calibration.probe import SAMPLE_PASSAGES
+from indexer.encoders import Encoder, Recipe, get_query_encoder
 from indexer.errors import BadInput
 from indexer.filters.tree import Where
 from indexer.identity import require_recipe
@@ -154,7 +154,7 @@ class Ranker:
                 f"{self.store.address}: holds your own vectors and has no model: "
                 "ask in words mode, or give the question's vector"
             )
-        return query_encoder(recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust, note=note)
+        return get_query_encoder(recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust, note=note)
 
     def _require_fitting(self, snapshot: Snapshot, encoder: Encoder) -> None:
         recipe = snapshot.settings.recipe
@@ -166,7 +166,7 @@ class Ranker:
         """The background of the index as it is now, or was a tenth of its passages ago."""
         history, passages, cached = snapshot.history, snapshot.passages, self._background
         if cached is None or cached[0] != history or abs(passages - cached[1]) > cached[1] / 10:
-            rows = snapshot.sample(SAMPLE).vectors
+            rows = snapshot.sample(SAMPLE_PASSAGES).vectors
             if not len(rows):
                 rows = np.zeros((1, snapshot.settings.dimensions), np.float32)
             self._background = cached = (history, passages, Background.of(rows))

@@ -151,7 +151,7 @@ def likewise(
         return Said(int(ended.value.code or 0), said.out, said.err)
 
     monkeypatch.setattr(indexer.encoders, "load_encoder", load, raising=False)
-    monkeypatch.setattr(indexer.encoders, "load_unfitted", lambda model, **_: (encoder, encoder.recipe), raising=False)
+    monkeypatch.setattr(registry, "_load_spec", lambda *_: (encoder, encoder.recipe))
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
     return run
 

@@ -19,10 +19,10 @@ from indexer.sentences import sentence_ends
 from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
 from indexer.stores.port import Passage
 
-SAMPLE = 2000
+SAMPLE_PASSAGES = 2000
 """Passages to draw: those that are asked about and those they compete with."""
 
-QUESTIONS = 200
+MAX_PSEUDO_QUESTIONS = 200
 """Pseudo-questions at most; their answers have to be embedded, about 10 ms each."""
 
 
@@ -36,7 +36,7 @@ def probe(
     """Ask pseudo-questions of a sample of an index.
 
     Args:
-        passages: the sample, such as SAMPLE random ones.
+        passages: the sample, such as SAMPLE_PASSAGES random ones.
         vectors: theirs, unit rows (passages, dimensions).
         terms: a text as the terms of the word index.
         seed: draws the passages and the sentences; the same sample gives the same answer.
@@ -60,7 +60,7 @@ def probe(
 
 
 def _questions(passages: Sequence[Passage], random: np.random.Generator) -> Iterator[tuple[int, str, str]]:
-    """Position of a passage, a sentence of it, and the passage without it; at most QUESTIONS."""
+    """Position of a passage, a sentence of it, and the passage without it; at most MAX_PSEUDO_QUESTIONS."""
     found = 0
     for number in random.permutation(len(passages)).tolist():
         text = passages[number].text
@@ -73,7 +73,7 @@ def _questions(passages: Sequence[Passage], random: np.random.Generator) -> Iter
         if not (rest := text[:start] + text[end:]).strip():
             continue
         yield number, text[start:end].strip(), _text(passages[number], rest)
-        if (found := found + 1) == QUESTIONS:
+        if (found := found + 1) == MAX_PSEUDO_QUESTIONS:
             return
 
 

@@ -4,7 +4,7 @@ They are worded as people ask, about many fields of life, and ask for what is wr
 knowledge would be answered by any broad collection, and its background would seem to lie as high as its answers.
 """
 
-QUESTIONS = (
+UNRELATED_QUESTIONS = (
     "what did Aunt Hilda say about the curtains on Thursday",
     "which tram did Mr Okonkwo miss on his way to the dentist",
     "how many buttons are left in the blue tin of the neighbours",

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from indexer.encoders.load import encode_many, load_encoder, load_recipe, load_unfitted
+    from indexer.encoders.load import encode_many, load_encoder, load_recipe
     from indexer.encoders.port import Encoder, Role, steady
     from indexer.encoders.postprocessing import fit_post
     from indexer.encoders.recipe import Recipe, RecipeSpec
-    from indexer.encoders.registry import encoder_for, query_encoder
+    from indexer.encoders.registry import get_encoder, get_query_encoder, load_with_recipe
     from indexer.encoders.torch.cross_encoder import cross_encoder
-    from indexer.encoders.torch.int8 import calibrate
+    from indexer.encoders.torch.int8 import calibrate_int8
 
 _HOMES = {
-    "calibrate": "indexer.encoders.torch.int8",
+    "calibrate_int8": "indexer.encoders.torch.int8",
     "cross_encoder": "indexer.encoders.torch.cross_encoder",
-    "encoder_for": "indexer.encoders.registry",
+    "get_encoder": "indexer.encoders.registry",
+    "get_query_encoder": "indexer.encoders.registry",
+    "load_with_recipe": "indexer.encoders.registry",
     "Encoder": "indexer.encoders.port",
     "Role": "indexer.encoders.port",
     "Recipe": "indexer.encoders.recipe",
@@ -27,8 +29,6 @@ _HOMES = {
     "fit_post": "indexer.encoders.postprocessing",
     "load_encoder": "indexer.encoders.load",
     "load_recipe": "indexer.encoders.load",
-    "load_unfitted": "indexer.encoders.load",
-    "query_encoder": "indexer.encoders.registry",
     "steady": "indexer.encoders.port",
 }
 __all__ = [
@@ -36,15 +36,15 @@ __all__ = [
     "Recipe",
     "RecipeSpec",
     "Role",
-    "calibrate",
+    "calibrate_int8",
     "cross_encoder",
     "encode_many",
-    "encoder_for",
     "fit_post",
+    "get_encoder",
+    "get_query_encoder",
     "load_encoder",
     "load_recipe",
-    "load_unfitted",
-    "query_encoder",
+    "load_with_recipe",
     "steady",
 ]
 

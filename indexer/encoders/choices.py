@@ -1,6 +1,6 @@
 """The runtimes chosen on this machine: what a choice depends on, and the file in the user's cache that keeps them.
 
-Imports neither torch nor OpenVINO. What is chosen, runtime.py decides.
+Imports neither torch nor OpenVINO. fastest.py decides what is chosen.
 """
 
 from __future__ import annotations
@@ -15,24 +15,21 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from indexer.encoders.cache import cache_folder
 from indexer.encoders.hardware import cores, cpu_features, cpu_name
 from indexer.encoders.recipe import Recipe
+from indexer.encoders.runtime import RUNTIME_NAMES, RuntimeName
 from indexer.errors import BadInput, ModelError
 
-Runtime = Literal["auto", "torch", "openvino"]
-
-RUNTIMES: tuple[Runtime, ...] = "auto", "torch", "openvino"
-
-VARIABLE = "LIKEWISE_RUNTIME"
+RUNTIME_VARIABLE = "LIKEWISE_RUNTIME"
 """Environment variable that takes the place of the measured choice."""
 
 MAX_CHOICES = 500
 """Choices kept in the file, the newest ones."""
 
-KEPT, KEPT_BRIEFLY = timedelta(days=30), timedelta(days=1)
+CHOICE_LIFETIME, SHORT_LIFETIME = timedelta(days=30), timedelta(days=1)
 """How long a choice counts: the machine's other work, its firmware and its cooling change; one that was not clear, or
 not finished, is soon tried again."""
 
@@ -83,7 +80,7 @@ class Choice:
     """
 
     conditions: Conditions
-    chosen: Runtime
+    chosen: RuntimeName
     tokens_per_second: dict[str, float]
     reason: str
     measured: str
@@ -94,11 +91,11 @@ class Choice:
     def made(
         cls,
         conditions: Conditions,
-        chosen: Runtime,
+        chosen: RuntimeName,
         tokens_per_second: dict[str, float] | None = None,
         reason: str = "",
         *,
-        kept: timedelta = KEPT,
+        kept: timedelta = CHOICE_LIFETIME,
         finished: bool = True,
     ) -> Choice:
         """A choice of this moment."""
@@ -137,17 +134,17 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def override() -> Runtime:
+def override() -> RuntimeName:
     """The runtime that LIKEWISE_RUNTIME asks for, or "auto".
 
     Raises:
         BadInput: another word than torch, openvino or auto.
     """
-    word = os.environ.get(VARIABLE) or "auto"
-    for runtime in RUNTIMES:
+    word = os.environ.get(RUNTIME_VARIABLE) or "auto"
+    for runtime in RUNTIME_NAMES:
         if word == runtime:
             return runtime
-    raise BadInput(f"{VARIABLE} is {word!r}: set it to {', '.join(RUNTIMES)}, or remove it")
+    raise BadInput(f"{RUNTIME_VARIABLE} is {word!r}: set it to {', '.join(RUNTIME_NAMES)}, or remove it")
 
 
 def saved_choice(recipe: Recipe, precision: str | None = None) -> Choice | None:
@@ -176,7 +173,7 @@ class RuntimeInUse:
         tokens_per_second, reason, measured: as of `Choice`.
     """
 
-    chosen: Runtime
+    chosen: RuntimeName
     decided_by: str
     precision: str = ""
     tokens_per_second: dict[str, float] = field(default_factory=dict)
@@ -193,13 +190,13 @@ def runtime_in_use(recipe: Recipe, precision: str | None = None) -> RuntimeInUse
     """
     asked = override()
     if asked == "torch":
-        return RuntimeInUse(asked, VARIABLE)
+        return RuntimeInUse(asked, RUNTIME_VARIABLE)
     if recipe.post:  # Its choice would be that of the recipe without.
         return None
     choice = saved_choice(recipe, precision)
     refused = choice is not None and choice.finished and bool(choice.reason)
     if asked == "openvino" and not refused:
-        return RuntimeInUse(asked, VARIABLE) if leaves_torch(recipe) else None
+        return RuntimeInUse(asked, RUNTIME_VARIABLE) if leaves_torch(recipe) else None
     if choice is None:
         return None
     when, outcome = choice.conditions, (choice.tokens_per_second, choice.reason)

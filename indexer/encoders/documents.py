@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from indexer.encoders.choices import VARIABLE, override
+from indexer.encoders.choices import RUNTIME_VARIABLE, override
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.port import Encoder
 from indexer.encoders.postprocessing import PostProcessed
@@ -31,7 +31,7 @@ def for_documents(encoder: Encoder, tokens: int, *, note: Note) -> Encoder:
     recipe = encoder.recipe
     if override() == "openvino" and _stays(encoder) and recipe.identity not in _warned:
         _warned.add(recipe.identity)
-        note(f"{VARIABLE} asks for openvino, which does not run {recipe} as it is: torch does")
+        note(f"{RUNTIME_VARIABLE} asks for openvino, which does not run {recipe} as it is: torch does")
     if isinstance(encoder, TorchEncoder):
         return replace(encoder, measures=encoder.measures and tokens >= MIN_TOKENS, note=note)
     return encoder

@@ -6,17 +6,18 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from numbers import Integral
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from indexer.encoders.checkpoint import Checkpoint
-from indexer.encoders.choices import RUNTIMES, Runtime, override
+from indexer.encoders.choices import override
+from indexer.encoders.fastest import FastestRuntime
 from indexer.encoders.hardware import Precision, choose_device, choose_dtype
+from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.port import Encoder, Role
 from indexer.encoders.postprocessing import PostProcessed, with_post
 from indexer.encoders.recipe import COMBINES, POOLINGS, Combine, Pooling, Recipe, RecipeSpec, parse_layers
-from indexer.encoders.runtime import FastestRuntime
+from indexer.encoders.runtime import RUNTIME_NAMES, Runtime, RuntimeName
 from indexer.encoders.tokenizer import Tokenizer
 from indexer.encoders.torch.encoder import TorchEncoder, Transformer, encode_shared
 from indexer.encoders.torch.fallback import open_sentence_transformer
@@ -35,7 +36,7 @@ def load_encoder(
     pooling: Pooling | None = None,
     layers: int | str | Sequence[int] | None = None,
     combine: Combine = "mean",
-    runtime: Runtime = "auto",
+    runtime: RuntimeName = "auto",
     precision: Precision = "auto",
     device: str = "auto",
     max_tokens: int | None = None,
@@ -84,15 +85,15 @@ def load_encoder(
         raise ModelError(f"combine {asked.combine!r} is for hidden layers: name them, or leave it out")
     if spec.post:
         raise ModelError(f"{spec}: {spec.post} is fitted on passages first; load it without and use fit_post")
-    if runtime not in RUNTIMES:
-        raise ModelError(f"runtime {runtime!r} is none of {', '.join(RUNTIMES)}")
+    if runtime not in RUNTIME_NAMES:
+        raise ModelError(f"runtime {runtime!r} is none of {', '.join(RUNTIME_NAMES)}")
     if runtime == "openvino" and precision == "int8":
         raise ModelError("int8 runs on torch alone: leave out the runtime, or the precision")
-    encoder = _load(asked, precision, choose_device(device), trust_remote_code, runtime)
+    encoder = _load(asked, Runtime(precision, device, trust_remote_code, runtime))
     if runtime == "openvino":
         from indexer.encoders.openvino.export import compile_in_cache
 
-        return compile_in_cache(encoder, precision)
+        return CompiledEncoder.open(compile_in_cache(encoder, precision, keep=True))
     return encoder
 
 
@@ -129,25 +130,22 @@ def spec_of(recipe: Recipe) -> RecipeSpec:
     )
 
 
-def load_recipe(
-    recipe: Recipe,
-    post_parameters: bytes | None = None,
-    *,
-    precision: Precision = "auto",
-    device: str = "auto",
-    trust_remote_code: bool = False,
-) -> Encoder:
-    """Load the encoder of a stored recipe, with the parameters of its post-processing if it has one.
+def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime: Runtime | None = None) -> Encoder:
+    """Load the encoder of a stored recipe.
 
-    While those are still to be fitted, the encoder is the one they will be fitted to.
+    Args:
+        fitted_parameters: of the recipe's post-processing. If the recipe is not fitted yet, the encoder is the one
+            to fit it to.
 
     Raises:
-        ModelError: the model is not found, or its files are not those the recipe was made with.
+        ModelError: the model is not found, its files are not those the recipe was made with, or the parameters are
+            missing.
     """
-    plain = dataclasses.replace(recipe, post=None, post_sha256="")
-    # What is fitted to one runtime's vectors is not for another's.
-    runtime: Runtime = "torch" if recipe.post else "auto"
-    encoder = _load(spec_of(recipe), precision, choose_device(device), trust_remote_code, runtime)
+    runtime = runtime or Runtime()
+    if recipe.post and runtime.name == "auto":
+        # Post-processing that was fitted to vectors of one runtime is not applied to another's.
+        runtime = dataclasses.replace(runtime, name="torch")
+    encoder = _load(spec_of(recipe), runtime)
     if encoder.recipe.fingerprint != recipe.fingerprint:
         raise ModelError(
             f"model {recipe.model!r} has other files ({encoder.recipe.fingerprint[:12]}...) than the "
@@ -155,32 +153,10 @@ def load_recipe(
         )
     if not recipe.post or not recipe.fitted:
         return encoder
-    if post_parameters is None:
+    if fitted_parameters is None:
+        plain = dataclasses.replace(recipe, post=None, post_sha256="")
         raise ModelError(f"{plain} needs the parameters of its {recipe.post} post-processing: they are missing")
-    return with_post(encoder, recipe, post_parameters)
-
-
-def load_unfitted(
-    model: str | PathLike[str] | RecipeSpec,
-    *,
-    precision: Precision = "auto",
-    device: str = "auto",
-    trust_remote_code: bool = False,
-    runtime: Runtime = "auto",
-) -> tuple[Encoder, Recipe]:
-    """As `load_encoder`, for what may ask for post-processing: the encoder to fit it to, and the recipe to be."""
-    spec = model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model))
-    plain = dataclasses.replace(spec, post=None, dimensions=None if spec.post else spec.dimensions)
-    if spec.post and runtime == "auto":
-        runtime = "torch"  # What is fitted to one runtime's vectors is not for another's.
-    encoder = load_encoder(
-        plain, runtime=runtime, precision=precision, device=device, trust_remote_code=trust_remote_code
-    )
-    if not spec.post:
-        return encoder, encoder.recipe
-    return encoder, dataclasses.replace(
-        encoder.recipe, post=spec.post, dimensions=spec.dimensions or encoder.dimensions
-    )
+    return with_post(encoder, recipe, fitted_parameters)
 
 
 def encode_many(
@@ -209,32 +185,31 @@ def encode_many(
     ]
 
 
-def _load(
-    spec: RecipeSpec, precision: Precision, device: str, trust_remote_code: bool, runtime: Runtime = "auto"
-) -> Encoder:
+def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:
+    device = choose_device(runtime.device)
     override()  # A wrong word there is an error before the model is loaded, not in the middle of a run.
-    checkpoint = Checkpoint(spec, trust_remote_code)
+    checkpoint = Checkpoint(spec, runtime.trust_remote_code)
     place = checkpoint.transformer
     raw = spec.pooling is not None or spec.layers is not None
     if place is None and raw:
         raise ModelError(f"model {spec.model!r} has no transformer layers: leave pooling and layers out")
     if place is None or not (raw or plain_transformer(place)):
-        return _whole(checkpoint, precision, device)
-    dtype = choose_dtype(precision, device)
-    transformer = _transformer(place, checkpoint.fingerprint, dtype, device, trust_remote_code)
+        return _whole(checkpoint, runtime.precision, device)
+    dtype = choose_dtype(runtime.precision, device)
+    transformer = _transformer(place, checkpoint.fingerprint, dtype, device, runtime.trust_remote_code)
     head = _raw_head(spec, transformer) if raw else read_head(checkpoint.folder, transformer.layers)
     if head is None:
-        return _whole(checkpoint, precision, device)
+        return _whole(checkpoint, runtime.precision, device)
     limit = checkpoint.limit(place, transformer.positions)
     width = head.dimensions(transformer.hidden)
-    # Modules that are the model's own are named by its fingerprint; anything pooled here is spelled out.
-    own = not raw and (checkpoint.folder / "modules.json").exists()
-    recipe = checkpoint.recipe(width, limit, *(() if own else (head.layers, head.combine, head.poolings[0])))
+    # The model's fingerprint stands for its own modules; pooling that the caller chose is spelled out.
+    own_modules = not raw and (checkpoint.folder / "modules.json").exists()
+    recipe = checkpoint.recipe(width, limit, *(() if own_modules else (head.layers, head.combine, head.poolings[0])))
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
-    measuring = runtime == "auto" and device == "cpu" and precision != "int8"
-    alternative = FastestRuntime(precision) if measuring else None
+    measuring = runtime.name == "auto" and device == "cpu" and runtime.precision != "int8"
+    alternative = FastestRuntime(runtime.precision) if measuring else None
     encoder = TorchEncoder(recipe, tokenizer, transformer, head, device, alternative)
-    return Int8Encoder(encoder) if precision == "int8" else encoder
+    return Int8Encoder(encoder) if runtime.precision == "int8" else encoder
 
 
 def _whole(checkpoint: Checkpoint, precision: Precision, device: str) -> Encoder:

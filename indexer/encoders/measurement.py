@@ -14,25 +14,25 @@ from indexer.encoders.port import Encoder
 from indexer.encoders.torch.encoder import TorchEncoder, encode_shared
 from indexer.records import Vector
 
-SECONDS = 1.0
+MIN_SECONDS = 1.0
 """Rounds are taken until so much time is over."""
 
 MAX_SECONDS = 3.0
 """After a round that ends later than this, no further one begins, for large models on small machines."""
 
-FEWEST, ENOUGH, MOST = 2, 5, 15
+MIN_ROUNDS, ENOUGH_ROUNDS, MAX_ROUNDS = 2, 5, 15
 """Rounds: at least, at least if there is time, and at most."""
 
 RUN_SECONDS = 0.1
 """Aimed at for one run of one runtime; a slow model takes as long as one batch a core."""
 
-MAX_TOKENS = 512
+MAX_TEXT_TOKENS = 512
 """Of a text: some models read 8,192 tokens, and a single such text would take seconds."""
 
-LENGTHS = 1.0, 0.85, 0.7, 0.95, 0.4
+LENGTH_SHARES = 1.0, 0.85, 0.7, 0.95, 0.4
 """Of the texts, round by round, over the longest: most passages nearly fill what the model reads."""
 
-_MOST_BATCHES = 3
+_MAX_BATCHES_PER_CORE = 3
 """A core, in one run."""
 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -67,19 +67,19 @@ _TEXT = (
 
 def measure(torch_encoder: TorchEncoder, compiled: Encoder) -> Measurement:
     """Time both on English texts of its own. Raises what encoding raises."""
-    few = sample(torch_encoder, LENGTHS[0])
+    few = sample(torch_encoder, LENGTH_SHARES[0])
     each = min(_seconds(lambda: _on_torch(torch_encoder, few)) for _ in range(2))
-    batches = int(min(_MOST_BATCHES, max(1.0, RUN_SECONDS / max(each, 1e-9))))
+    batches = int(min(_MAX_BATCHES_PER_CORE, max(1.0, RUN_SECONDS / max(each, 1e-9))))
     speeds: dict[str, list[float]] = {"torch": [], "openvino": []}
     shares, cosines = [], []
     start = time.perf_counter()
-    for done in range(MOST):
-        texts = sample(torch_encoder, LENGTHS[done % len(LENGTHS)], batches)
+    for done in range(MAX_ROUNDS):
+        texts = sample(torch_encoder, LENGTH_SHARES[done % len(LENGTH_SHARES)], batches)
         runs: dict[str, Callable[[], Vector]] = {
             "torch": functools.partial(_on_torch, torch_encoder, texts),
             "openvino": functools.partial(compiled.encode, texts, truncate=True),
         }
-        if done < len(LENGTHS):  # This also makes both ready for texts of this length, and is not counted.
+        if done < len(LENGTH_SHARES):  # This also makes both ready for texts of this length, and is not counted.
             begun = time.perf_counter()
             first, second = (run() for run in runs.values())
             cosines.append(float((first * second).sum(axis=1).min()))
@@ -91,7 +91,7 @@ def measure(torch_encoder: TorchEncoder, compiled: Encoder) -> Measurement:
             speeds[name].append(tokens / took)
         shares.append(seconds["openvino"] / seconds["torch"])
         past = time.perf_counter() - start
-        if len(shares) >= FEWEST and past > (SECONDS if len(shares) >= ENOUGH else MAX_SECONDS):
+        if len(shares) >= MIN_ROUNDS and past > (MIN_SECONDS if len(shares) >= ENOUGH_ROUNDS else MAX_SECONDS):
             break
     medians = {name: round(statistics.median(each), 1) for name, each in speeds.items()}
     return Measurement(medians, tuple(shares), min(cosines))
@@ -115,7 +115,7 @@ def sample(encoder: TorchEncoder, share: float, batches: int = 1) -> list[str]:
     """
     import torch
 
-    longest = max(1, min(encoder.max_tokens, MAX_TOKENS) - encoder.overhead())
+    longest = max(1, min(encoder.max_tokens, MAX_TEXT_TOKENS) - encoder.overhead())
     text = _TEXT
     while len(spans := encoder.offsets([text])[0]) < longest:
         text += _TEXT

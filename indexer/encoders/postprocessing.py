@@ -62,7 +62,9 @@ class PostProcessed:
             raise ModelError(f"{self.recipe} leaves nothing of a vector: it lies on the mean of the fitted passages")
         return np.asarray(out / norms, np.float32)
 
-    def post_parameters(self) -> bytes | None:
+    @property
+    def fitted_parameters(self) -> bytes:
+        """Mean and matrix in the safetensors format, as `with_post` reads them."""
         return _pack(self.mean, self.matrix)
 
 
@@ -90,7 +92,7 @@ def fit_post(encoder: Encoder, vectors: Vector, post: Post, dimensions: int | No
 
 
 def with_post(encoder: Encoder, recipe: Recipe, parameters: bytes) -> PostProcessed:
-    """`encoder` with frozen parameters (what `post_parameters` gave). `recipe.post_sha256` is checked if set.
+    """`encoder` with frozen parameters (`PostProcessed.fitted_parameters`). `recipe.post_sha256` is checked if set.
 
     Raises:
         ModelError: other parameters than the recipe names, or of another shape than the encoder.

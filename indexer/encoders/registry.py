@@ -1,26 +1,29 @@
-"""One encoder a recipe in a process, however many indexes use it."""
+"""Encoders that a process shares: one per recipe, however many indexes use it."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 
-from indexer.encoders.hardware import Precision
 from indexer.encoders.port import Encoder, steady
-from indexer.encoders.recipe import Recipe
-from indexer.errors import ModelError
+from indexer.encoders.recipe import Recipe, RecipeSpec
+from indexer.encoders.runtime import Runtime
+from indexer.errors import BadInput, ModelError
 from indexer.notes import Note
 
 _loaded: dict[str, Encoder] = {}
-"""By the recipe's identity, and what was asked for besides."""
+"""By the recipe's identity, followed by everything in the runtime that is not the default."""
 _compiled: dict[str, Encoder] = {}
+"""Encoders opened from an index's folder, by the recipe's identity."""
 _lock = threading.RLock()
 
 
 def _renew_lock() -> None:
-    """In the child of a fork: another thread of the parent may have held it."""
+    """Replace the lock in the child of a fork: another thread of the parent may have held it."""
     global _lock  # noqa: PLW0603
     _lock = threading.RLock()
 
@@ -28,66 +31,113 @@ def _renew_lock() -> None:
 os.register_at_fork(after_in_child=_renew_lock)
 
 
-def encoder_for(
-    recipe: Recipe,
-    post_parameters: bytes | None = None,
-    precision: Precision = "auto",
-    device: str = "auto",
-    trust_remote_code: bool = False,
-) -> Encoder:
-    """The encoder of a stored recipe, for embedding many texts; loaded at the first call.
+def get_encoder(recipe: Recipe, fitted_parameters: bytes | None = None, runtime: Runtime | None = None) -> Encoder:
+    """Return the process's encoder of a stored recipe, for embedding many texts; the first call loads it.
 
-    Shared where the precision is left to the hardware: another one is for whoever asked for it.
+    An encoder of a precision that the caller names is loaded for this caller alone.
+
+    Args:
+        fitted_parameters: of the recipe's post-processing, as the index stores them.
 
     Raises:
-        ModelError: the model is not to be found, or has other weights than the recipe was made with.
+        ModelError: the model is not found, or has other weights than the recipe was made with.
     """
-    key = _key(recipe, device, trust_remote_code)
+    runtime = runtime or Runtime()
+    shared = runtime.precision == "auto"
+    key = _key(recipe, runtime)
     with _lock:
-        encoder = _loaded.get(key) if precision == "auto" else None
+        encoder = _loaded.get(key) if shared else None
         if encoder is None:
             from indexer.encoders.load import load_recipe
 
-            encoder = load_recipe(
-                recipe, post_parameters, precision=precision, device=device, trust_remote_code=trust_remote_code
-            )
-            if precision == "auto":
+            encoder = load_recipe(recipe, fitted_parameters, runtime)
+            if shared:
                 _loaded[key] = encoder
         return encoder
 
 
-def _key(recipe: Recipe, device: str, trust_remote_code: bool) -> str:
-    asked = () if (device, trust_remote_code) == ("auto", False) else (device, str(trust_remote_code))
-    return " ".join((recipe.identity, *asked))
+def _key(recipe: Recipe, runtime: Runtime) -> str:
+    options = (runtime.device, str(runtime.trust_remote_code), runtime.name)
+    return recipe.identity if options == ("auto", "False", "auto") else " ".join((recipe.identity, *options))
 
 
-def query_encoder(
+def get_query_encoder(
     recipe: Recipe,
     compiled: Path,
-    post_parameters: Callable[[], bytes | None],
+    fitted_parameters: Callable[[], bytes | None],
     trust_remote_code: bool = False,
     *,
     note: Note,
 ) -> Encoder:
-    """The encoder of a stored recipe, for questions: one that this process has, or the compiled one, or torch's.
+    """Return an encoder of a stored recipe for questions: one that is loaded already, the compiled one, or torch's.
 
-    It never measures nor switches its runtime, even where it is shared with who embeds documents.
+    It never measures or changes its runtime, even if the process also embeds documents with it.
 
     Args:
-        note: is told that `compiled` is there and cannot be used; torch answers instead.
+        compiled: the folder of the compiled encoder; it need not exist.
+        fitted_parameters: reads the parameters of the recipe's post-processing; called only to load the model.
+        note: is told that `compiled` exists but cannot be used; torch answers instead.
+
+    Raises:
+        ModelError: the model is not found, or has other weights than the recipe was made with.
     """
     with _lock:
-        any_loaded = (encoder for key, encoder in _loaded.items() if key.split()[0] == recipe.identity)
-        known = next(any_loaded, None) or _compiled.get(recipe.identity)
-        if known is None and compiled.is_dir():
+        loaded = (encoder for key, encoder in _loaded.items() if key.split()[0] == recipe.identity)
+        encoder = next(loaded, None) or _compiled.get(recipe.identity)
+        if encoder is None and compiled.is_dir():
             from indexer.encoders.openvino.encoder import CompiledEncoder
 
             try:
-                known = CompiledEncoder.open(compiled)
-                if not known.recipe.same(recipe):
+                encoder = CompiledEncoder.open(compiled)
+                if not encoder.recipe.same(recipe):
                     raise ModelError(f"{compiled} is of another recipe: compile it again")
-                _compiled[recipe.identity] = known
+                _compiled[recipe.identity] = encoder
             except ModelError as error:
-                known = None
+                encoder = None
                 note(f"{error}; torch is used meanwhile")
-        return steady(known or encoder_for(recipe, post_parameters(), trust_remote_code=trust_remote_code))
+        if encoder is None:
+            encoder = get_encoder(recipe, fitted_parameters(), Runtime(trust_remote_code=trust_remote_code))
+        return steady(encoder)
+
+
+def load_with_recipe(
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, runtime: Runtime
+) -> tuple[Encoder, Recipe]:
+    """Load whatever names a model, for an index or a comparison.
+
+    Args:
+        model: a name, a folder, a recipe's text, a stored recipe (whose encoder is shared) or an encoder.
+
+    Returns:
+        The encoder, and the recipe of the vectors. They differ where the recipe asks for post-processing that is
+        not fitted yet: the encoder is then the one to fit it to.
+
+    Raises:
+        BadInput: `model` is none of these.
+        ModelError: the model cannot be loaded.
+    """
+    if isinstance(model, Recipe):
+        return get_encoder(model, None, runtime), model
+    if isinstance(model, RecipeSpec | str | PathLike):
+        return _load_spec(model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model)), runtime)
+    if not hasattr(model, "encode"):
+        raise BadInput(f"model {model!r:.80} is no name, folder, recipe or encoder")
+    return model, model.recipe
+
+
+def _load_spec(spec: RecipeSpec, runtime: Runtime) -> tuple[Encoder, Recipe]:
+    from indexer.encoders.load import load_encoder
+
+    plain = replace(spec, post=None, dimensions=None if spec.post else spec.dimensions)
+    # Post-processing that is fitted to vectors of one runtime is not applied to another's.
+    name = "torch" if spec.post and runtime.name == "auto" else runtime.name
+    encoder = load_encoder(
+        plain,
+        runtime=name,
+        precision=runtime.precision,
+        device=runtime.device,
+        trust_remote_code=runtime.trust_remote_code,
+    )
+    if not spec.post:
+        return encoder, encoder.recipe
+    return encoder, replace(encoder.recipe, post=spec.post, dimensions=spec.dimensions or encoder.dimensions)

@@ -88,7 +88,7 @@ def embed(
     from indexer.encoders.inspection.plots import picture
     from indexer.encoders.inspection.vector_files import format_of, open_vectors
     from indexer.encoders.load import load_encoder
-    from indexer.encoders.torch.int8 import calibrate
+    from indexer.encoders.torch.int8 import calibrate_int8
     from indexer.errors import BadInput
     from search.cli.texts import read_texts
 
@@ -117,7 +117,7 @@ def embed(
             specs = _specs(recipes, model, pooling, layers, combine)
             encoders = {name: load(spec) for name, spec in specs.items()}
             for encoder in encoders.values():
-                calibrate(encoder, [each.text for each in batch])
+                calibrate_int8(encoder, [each.text for each in batch])
             run = _embedder(encoders, role, truncate, tokens, words, trust_remote_code)
             draw = _Drawing(encoders, specs, load, role, trust_remote_code) if drawn else None
         while batch:

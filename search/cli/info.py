@@ -84,9 +84,9 @@ def _runtime(recipe: Recipe) -> RuntimeInUse | None:
 def _runtime_line(runtime: RuntimeInUse) -> str:
     if runtime.decided_by != "measurement":
         return f"{runtime.chosen}, as {runtime.decided_by} says"
-    from indexer.encoders.choices import VARIABLE, choices_file
+    from indexer.encoders.choices import RUNTIME_VARIABLE, choices_file
 
-    again = f"delete {shown(str(choices_file()))} to measure again, or set {VARIABLE}"
+    again = f"delete {shown(str(choices_file()))} to measure again, or set {RUNTIME_VARIABLE}"
     if runtime.reason:
         return f"{runtime.chosen}: {runtime.reason}; {again}"
     speeds = ", ".join(f"{name} {number(round(speed))}" for name, speed in runtime.tokens_per_second.items())

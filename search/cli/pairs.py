@@ -89,14 +89,16 @@ def _of_index(path: Path, count: int, min_score: float) -> Report:
 def _of_file(
     path: Path, count: int, min_score: float, model: str | None, text_field: str | None, device: str, trust: bool
 ) -> Report:
-    from indexer import encoders
+    from indexer.encoders import load_with_recipe
     from indexer.encoders.locate import DEFAULT_MODEL
+    from indexer.encoders.runtime import Runtime
     from search.evaluation.collection import read_documents
     from search.pairs import pairs_of_texts
 
     documents = read_documents(path, text_field)
     with quiet_libraries():
-        encoder, recipe = encoders.load_unfitted(model or DEFAULT_MODEL, device=device, trust_remote_code=trust)
+        runtime = Runtime(device=device, trust_remote_code=trust)
+        encoder, recipe = load_with_recipe(model or DEFAULT_MODEL, runtime)
         return pairs_of_texts(documents, encoder, recipe, count, min_score)
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from indexer.core import IndexCore
     from indexer.encoders import Encoder, Recipe, RecipeSpec
     from indexer.encoders.hardware import Precision
+    from indexer.encoders.runtime import Runtime
     from indexer.settings import Settings
 
 
@@ -32,6 +33,12 @@ class VectorOptions:
     def names_model(self) -> bool:
         return any((self.model, self.pooling, self.layers, self.combine))
 
+    @property
+    def _runtime(self) -> Runtime:
+        from indexer.encoders.runtime import Runtime
+
+        return Runtime(self.precision, self.device, self.trust_remote_code)
+
     def settings(self, like: IndexCore | None = None) -> tuple[Settings, Encoder | None]:
         """What a new index is to be, and its encoder; what is not asked for is as in `like`."""
         from indexer.embedding import settings_of_new
@@ -51,9 +58,7 @@ class VectorOptions:
             model,
             max_tokens=tokens,
             overlap=overlap,
-            precision=self.precision,
-            device=self.device,
-            trust_remote_code=self.trust_remote_code,
+            runtime=self._runtime,
             language=self.language or (like.settings.language if like is not None else "en"),
         )
 
@@ -67,11 +72,11 @@ class VectorOptions:
 
         recipe, settings = index.recipe, index.settings.passages
         if self.names_model and not (recipe and self._same_words(recipe)):
-            from indexer.encoders import load_unfitted
+            from indexer.encoders import load_with_recipe
             from indexer.encoders.locate import lasting_name
 
-            spec, trust = self._spec(recipe.model if recipe else None), self.trust_remote_code
-            index.use(*load_unfitted(spec, precision=self.precision, device=self.device, trust_remote_code=trust))
+            spec = self._spec(recipe.model if recipe else None)
+            index.use(*load_with_recipe(spec, self._runtime))
             if self.model and recipe and (now := lasting_name(spec.model)) != recipe.model:
                 index.record_model_place(now)
         for name, asked, has in (

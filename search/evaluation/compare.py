@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from indexer.embedding import FIT_SAMPLE
+from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import RecipeSpec
 from indexer.errors import BadInput
 from search.evaluation.contenders import Contenders, evenly, speeds
@@ -108,8 +108,8 @@ def compare(
         "Bytes: of a vector as an index stores it, float16.",
     ]
     if any(spec.post for spec in specs):
-        fitted = [f"for STS to its {min(len(sentences), FIT_SAMPLE):,} sentences"] if sts else []
-        fitted += [f"for retrieval to {min(len(documents), FIT_SAMPLE):,} documents"] if retrieval else []
+        fitted = [f"for STS to its {min(len(sentences), FIT_SAMPLE_PASSAGES):,} sentences"] if sts else []
+        fitted += [f"for retrieval to {min(len(documents), FIT_SAMPLE_PASSAGES):,} documents"] if retrieval else []
         notes.append(f"center and whiten were fitted, without judgments, {' and '.join(fitted)}.")
     if most := max(cut):
         notes.append(f"Up to {most:,} of {len(sentences) + len(documents):,} texts were cut at what a model reads.")

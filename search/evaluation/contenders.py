@@ -11,9 +11,10 @@ from typing import TypeVar
 import numpy as np
 
 from indexer import encoders as room
-from indexer.embedding import FIT_SAMPLE
+from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import Encoder, Recipe, RecipeSpec, Role
 from indexer.encoders.postprocessing import PostProcessed
+from indexer.encoders.runtime import Runtime
 from indexer.errors import ModelError
 from indexer.records import Vector
 from search.pairs import too_long
@@ -41,9 +42,10 @@ class Contenders:
 
     @classmethod
     def load(cls, specs: Sequence[RecipeSpec], device: str, trust_remote_code: bool) -> Contenders:
+        runtime = Runtime(device=device, trust_remote_code=trust_remote_code, name="torch")
         loaded = {}
         for spec in sorted(set(specs), key=lambda spec: spec.model):  # the loader keeps a few models for neighbours
-            loaded[spec] = room.load_unfitted(spec, device=device, trust_remote_code=trust_remote_code, runtime="torch")
+            loaded[spec] = room.load_with_recipe(spec, runtime)
         distinct = {encoder.recipe.identity: encoder for encoder, _ in loaded.values()}
         places = {identity: place for place, identity in enumerate(distinct)}
         return cls(
@@ -87,7 +89,7 @@ class Contenders:
 def _fitted(encoder: Encoder, recipe: Recipe, vectors: Vector) -> Encoder:
     assert recipe.post is not None
     try:
-        return room.fit_post(encoder, evenly(vectors, FIT_SAMPLE), recipe.post, recipe.dimensions)
+        return room.fit_post(encoder, evenly(vectors, FIT_SAMPLE_PASSAGES), recipe.post, recipe.dimensions)
     except ModelError as error:
         raise ModelError(f"{recipe}: {error}") from error
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.embedding import FIT_SAMPLE
+from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import Encoder
 from indexer.records import Document, Vector
 from search.evaluation.contenders import TOGETHER, Contenders, processed
@@ -129,7 +129,7 @@ def _passes(
     """Places of documents and their rows by every encoder below; the first has as many as there are to be fitted to."""
     order, first = np.arange(len(texts)), TOGETHER
     if any(recipe.post for recipe in contenders.recipes):
-        order, first = np.random.default_rng(0).permutation(order), FIT_SAMPLE
+        order, first = np.random.default_rng(0).permutation(order), FIT_SAMPLE_PASSAGES
     for start, end in _spans(len(texts), first):
         places = order[start:end]
         yield places, contenders.encode([texts[place] for place in places])

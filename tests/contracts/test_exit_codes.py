@@ -31,7 +31,7 @@ import search.cli.index, search.cli, search.cli.search, search.searcher, search.
 from indexer.encoders import registry
 encoder = conftest.WordEncoder()
 registry._loaded[encoder.recipe.identity] = encoder
-indexer.encoders.load_unfitted = lambda model, **settings: (encoder, encoder.recipe)
+registry._load_spec = lambda spec, runtime: (encoder, encoder.recipe)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 {before}
 search.cli.main(sys.argv[1:])
@@ -130,7 +130,7 @@ def test_interrupted_by_the_keyboard(tmp_path: Path, many: Path) -> None:
 
 def test_killed_and_continued(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
     slow = (
-        "indexer.core.TOGETHER = 20_000\n"
+        "indexer.core.BATCH_CHARACTERS = 20_000\n"
         "encoder.ask = lambda texts: len(encoder.seen) > 300 and os.kill(os.getpid(), signal.SIGKILL)"
     )
     process = start(slow, "index", tmp_path / "x.index", many)
@@ -145,7 +145,7 @@ def test_killed_and_continued(tmp_path: Path, many: Path, likewise: Callable[...
 
 def test_a_full_disk_keeps_what_was_committed(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
     full = (
-        "indexer.core.TOGETHER = 20_000\n"
+        "indexer.core.BATCH_CHARACTERS = 20_000\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))"
     )
@@ -185,7 +185,7 @@ def test_a_reader_that_goes_away_ends_a_command_quietly(
 def test_a_command_that_works_finishes_without_a_reader_and_keeps_its_exit_code(
     tmp_path: Path, many: Path, likewise: Callable[..., Any]
 ) -> None:
-    small = "indexer.core.TOGETHER = 20_000"
+    small = "indexer.core.BATCH_CHARACTERS = 20_000"
     code, err = without_reader("index", tmp_path / "x.index", many, "--stream", before=small)
     assert (code, "error" in err) == (0, False), err
     with Index.open(tmp_path / "x.index") as index:

@@ -29,7 +29,7 @@ from indexer.filters.parse import parse
 from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Where, matches, render
 from indexer.passages import PassageSettings
 from indexer.records import Changes, Document, KnownFile, Section, Span, Stamp, Vector
-from indexer.settings import LEVELS, Calibration, Meaning, Probed, Settings
+from indexer.settings import PERCENTILES, Calibration, Meaning, Probed, Settings
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import (
     DUPLICATE,
@@ -986,7 +986,7 @@ def test_settings_are_kept_as_they_are_changed(engine: Engine, make: Callable[..
         "de",
         0.9,
         -0.25,
-        Calibration(LEVELS, tuple(reversed(LEVELS)), LEVELS, 7),
+        Calibration(PERCENTILES, tuple(reversed(PERCENTILES)), PERCENTILES, 7),
         Probed(0.5, 0.25, 60),
         "why it could not",
     )

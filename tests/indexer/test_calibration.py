@@ -11,10 +11,10 @@ import pytest
 from opened import snapshot_of, store_of
 
 from indexer import Document, Index
-from indexer.calibration.background import SAMPLE, calibrate, renew
-from indexer.calibration.questions import QUESTIONS
+from indexer.calibration.background import SAMPLE_PASSAGES, measure_background, renew
+from indexer.calibration.questions import UNRELATED_QUESTIONS
 from indexer.errors import BadInput
-from indexer.settings import LEVELS, Calibration
+from indexer.settings import PERCENTILES, Calibration
 from search import Searcher
 
 
@@ -31,21 +31,23 @@ def fill(folder: Path, encoder: Any, count: int) -> Index:
 
 
 def test_questions_are_many_and_differ() -> None:
-    assert len(QUESTIONS) == len(set(QUESTIONS)) == 100
+    assert len(UNRELATED_QUESTIONS) == len(set(UNRELATED_QUESTIONS)) == 100
 
 
 def test_distributions_are_those_of_the_stored_vectors(encoder: Any, tmp_path: Path) -> None:
     with fill(tmp_path / "x.index", encoder, 300) as index:
         with store_of(index).snapshot() as snapshot:
-            measured = calibrate(snapshot, encoder)
-        rows = snapshot_of(index).sample(SAMPLE).vectors
+            measured = measure_background(snapshot, encoder)
+        rows = snapshot_of(index).sample(SAMPLE_PASSAGES).vectors
     assert measured is not None and measured.passages == len(rows) == 300
-    asked = encoder.encode(QUESTIONS)
-    assert measured.questions == pytest.approx(np.percentile(asked @ rows.T, LEVELS), abs=1e-4)
-    assert measured.best == pytest.approx(np.percentile((asked @ rows.T).max(axis=1), LEVELS), abs=1e-4)
-    assert measured.pairs == pytest.approx(np.percentile((rows @ rows.T)[np.triu_indices(300, 1)], LEVELS), abs=1e-4)
+    asked = encoder.encode(UNRELATED_QUESTIONS)
+    assert measured.questions == pytest.approx(np.percentile(asked @ rows.T, PERCENTILES), abs=1e-4)
+    assert measured.best == pytest.approx(np.percentile((asked @ rows.T).max(axis=1), PERCENTILES), abs=1e-4)
+    assert measured.pairs == pytest.approx(
+        np.percentile((rows @ rows.T)[np.triu_indices(300, 1)], PERCENTILES), abs=1e-4
+    )
     assert measured.threshold == pytest.approx(np.percentile((asked @ rows.T).max(axis=1), 98), abs=1e-4)
-    assert measured.percentile(measured.questions[LEVELS.index(99.0)]) == pytest.approx(99)
+    assert measured.percentile(measured.questions[PERCENTILES.index(99.0)]) == pytest.approx(99)
     assert (measured.percentile(-1), measured.percentile(1)) == (0, 100)
     assert Calibration.from_json(measured.to_json()) == measured
 

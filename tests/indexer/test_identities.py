@@ -65,8 +65,8 @@ def test_an_index_hashes_its_recipe_and_its_passage_settings(tmp_path: Path, enc
 def test_the_fitted_parameters_of_a_recipe(encoder: Any) -> None:
     """Their sha256 is part of the recipe's identity."""
     mean, matrix = np.arange(4, dtype=np.float32), np.eye(4, 2, dtype=np.float32)
-    centred = PostProcessed(MODEL, encoder, mean, None).post_parameters()
-    whitened = PostProcessed(MODEL, encoder, mean, matrix).post_parameters()
+    centred = PostProcessed(MODEL, encoder, mean, None).fitted_parameters
+    whitened = PostProcessed(MODEL, encoder, mean, matrix).fitted_parameters
     assert (
         hashlib.sha256(centred or b"").hexdigest() == "db2b5b1b52f429ec51141d4b9f019093ed9afb220e2b4622284e649ab77f4505"
     )

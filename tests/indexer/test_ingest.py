@@ -173,7 +173,7 @@ def test_records_are_told_apart_by_content_and_metadata(
 def test_a_duplicate_across_batches_and_files_is_said_and_the_last_wins(
     likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("indexer.core.TOGETHER", 300)
+    monkeypatch.setattr("indexer.core.BATCH_CHARACTERS", 300)
     first = write(tmp_path / "1.jsonl", lines(*({"id": f"i{i % 3}", "text": f"first {i}"} for i in range(7))))
     second = write(tmp_path / "2.jsonl", lines({"id": "i1", "text": "second"}))
     said = likewise("index", folder, first, second, "--json")
@@ -236,7 +236,7 @@ def test_what_was_committed_stays_and_the_next_run_goes_on(
     lines: Callable[..., str],
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr("indexer.core.TOGETHER", 3000)
+    monkeypatch.setattr("indexer.core.BATCH_CHARACTERS", 3000)
     for number in range(40):
         write(tmp_path / "many" / f"{number:02}.txt", f"text {number}")
     write(tmp_path / "many" / "z.jsonl", lines(*({"id": f"r{i}", "text": f"record {i}"} for i in range(40))))
@@ -273,7 +273,7 @@ def test_an_interrupted_run_prunes_nothing_and_leaves_no_stamp_of_a_file_it_did_
     lines: Callable[..., str],
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr("indexer.core.TOGETHER", 1000)
+    monkeypatch.setattr("indexer.core.BATCH_CHARACTERS", 1000)
     file = write(tmp_path / "r.jsonl", lines(*({"id": f"r{i}", "text": f"record {i}"} for i in range(30))))
 
     def fail(texts: Sequence[str]) -> None:
@@ -532,7 +532,7 @@ def test_prune_keeps_what_lies_in_a_folder_that_cannot_be_listed(
 def test_stream_names_each_commit_when_it_can_be_searched(
     likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("indexer.core.TOGETHER", 3000)
+    monkeypatch.setattr("indexer.core.BATCH_CHARACTERS", 3000)
     there: list[int] = []
     real = index_cli.say_json
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer.calibration.probe import QUESTIONS, probe
+from indexer.calibration.probe import MAX_PSEUDO_QUESTIONS, probe
 from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
 from indexer.stores.port import Passage
 from search.fusion import lean, words_weight
@@ -98,11 +98,11 @@ def test_a_collection_of_single_sentences_says_nothing(encoder: Any) -> None:
 
 
 def test_the_work_is_bounded(encoder: Any) -> None:
-    many = [passage(n, f"Here s{n} s{n}b s{n}c. There s{n}c s{n}b s{n}.") for n in range(QUESTIONS + 50)]
+    many = [passage(n, f"Here s{n} s{n}b s{n}c. There s{n}c s{n}b s{n}.") for n in range(MAX_PSEUDO_QUESTIONS + 50)]
     vectors = encoder.encode([p.text for p in many], truncate=True)
     encoder.seen.clear()
-    assert probe(many, vectors, encoder, split).questions == QUESTIONS
-    assert len(encoder.seen) == 2 * QUESTIONS
+    assert probe(many, vectors, encoder, split).questions == MAX_PSEUDO_QUESTIONS
+    assert len(encoder.seen) == 2 * MAX_PSEUDO_QUESTIONS
 
 
 def test_sentences_end_in_chinese_too(make_encoder: Callable[..., Any]) -> None:

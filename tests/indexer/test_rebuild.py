@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from opened import snapshot_of, store_of
 
-import indexer.encoders
 from indexer import Document, Index
 from indexer.embedding import settings_of_new
+from indexer.encoders import registry
 from indexer.errors import BadInput
 from indexer.rebuild import rebuilt
 from search import Searcher
@@ -160,8 +160,8 @@ def test_another_pooling_is_of_the_same_model(
     likewise: Callable[..., Any], folder: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    load = lambda model, **_: (asked.append(model), (encoder, encoder.recipe))[1]  # noqa: E731
-    monkeypatch.setattr(indexer.encoders, "load_unfitted", load)
+    load = lambda spec, _: (asked.append(spec), (encoder, encoder.recipe))[1]  # noqa: E731
+    monkeypatch.setattr(registry, "_load_spec", load)
     likewise("index", folder, "-", "--pooling", "cls", "--rebuild", stdin="")
     assert [(spec.model, spec.pooling) for spec in asked] == [(encoder.recipe.model, "cls")]
 

@@ -157,8 +157,8 @@ def test_post_processing_is_fitted_to_each_task_without_judgments(
 def test_fitting_takes_a_sample_of_many_documents(
     model: str, retrieval: Retrieval, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "FIT_SAMPLE", 110)
-    monkeypatch.setattr(contenders, "FIT_SAMPLE", 110)
+    monkeypatch.setattr(tasks, "FIT_SAMPLE_PASSAGES", 110)
+    monkeypatch.setattr(contenders, "FIT_SAMPLE_PASSAGES", 110)
     monkeypatch.setattr(tasks, "TOGETHER", 16)
     rows = compare([f"{model}:mean", f"{model}:mean+center"], retrieval=retrieval).rows
     plain = compare([f"{model}:mean"], retrieval=retrieval).rows

@@ -373,8 +373,8 @@ def test_a_models_own_code_runs_where_a_searcher_is_told_to_trust_it(
         index.add(documents(0, 3))
     trusted = []
 
-    def load(recipe: Any, post: Any, *, trust_remote_code: bool, **settings: Any) -> Any:
-        trusted.append(trust_remote_code)
+    def load(recipe: Any, fitted_parameters: Any, runtime: Any) -> Any:
+        trusted.append(runtime.trust_remote_code)
         return encoder
 
     monkeypatch.setattr("indexer.encoders.load.load_recipe", load)

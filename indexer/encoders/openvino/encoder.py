@@ -39,11 +39,10 @@ _WIDTH = 16
 class CompiledEncoder:
     """An `Encoder` on a compiled graph; threads share it, each with its own inference request."""
 
-    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, model: Any, post: bytes | None) -> None:
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, model: Any) -> None:
         self.recipe = recipe
         self.tokenizer = tokenizer
         self._model = model
-        self._post = post
         self._thread = threading.local()
 
     @classmethod
@@ -70,7 +69,7 @@ class CompiledEncoder:
         prompts = recipe.query_prompt, recipe.document_prompt
         tokenizer = Tokenizer(texts[TOKENIZER].decode(), recipe.max_tokens, *prompts)
         model = _ready(folder, sums, precision, user_cache() if cache == "user" else cache, threads)
-        return cls(recipe, tokenizer, model, texts.get(POST))
+        return cls(recipe, tokenizer, model)
 
     @property
     def dimensions(self) -> int:
@@ -85,9 +84,6 @@ class CompiledEncoder:
 
     def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         return self.tokenizer.offsets(texts)
-
-    def post_parameters(self) -> bytes | None:
-        return self._post
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         rows = self.tokenizer.ids(texts, role, truncate)

@@ -10,25 +10,19 @@ import contextlib
 import json
 import shutil
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from indexer.encoders.cache import cache_folder
 from indexer.encoders.hardware import Precision
-from indexer.encoders.locate import find_model, read_json, sha256
+from indexer.encoders.locate import sha256
 from indexer.encoders.openvino.encoder import GRAPH, MANIFEST, POST, RECIPE, TOKENIZER, CompiledEncoder, damage
+from indexer.encoders.openvino.graph import NotCompilable, write_graph
 from indexer.encoders.port import Encoder, steady
 from indexer.encoders.postprocessing import PostProcessed
 from indexer.encoders.probes import PROBES
-from indexer.encoders.torch.automodel import one_line, quiet
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import exact
-from indexer.errors import ModelError
-
-if TYPE_CHECKING:
-    import torch
 
 MIN_COSINE = 0.9995
 """Between both runtimes on the probes: no other text is then below 0.999."""
@@ -36,13 +30,6 @@ MIN_COSINE = 0.9995
 
 _UNUSED = "unused"
 """A file beside a graph in the cache that was only measured."""
-
-_PASSING = "alloc", "memory", "thread", "resource temporarily", "no space"
-"""In messages of errors of the system, which another try may not meet."""
-
-
-class NotCompilable(ModelError):
-    """The model is of a kind that cannot be compiled, or its graph gives other vectors: no other try will do better."""
 
 
 def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto") -> None:
@@ -69,11 +56,11 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         post = encoder if isinstance(encoder, PostProcessed) else None
         made = _place_in_cache(encoder, precision)
         if not _copied_graph(made, draft):
-            _write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
+            write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
         (draft / TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
         (draft / RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
         if isinstance(encoder, PostProcessed):
-            (draft / POST).write_bytes(encoder.post_parameters() or b"")
+            (draft / POST).write_bytes(encoder.fitted_parameters)
         sums = {file.name: sha256(file) for file in sorted(draft.iterdir())}
         worst = 0.0
         for hint in _hints(encoder, precision):
@@ -122,23 +109,28 @@ def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
     return ("bf16",) if precision == "bfloat16" else ("f32",)
 
 
-def compile_in_cache(encoder: Encoder, precision: Precision = "auto") -> CompiledEncoder:
-    """`encoder` compiled, from the user's cache folder if that was done before. Raises as `compile_encoder`."""
-    folder = cached_graph(encoder, precision)
-    (folder / _UNUSED).unlink(missing_ok=True)
-    return CompiledEncoder.open(folder)
+def compile_in_cache(encoder: Encoder, precision: Precision = "auto", *, keep: bool = False) -> Path:
+    """Compile `encoder` in the user's cache folder, unless that was done before.
 
+    Args:
+        keep: whether the graph is wanted for good, and not only to be measured.
 
-def cached_graph(encoder: Encoder, precision: Precision = "auto") -> Path:
-    """The folder in the user's cache with `encoder` compiled, made if need be. Raises as `compile_encoder`."""
+    Returns:
+        The folder of the compiled encoder, for `CompiledEncoder.open`.
+
+    Raises:
+        ModelError: as `compile_encoder`.
+    """
     folder = _place_in_cache(encoder, precision)
-    if folder.is_dir() and not damage(folder):
-        return folder
-    with _one_at_a_time(folder.parent):
-        if not folder.is_dir() or damage(folder):  # Another process may have been first.
-            for draft in folder.parent.glob(".*-*"):  # of a process that was killed: no other one compiles here now
-                shutil.rmtree(draft, ignore_errors=True)
-            compile_encoder(encoder, folder, precision)
+    if not folder.is_dir() or damage(folder):
+        with _one_at_a_time(folder.parent):
+            if not folder.is_dir() or damage(folder):  # Another process may have been first.
+                # No other process compiles here now, so every draft is of a process that was killed.
+                for draft in folder.parent.glob(".*-*"):
+                    shutil.rmtree(draft, ignore_errors=True)
+                compile_encoder(encoder, folder, precision)
+    if keep:
+        (folder / _UNUSED).unlink(missing_ok=True)
     return folder
 
 
@@ -178,94 +170,3 @@ def _agreement(encoder: Encoder, compiled: CompiledEncoder) -> float:
         wanted, got = (one.encode(texts, truncate=True) for one in (encoder, compiled))
         found.append(float((wanted * got).sum(axis=1).min()))
     return min(found)
-
-
-def _write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path, *, whole: bool) -> None:
-    """Trace the model and everything behind it, and save it as OpenVINO's intermediate representation.
-
-    Weights are kept in float16, or `whole` in float32 and twice the size.
-    """
-    import openvino
-    import torch
-    from openvino.frontend import FrontEndManager
-    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
-
-    ids = torch.ones((2, 6), dtype=torch.int64)
-    mask = torch.ones((2, 6), dtype=torch.int64)
-    mask[1, 4:] = 0
-    try:
-        with torch.inference_mode(), quiet(), warnings.catch_warnings():
-            # The tracer warns that a graph may not generalise: the probes find out.
-            warnings.simplefilter("ignore")
-            module = _module(encoder, post)
-            # Not openvino.convert_model: that one sends telemetry.
-            decoder = TorchScriptPythonDecoder(module, example_input={"ids": ids, "mask": mask})
-            frontend = FrontEndManager().load_by_framework("pytorch")
-            graph = frontend.convert(frontend.load(decoder))
-        graph.reshape({name: [-1, -1] for name in range(2)})
-        openvino.save_model(graph, path, compress_to_fp16=not whole)
-    except Exception as error:
-        passing = isinstance(error, OSError | MemoryError) or any(word in str(error).lower() for word in _PASSING)
-        kind = ModelError if passing else NotCompilable
-        raise kind(f"{encoder.recipe} cannot be compiled ({one_line(error)}): it will run on torch") from error
-
-
-def _module(encoder: TorchEncoder, post: PostProcessed | None) -> Any:
-    """A torch module from ids and mask (batch, length) to unit rows (batch, dimensions), float32."""
-    import torch
-    import torch.nn.functional as F
-    from transformers import AutoModel
-
-    folder = _folder(encoder)
-    model = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True).eval()
-    head = encoder.head
-
-    class Graph(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-            states = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
-            tokens = torch.cat([states[n] for n in head.layers], dim=-1)
-            if head.combine != "concat":
-                tokens = torch.stack([states[n] for n in head.layers]).sum(0)
-                tokens = tokens / len(head.layers) if head.combine == "mean" else tokens
-            out = torch.cat([_pool(tokens, mask, pooling) for pooling in head.poolings], dim=-1)
-            if "pooler" in head.poolings:
-                out = self.model.pooler(out[:, None])
-            for dense in head.dense:
-                out = F.linear(out, dense.weight, dense.bias)
-                out = getattr(torch, dense.activation)(out) if dense.activation else out
-            out = F.normalize(out[:, : encoder.dimensions], dim=-1)
-            if post is not None:
-                out = out - torch.from_numpy(post.mean)
-                out = out if post.matrix is None else out @ torch.from_numpy(post.matrix)
-                out = F.normalize(out[:, : post.dimensions], dim=-1)
-            return out
-
-    return Graph().eval()
-
-
-def _pool(tokens: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
-    """Padded states (batch, length, hidden) to (batch, hidden); what torch/pooling.py does to packed ones."""
-    import torch
-
-    weights = mask[:, :, None].to(tokens.dtype)
-    if pooling in ("cls", "pooler"):
-        return tokens[:, 0]
-    if pooling == "max":
-        return (tokens + (weights - 1) * 1e9).amax(1)
-    if pooling == "last":
-        position = torch.cumsum(mask, 1) == mask.sum(1, keepdim=True)
-        return (tokens * (position[:, :, None] * weights)).sum(1)
-    if pooling == "weighted_mean":
-        weights = weights * torch.cumsum(mask, 1)[:, :, None].to(tokens.dtype)
-    total, size = (tokens * weights).sum(1), weights.sum(1)
-    return total / (size.sqrt() if pooling == "mean_sqrt_len" else size)
-
-
-def _folder(encoder: TorchEncoder) -> Path:
-    folder = find_model(encoder.recipe.model)
-    modules = read_json(folder / "modules.json", [{"path": ""}])
-    return folder / str(modules[0]["path"])

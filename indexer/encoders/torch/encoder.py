@@ -27,8 +27,8 @@ from indexer.records import Vector
 if TYPE_CHECKING:
     import torch
 
-CPU_BATCH = 2048
-GPU_BATCH = 65536
+CPU_BATCH_TOKENS = 2048
+GPU_BATCH_TOKENS = 65536
 """Tokens of one forward pass."""
 
 
@@ -76,7 +76,7 @@ class TorchEncoder:
 
     @property
     def batch_tokens(self) -> int:
-        return CPU_BATCH if self.device == "cpu" else GPU_BATCH
+        return CPU_BATCH_TOKENS if self.device == "cpu" else GPU_BATCH_TOKENS
 
     @property
     def dimensions(self) -> int:
@@ -106,9 +106,6 @@ class TorchEncoder:
                     except (ModelError, RuntimeError) as error:
                         self.alternative.failed(other, error, note=self.note)
         return encode_shared([self], texts, role, truncate)[0]
-
-    def post_parameters(self) -> bytes | None:
-        return None
 
     def steady(self) -> TorchEncoder:
         return replace(self, alternative=None)

@@ -64,9 +64,6 @@ class SentenceTransformerEncoder:
         kept = np.asarray(vectors, np.float32)[:, : self.dimensions]
         return unit(kept, range(len(kept)), self.recipe.model)
 
-    def post_parameters(self) -> bytes | None:
-        return None
-
 
 def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTransformerEncoder:
     """Load a folder through sentence-transformers. Raises ModelError if it cannot."""

@@ -29,7 +29,7 @@ from indexer.records import Vector
 if TYPE_CHECKING:
     import torch
 
-SAMPLE = 256
+SAMPLE_TEXTS = 256
 """Texts that the ranges and the loss are found on, half each: more change neither."""
 
 _ZERO = 128  # of inputs, which lie around it
@@ -78,12 +78,9 @@ class Int8Encoder:
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         return self._quantised.encode(texts, role, truncate)
 
-    def post_parameters(self) -> bytes | None:
-        return None
-
     def calibrate(self, texts: Sequence[str]) -> Loss:
         """Quantise anew by what the layers hold on every other text, and measure the loss on those between."""
-        some = texts[:: -(-len(texts) // SAMPLE)]
+        some = texts[:: -(-len(texts) // SAMPLE_TEXTS)]
         seen = _observing(self.exact)
         seen.encode(some[::2], truncate=True)
         assert isinstance(seen.transformer, Bert)
@@ -94,7 +91,7 @@ class Int8Encoder:
         return self.loss
 
 
-def calibrate(encoder: Encoder, texts: Sequence[str]) -> None:
+def calibrate_int8(encoder: Encoder, texts: Sequence[str]) -> None:
     """Calibrate an encoder that computes in int8, or the one inside; nothing for any other, or by a lone text."""
     inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
     if isinstance(inner, Int8Encoder) and len(texts) > 1:

@@ -18,6 +18,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize,
 
 from indexer.encoders import load, load_encoder, load_recipe, locate
 from indexer.encoders.recipe import Recipe, RecipeSpec
+from indexer.encoders.runtime import Runtime
 from indexer.encoders.torch import bert
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.pooling import Packed
@@ -259,7 +260,7 @@ def test_no_texts_are_no_rows() -> None:
 def test_a_stored_recipe_loads_the_same_encoder(sentences: list[str]) -> None:
     encoder = load_encoder(f"{DEFAULT}:cls@-3..-1+concat", precision="float32")
     assert (encoder.dimensions, encoder.recipe.layers) == (3 * 384, (4, 5, 6))
-    again = load_recipe(Recipe.from_json(encoder.recipe.to_json()), precision="float32")
+    again = load_recipe(Recipe.from_json(encoder.recipe.to_json()), runtime=Runtime("float32"))
     assert again.recipe == encoder.recipe
     assert np.abs(again.encode(sentences) - encoder.encode(sentences)).max() < FLOAT32
 

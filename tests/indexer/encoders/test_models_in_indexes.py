@@ -63,7 +63,7 @@ def test_whitening_is_fitted_before_the_first_commit_and_then_frozen(
     tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = str(tiny("bert"))
-    monkeypatch.setattr("indexer.core.TOGETHER", 2000)
+    monkeypatch.setattr("indexer.core.BATCH_CHARACTERS", 2000)
     given = documents(300)
     with Index.create(tmp_path / "x.index", f"{model}:mean@-2+whiten+8") as index:
         assert (index.dimensions, index.recipe and index.recipe.fitted) == (8, False)

@@ -48,14 +48,14 @@ def test_whitening_makes_the_covariance_the_identity() -> None:
 def test_parameters_are_frozen_hashed_and_loaded_again() -> None:
     encoder = load_encoder(ENCODER)
     fitted = fit_post(encoder, cone(1000), "whiten", dimensions=100)
-    parameters = fitted.post_parameters()
+    parameters = fitted.fitted_parameters
     assert parameters is not None
     again = with_post(encoder, fitted.recipe, parameters)
     assert again.recipe == fitted.recipe
     vector = encoder.encode(["a bank"])
     assert np.array_equal(again.apply(vector), fitted.apply(vector))
     assert not fitted.recipe.same(fit_post(encoder, cone(1001), "whiten", dimensions=100).recipe)
-    other = fit_post(encoder, cone(1001), "whiten", dimensions=100).post_parameters()
+    other = fit_post(encoder, cone(1001), "whiten", dimensions=100).fitted_parameters
     with pytest.raises(ModelError, match="not those of the recipe"):
         with_post(encoder, fitted.recipe, other or b"")
 
