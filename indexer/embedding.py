@@ -1,6 +1,6 @@
-"""Documents cut into passages and embedded together, and what a new index is to be: its encoder and its settings.
+"""Cutting documents into passages and embedding them, and the settings of a new index.
 
-What is compared with the index and committed is not decided here.
+Which documents are new, and what is committed, is decided in batches.py and index.py.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from indexer.encoders.locate import DEFAULT_MODEL
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.notes import Note
-from indexer.passages import PassageSettings, cut, embedded, usual_overlap, whole
+from indexer.passages import PassageSettings, cut, default_overlap, embedded, whole_number
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
 
 BATCH_CHARACTERS = 512 * 1024
-"""Characters embedded and committed together: a few seconds of work, and bounded memory."""
+"""Characters that are embedded and committed together: a few seconds of work, with bounded memory."""
 
 FIT_BATCH_CHARACTERS = 16 * 1024 * 1024
-"""Characters of the first batch where something is to be fitted: about FIT_SAMPLE_PASSAGES passages."""
+"""Characters of the first batch if post-processing is to be fitted to it: about FIT_SAMPLE_PASSAGES passages."""
 
 FIT_SAMPLE_PASSAGES = 20_000
-"""Passages that post-processing is fitted to, at most."""
+"""Most passages that post-processing is fitted to."""
 
 
 class Embedding:
-    """Cuts by an encoder's own tokens and embeds with it."""
+    """Cuts documents into passages by an encoder's own tokens, and embeds them with it."""
 
     def __init__(self, settings: PassageSettings) -> None:
         self._settings = settings
@@ -50,11 +50,11 @@ class Embedding:
             return []
         from indexer.encoders.documents import for_documents
 
-        unknown: set[str] = set()
+        unreadable: set[str] = set()
         while True:
             spans = cut(documents, encoder, self._settings, self._slack)
-            if unknown:
-                spans = [_known(document, own, unknown) for document, own in zip(documents, spans, strict=True)]
+            if unreadable:
+                spans = _without(unreadable, documents, spans)
             texts = _texts(documents, spans)
             try:
                 if not self._calibrated:
@@ -62,42 +62,52 @@ class Embedding:
 
                     calibrate_int8(encoder, texts)
                     self._calibrated = True
-                tokens = sum(span.tokens for own in spans for span in own)
+                tokens = sum(span.tokens for document_spans in spans for span in document_spans)
                 vectors = for_documents(encoder, tokens, note=note).encode(texts, role="document")
                 break
             except NothingKnown as error:
-                if unknown or len(error.texts) == len(texts) > 1:  # then it is the model that is broken
+                # If the model knows none of several texts, it is the model that is broken.
+                if unreadable or len(error.texts) == len(texts) > 1:
                     raise
-                unknown.update(texts[at] for at in error.texts)
+                unreadable.update(texts[index] for index in error.texts)
             except TextTooLong as error:
-                # Joined to its prefix a text can be a token or two longer than its parts; leave that much free.
+                # Some tokenizers read prefix and passage, joined, as a token or two more than the two apart.
                 if self._slack >= self._settings.max_tokens // 4:
                     raise
                 self._slack += error.tokens - error.limit
-        ends = np.cumsum([len(own) for own in spans])[:-1]
-        return [(tuple(own), rows) for own, rows in zip(spans, np.split(vectors, ends), strict=True)]
+        ends = np.cumsum([len(document_spans) for document_spans in spans])[:-1]
+        return [(tuple(spans), rows) for spans, rows in zip(spans, np.split(vectors, ends), strict=True)]
 
     def sample(self, encoder: Encoder, documents: Sequence[Document]) -> Vector:
-        """Vectors of at most FIT_SAMPLE_PASSAGES passages, spread evenly over the documents.
+        """Return unit rows (passages, dimensions) of at most FIT_SAMPLE_PASSAGES passages, evenly spread.
 
-        Never of another runtime: what is fitted to them is applied to this one's.
+        They are always of the encoder's own runtime, as what is fitted to them is applied to its vectors.
         """
         encoder = steady(encoder)
         texts = _texts(documents, cut(documents, encoder, self._settings, self._slack))
-        some = texts[:: -(-len(texts) // FIT_SAMPLE_PASSAGES) or 1]
+        sample = texts[:: -(-len(texts) // FIT_SAMPLE_PASSAGES) or 1]
         try:
-            return encoder.encode(some, role="document", truncate=True)
+            return encoder.encode(sample, role="document", truncate=True)
         except NothingKnown as error:
-            known = [text for at, text in enumerate(some) if at not in set(error.texts)]
-            return encoder.encode(known, role="document", truncate=True)
+            readable = [text for index, text in enumerate(sample) if index not in set(error.texts)]
+            return encoder.encode(readable, role="document", truncate=True)
 
 
-def _known(document: Document, spans: Sequence[Span], unknown: set[str]) -> list[Span]:
-    return [span for span in spans if embedded(document, span) not in unknown]
+def _without(unreadable: set[str], documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[list[Span]]:
+    """Return the spans of each document whose embedded text is readable."""
+    return [
+        [span for span in document_spans if embedded(document, span) not in unreadable]
+        for document, document_spans in zip(documents, spans, strict=True)
+    ]
 
 
 def _texts(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[str]:
-    return [embedded(document, span) for document, own in zip(documents, spans, strict=True) for span in own]
+    """Return the texts of all passages as they are embedded."""
+    return [
+        embedded(document, span)
+        for document, document_spans in zip(documents, spans, strict=True)
+        for span in document_spans
+    ]
 
 
 def settings_of_new(
@@ -109,20 +119,24 @@ def settings_of_new(
     language: str = "en",
     runtime: Runtime | None = None,
 ) -> tuple[Settings, Encoder | None]:
-    """The settings of an index that is to be made, and its encoder; arguments are those of `Index.create`.
+    """Return the settings of a new index and its encoder, or None for an index of the user's own vectors.
+
+    Args:
+        model, dimensions, max_tokens, overlap, language: as in `Index.create`.
+        runtime: how the encoder computes.
 
     Raises:
         BadInput: the settings do not fit the model.
         ModelError: the model cannot be loaded.
     """
     if dimensions is not None:
-        width = 0 if dimensions == "auto" else whole("dimensions", dimensions)
+        width = 0 if dimensions == "auto" else whole_number("dimensions", dimensions)
         if model is not None or (dimensions != "auto" and width < 1):
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
         return Settings(width, language=language), None
     encoder, recipe = load_with_recipe(DEFAULT_MODEL if model is None else model, runtime or Runtime())
     limit = encoder.max_tokens
-    if (room := limit if max_tokens is None else whole("max tokens", max_tokens)) > limit:
+    if (room := limit if max_tokens is None else whole_number("max tokens", max_tokens)) > limit:
         raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
-    passages = PassageSettings(room, whole("overlap", overlap) if overlap is not None else usual_overlap(room))
+    passages = PassageSettings(room, whole_number("overlap", overlap) if overlap is not None else default_overlap(room))
     return Settings(recipe.dimensions, recipe, passages, language), encoder

@@ -1,4 +1,4 @@
-"""What an index is: whether vectors may be mixed with its own, and whether another index has taken its place."""
+"""The identity of an index: which vectors may be added to it, and how to refuse an index that has taken its place."""
 
 from __future__ import annotations
 
@@ -8,28 +8,38 @@ from indexer.encoders import Encoder, Recipe
 from indexer.errors import RecipeMismatch
 
 
-def require_recipe(address: str, own: Recipe | None, other: Recipe) -> None:
-    """Raise RecipeMismatch, naming both, unless vectors of `other` may be mixed with those of the index's recipe.
+def require_recipe(address: str, stored: Recipe | None, other: Recipe) -> None:
+    """Check that vectors of a recipe may be added to an index.
 
     Args:
         address: of the index, for the message.
-        own: its recipe; None for vectors of the user's own.
+        stored: the index's recipe; None for an index of the user's own vectors.
+        other: the recipe to check. If its post-processing is not fitted, the index's parameters are used.
+
+    Raises:
+        RecipeMismatch: the vectors may not be mixed; the message names both recipes.
     """
-    if other.post and not other.fitted and own:
-        other = replace(other, post_sha256=own.post_sha256)  # fitted once; it is not fitted again
-    if own is None or not own.same(other):
+    if other.post and not other.fitted and stored:
+        other = replace(other, post_sha256=stored.post_sha256)
+    if stored is None or not stored.same(other):
+        made_with = _describe(stored) if stored else "vectors of your own"
         raise RecipeMismatch(
-            f"{address}: was made with {_named(own) if own else 'vectors of your own'} and not with {_named(other)}: "
+            f"{address}: was made with {made_with} and not with {_describe(other)}: "
             "their vectors do not mix; use that model, or --rebuild the index with the new one"
         )
 
 
-def _named(recipe: Recipe) -> str:
+def _describe(recipe: Recipe) -> str:
     return f"{recipe} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens} tokens)"
 
 
 def as_fitted(encoder: Encoder, recipe: Recipe | None, fitted_parameters: bytes | None) -> Encoder:
-    """The encoder with what the index's recipe was fitted to, where that is not in it yet."""
+    """Return the encoder with the fitted post-processing of an index, unless it already has its own.
+
+    Args:
+        recipe: of the index.
+        fitted_parameters: of the post-processing, as the index stores them; None without post-processing.
+    """
     if recipe is None or fitted_parameters is None or encoder.recipe.post:
         return encoder
     from indexer.encoders.postprocessing import with_post
@@ -38,7 +48,5 @@ def as_fitted(encoder: Encoder, recipe: Recipe | None, fitted_parameters: bytes 
 
 
 def index_was_replaced(address: str) -> RecipeMismatch:
-    """The error for an index of another recipe that has taken the place of the one that was opened."""
-    return RecipeMismatch(
-        f"{address}: an index of another recipe has come into this folder since it was opened: open it again"
-    )
+    """Return the error for an index of another model that has taken the place of the one that was opened."""
+    return RecipeMismatch(f"{address}: the folder now contains an index made with another model: open it again")

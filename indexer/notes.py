@@ -6,7 +6,6 @@ A call that has a result returns its notes in that result; what is here is for c
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable
 
 Note = Callable[[str], None]
@@ -16,8 +15,3 @@ Note = Callable[[str], None]
 def log_note(message: str) -> None:
     """Log a fact as a warning of the logger `likewise`."""
     logging.getLogger("likewise").warning("%s", message)
-
-
-def note_as_warning(message: str) -> None:
-    """Raise a Python warning, for calls that do not return their notes yet."""
-    warnings.warn(message, stacklevel=3)

@@ -1,8 +1,8 @@
-"""Cutting documents into passages that the model reads whole.
+"""Cutting documents into passages that fit into the model.
 
-The text is tokenised once by the encoder's own tokenizer; cuts fall on token borders, at the best place near the
-end of the room: a paragraph, a sentence, a line, a word. Nothing is dropped: every token of a document lies in at
-least one passage. Splitting libraries tokenise each candidate again; docs/decisions.md has the measurement.
+The encoder's own tokenizer reads the text once. A passage ends between two tokens, at the best place near the most
+tokens it may have: the end of a paragraph, a sentence, a line or a word. Nothing is dropped: every token of a document
+is in at least one passage. Splitting libraries tokenise each candidate again; docs/decisions.md has the measurement.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from indexer.records import Document, Section, Span
 from indexer.sentences import PARAGRAPH, SENTENCE
 
 DEFAULT_OVERLAP_TOKENS = 32
-"""Tokens shared by neighbouring passages, unless asked otherwise: docs/passages.md has the table. Passages of fewer
-than 128 tokens share a quarter."""
+"""Tokens that neighbouring passages share by default; docs/passages.md has the measurement. Passages of fewer than 128
+tokens share a quarter."""
 
 MIN_SECTION_TOKENS = 32
-"""A section of fewer tokens (a lone heading, say) joins the one after it."""
+"""A section with fewer tokens, such as a heading without text, is joined to the next one."""
 
-# Each pattern ends where the next unit begins; the best comes first.
+# Places to cut, the best first. Each match ends where the next unit begins.
 _BORDERS = (
     PARAGRAPH,
     SENTENCE,
@@ -39,11 +39,11 @@ _BORDERS = (
 
 @dataclass(frozen=True, slots=True)
 class PassageSettings:
-    """How an index cuts its documents; stored in the index, as its vectors depend on it.
+    """How an index cuts its documents. It is stored in the index, as the vectors depend on it.
 
     Attributes:
-        max_tokens: tokens of a passage with its title, special tokens and prompt counted.
-        overlap: tokens that a passage repeats of the one before it, at most.
+        max_tokens: most tokens of a passage; title or heading, special tokens and prompt count.
+        overlap: most tokens that a passage repeats from the one before it.
     """
 
     max_tokens: int
@@ -60,32 +60,33 @@ class PassageSettings:
 
     @property
     def identity(self) -> str:
-        """The text that goes into every content hash of an index cut this way.
+        """The text that goes into every content hash of an index that is cut this way.
 
-        It is hashed and must never change, whatever becomes of this class, its name or its fields: another text
-        would embed every document of every index again.
+        It must never change, even if this class or its fields are renamed: with another text, every document of every
+        index would be embedded again.
         """
         return f"PassageSettings(max_tokens={self.max_tokens}, overlap={self.overlap})"
 
 
 def identity_of(settings: PassageSettings | None) -> str:
-    """The passage settings as they go into every content hash; None is an index of the user's own vectors."""
+    """Return the text of the settings for content hashes; `settings` is None for an index of the user's own vectors."""
     return "None" if settings is None else settings.identity
 
 
-def whole(name: str, value: object) -> int:
-    """The number, where it is a whole one; else BadInput that names it."""
+def whole_number(name: str, value: object) -> int:
+    """Return `value` as an integer. Raises BadInput, with `name`, if it is not a whole number."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise BadInput(f"{name} is {value!r}: give a whole number")
     return int(value)
 
 
-def usual_overlap(max_tokens: int) -> int:
+def default_overlap(max_tokens: int) -> int:
+    """Return how many tokens neighbouring passages of at most `max_tokens` tokens share by default."""
     return min(DEFAULT_OVERLAP_TOKENS, max_tokens // 4)
 
 
 def embedded(document: Document, span: Span) -> str:
-    """What the encoder is given for a passage: the title or heading path, a space, the passage."""
+    """Return the text that is embedded for a passage: title or heading path, a space, and the passage."""
     passage = document.text[span.start : span.end]
     return f"{span.prefix} {passage}" if span.prefix else passage
 
@@ -94,10 +95,10 @@ def cut(documents: Sequence[Document], encoder: Encoder, settings: PassageSettin
     """Cut each document into passages of at most `settings.max_tokens` tokens, prefix included.
 
     Args:
-        slack: tokens to leave free, for tokenizers that read a joined text as more tokens than its parts.
+        slack: tokens to leave free, for tokenizers that read prefix and passage, joined, as more tokens than apart.
 
     Returns:
-        One list a document, in order of the text; empty where the text holds no token.
+        One list of spans per document, in the order of the text; empty for a text without tokens.
     """
     overhead = encoder.overhead("document")
     room = settings.max_tokens - overhead - slack
@@ -110,19 +111,19 @@ def cut(documents: Sequence[Document], encoder: Encoder, settings: PassageSettin
 
 
 class _Prefixes:
-    """Prefixes and their token counts; one longer than `longest` tokens is shortened to a token border."""
+    """Prefixes with their token counts. A prefix of more than `longest` tokens is shortened, between two tokens."""
 
     def __init__(self, encoder: Encoder, longest: int) -> None:
         self._encoder, self._longest = encoder, longest
-        self._known: dict[str, tuple[str, int]] = {"": ("", 0)}
+        self._cached: dict[str, tuple[str, int]] = {"": ("", 0)}
 
     def __call__(self, text: str) -> tuple[str, int]:
-        if text not in self._known:
+        if text not in self._cached:
             (tokens,) = self._encoder.offsets([text])
             kept = tokens[: self._longest]
             shortened = text if len(kept) == len(tokens) else text[: int(kept[-1, 1])].rstrip()
-            self._known[text] = (shortened, len(kept))
-        return self._known[text]
+            self._cached[text] = (shortened, len(kept))
+        return self._cached[text]
 
 
 def _spans(
@@ -136,7 +137,8 @@ def _spans(
     starts, ends = tokens[:, 0], tokens[:, 1]
     for section, first, last in _sections(document, starts):
         prefix, cost = prefixes(section.heading or document.title)
-        left = room - cost  # beside a long heading there may be less than twice the overlap
+        left = room - cost
+        # A long heading may leave less room than twice the overlap.
         for begin, end in _pieces(document.text, starts, first, last, left, min(overlap, left // 2)):
             yield Span(
                 start=int(starts[begin]),
@@ -149,9 +151,10 @@ def _spans(
 
 
 def _sections(document: Document, starts: NDArray[np.int32]) -> Iterator[tuple[Section, int, int]]:
-    """Each section with its range of tokens; small ones are carried into the next of the same page.
+    """Yield each section with its range of tokens: first and end.
 
-    A heading is that of where a range begins; of headings that stand above each other the lowest.
+    A section of fewer than MIN_SECTION_TOKENS is joined to the next one of the same page. The joined section keeps the
+    first heading, or that of a subsection directly below it.
     """
     sections = document.sections
     if not sections or sections[0].start > 0:
@@ -172,10 +175,10 @@ def _sections(document: Document, starts: NDArray[np.int32]) -> Iterator[tuple[S
 def _pieces(
     text: str, starts: NDArray[np.int32], first: int, last: int, room: int, overlap: int
 ) -> Iterator[tuple[int, int]]:
-    """Ranges of tokens that cover first..last, about equally long, each within `room`."""
+    """Yield ranges of tokens that cover first..last: about equally long, and each at most `room` tokens."""
     begin = first
     while last - begin > room:
-        # Aim at equal pieces: the last one is then no crumb.
+        # Equal pieces keep the last one from being very short.
         pieces = ceil((last - begin - overlap) / (room - overlap))
         aim = min(room, ceil((last - begin) / pieces) + overlap)
         low, high = begin + max(1, overlap + 1, aim // 2), begin + aim
@@ -187,17 +190,17 @@ def _pieces(
 
 
 def _border(text: str, starts: NDArray[np.int32], low: int, high: int, *, latest: bool) -> int:
-    """The token in low..high that follows the best border of the text; among equals the latest or earliest.
+    """Return the token in low..high that follows the best place to cut; of equally good ones the latest or earliest.
 
-    Without any border, as inside an endless word, `high` itself.
+    If there is no such place, as inside a very long word, that is `high`.
     """
     left, right = int(starts[low - 1]) if low else 0, int(starts[high])
     for pattern in _BORDERS:
-        found = [
-            low - 1 + int(np.searchsorted(starts[low - 1 : high + 1], m.end()))
-            for m in pattern.finditer(text, left, right)
+        cuts = [
+            low - 1 + int(np.searchsorted(starts[low - 1 : high + 1], match.end()))
+            for match in pattern.finditer(text, left, right)
         ]
-        found = [token for token in found if low <= token <= high]
-        if found:
-            return max(found) if latest else min(found)
+        cuts = [token for token in cuts if low <= token <= high]
+        if cuts:
+            return max(cuts) if latest else min(cuts)
     return high

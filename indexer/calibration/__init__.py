@@ -1,1 +1,1 @@
-"""Facts measured on an index's own passages: its background of cosines, and how well words and meaning find them."""
+"""Measurements on an index's passages: cosines of unrelated texts, and how well words and vectors find answers."""

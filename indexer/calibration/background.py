@@ -1,7 +1,7 @@
-"""What a cosine means in one index: its background, measured on random passages and unrelated questions.
+"""The background of an index: the cosines of its random passages with each other and with unrelated questions.
 
-Cosines of two models do not compare: unrelated texts are at .05 in one and at .75 in another. What a score means is
-how seldom something unrelated reaches it here. docs/scores.md has the measurement of the threshold.
+Cosines of two models cannot be compared: unrelated texts have .05 in one and .75 in another. A score has a meaning only
+through how seldom something unrelated reaches it in the same index. docs/scores.md has the measurements.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from indexer.stores.analysis import stored_analysis
 from indexer.stores.port import Snapshot, Store
 
 SAMPLE_PASSAGES = 2000
-"""Passages that are drawn."""
+"""Number of random passages that are measured."""
 
 MIN_PASSAGES = 50
-"""Passages below which an index has no background worth the name."""
+"""An index with fewer passages is too small to measure."""
 
 
 def renew(store: Store, encoder: Encoder, *, growth: float = 1.25) -> None:
-    """Measure an index that has grown or shrunk by this factor since it was measured, or never was."""
+    """Measure an index, and store the result, unless its size is still within a factor `growth` of the last time."""
     with store.snapshot() as snapshot:
-        passages, known = snapshot.passages, snapshot.settings.calibration
-    if passages < MIN_PASSAGES or (known is not None and 1 / growth < passages / known.passages < growth):
+        passages, last = snapshot.passages, snapshot.settings.calibration
+    if passages < MIN_PASSAGES or (last is not None and 1 / growth < passages / last.passages < growth):
         return
     with store.writer() as writer:
         with store.snapshot() as snapshot:
@@ -37,14 +37,14 @@ def renew(store: Store, encoder: Encoder, *, growth: float = 1.25) -> None:
             if calibration is None:
                 return
             sample = snapshot.sample(SAMPLE_PASSAGES)
-            drawn = snapshot.passages_by_id(sample.passages.tolist())
+            passages_drawn = snapshot.passages_by_id(sample.passages.tolist())
             analysis = stored_analysis(snapshot.settings.language)
-        probed = probe(drawn, sample.vectors, steady(encoder), analysis.stems)
+        probed = probe(passages_drawn, sample.vectors, steady(encoder), analysis.stems)
         writer.change(lambda settings: replace(settings, probed=probed, calibration=calibration))
 
 
 def measure_background(snapshot: Snapshot, encoder: Encoder) -> Calibration | None:
-    """Measure an index; None where it is too small to have a background."""
+    """Return the distributions of cosines in an index; None if it has fewer than MIN_PASSAGES passages."""
     if snapshot.passages < MIN_PASSAGES:
         return None
     rows = snapshot.sample(SAMPLE_PASSAGES).vectors
@@ -52,12 +52,13 @@ def measure_background(snapshot: Snapshot, encoder: Encoder) -> Calibration | No
     best = np.array([snapshot.dense(question, 1).scores[0] for question in questions])
     upper = np.triu_indices(len(rows), 1)
     return Calibration(
-        pairs=_levels((rows @ rows.T)[upper]),
-        questions=_levels((questions @ rows.T).ravel()),
-        best=_levels(best),
+        pairs=_percentiles((rows @ rows.T)[upper]),
+        questions=_percentiles((questions @ rows.T).ravel()),
+        best=_percentiles(best),
         passages=snapshot.passages,
     )
 
 
-def _levels(values: Vector) -> tuple[float, ...]:
+def _percentiles(values: Vector) -> tuple[float, ...]:
+    """Return the values at each of PERCENTILES."""
     return tuple(round(float(value), 5) for value in np.percentile(values, PERCENTILES))

@@ -1,6 +1,7 @@
-"""BM25 (Robertson and Zaragoza 2009) in memory, over a few thousand texts, for texts outside the word index too.
+"""BM25 (Robertson and Zaragoza 2009) in memory, over a few thousand texts.
 
-The idf is Lucene's, never negative. Pseudo-questions need it, as their answers stand in no index.
+It also scores texts that are not in the word index, such as the answers to pseudo-questions. The idf is Lucene's, which
+is never negative.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 K1, B = 1.2, 0.75
-"""The word index's own."""
+"""The same parameters as those of the word index."""
 
 
 class Bm25:
-    """Statistics of texts, each given as its terms."""
+    """BM25 statistics of texts, each given as its terms."""
 
     def __init__(self, texts: Sequence[Sequence[str]]) -> None:
         counts = [Counter(text) for text in texts]
@@ -31,7 +32,7 @@ class Bm25:
         self._damping = K1 * (1 - B + B * lengths / self._mean)
 
     def scores(self, question: Sequence[str]) -> NDArray[np.float64]:
-        """Of every text (texts,); a term counts once, however often it is asked."""
+        """Return the score of every text (texts,). A term that the question repeats counts once."""
         total = np.zeros(self._size)
         for term in set(question) & self._postings.keys():
             numbers, times = self._postings[term].T
@@ -39,7 +40,7 @@ class Bm25:
         return total
 
     def score(self, text: Sequence[str], question: Sequence[str]) -> float:
-        """Of a text that is not among them, by their statistics."""
+        """Return the score of a text outside the collection, by the collection's statistics."""
         count, damping = Counter(text), K1 * (1 - B + B * len(text) / self._mean)
         shared = set(question) & count.keys()
         return sum(self._rarity(term) * count[term] * (K1 + 1) / (count[term] + damping) for term in shared)

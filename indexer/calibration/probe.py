@@ -1,13 +1,15 @@
-"""How well words and meaning find things in one index, without judgments: pseudo-questions made of its own passages.
+"""Measuring without judgments how well words and vectors find things in one index, with pseudo-questions.
 
-A sentence is taken out of a passage and asked; what is left of the passage is the answer (the inverse cloze task,
-Lee et al. 2019). Both legs look for it, and their mean reciprocal ranks say which one this collection can trust.
-What becomes of that in a ranking is decided in search/fusion.py. Nothing here reads or writes a store.
+A sentence is taken out of a passage and becomes the question; the rest of the passage is its answer (the inverse cloze
+task, Lee et al. 2019). BM25 and cosine both rank that answer among the other passages, and their mean reciprocal ranks
+tell which of the two works better in this collection. search/fusion.py turns them into a weight. Nothing here reads or
+writes a store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +22,10 @@ from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
 from indexer.stores.port import Passage
 
 SAMPLE_PASSAGES = 2000
-"""Passages to draw: those that are asked about and those they compete with."""
+"""Number of random passages: those that the questions come from, and those that compete with the answers."""
 
 MAX_PSEUDO_QUESTIONS = 200
-"""Pseudo-questions at most; their answers have to be embedded, about 10 ms each."""
+"""Most pseudo-questions of one measurement: each has to be embedded with its answer, in about 10 ms."""
 
 
 def probe(
@@ -37,31 +39,50 @@ def probe(
 
     Args:
         passages: the sample, such as SAMPLE_PASSAGES random ones.
-        vectors: theirs, unit rows (passages, dimensions).
-        terms: a text as the terms of the word index.
-        seed: draws the passages and the sentences; the same sample gives the same answer.
+        vectors: of those passages: unit rows (passages, dimensions).
+        encoder: embeds questions and answers.
+        terms: returns the terms of a text, as the word index has them.
+        seed: of the random choice of passages and sentences: the same sample gives the same result.
+
+    Returns:
+        An empty result if fewer than MIN_PSEUDO_QUESTIONS questions can be made.
     """
-    drawn = list(_questions(passages, np.random.default_rng(seed)))
-    read = encoder.offsets([text for _, *both in drawn for text in both])  # some hold nothing that the model reads
-    asked = [one for at, one in enumerate(drawn) if len(read[2 * at]) and len(read[2 * at + 1])]
+    drawn = list(_pseudo_questions(passages, np.random.default_rng(seed)))
+    offsets = encoder.offsets([text for one in drawn for text in (one.question, one.answer)])
+    # Some texts hold no token that the model knows.
+    asked = [one for one, *spans in zip(drawn, offsets[::2], offsets[1::2], strict=True) if all(map(len, spans))]
     if len(asked) < MIN_PSEUDO_QUESTIONS:
         return Probed()
-    at = np.array([number for number, _, _ in asked])
-    questions = encoder.encode([question for _, question, _ in asked], role="query", truncate=True)
-    answers = encoder.encode([answer for _, _, answer in asked], role="document", truncate=True)
+    questions = encoder.encode([one.question for one in asked], role="query", truncate=True)
+    answers = encoder.encode([one.answer for one in asked], role="document", truncate=True)
     documents = np.array([passage.document_id for passage in passages])
-    rivals = documents[None, :] != documents[at][:, None]  # neighbours may hold the sentence too
-    dense = _reciprocal(questions @ vectors.T, (questions * answers).sum(axis=1), rivals)
-    bm25 = Bm25([terms(_text(passage, passage.text)) for passage in passages])
-    wanted = [terms(question) for _, question, _ in asked]
-    own = np.array([bm25.score(terms(answer), ask) for (_, _, answer), ask in zip(asked, wanted, strict=True)])
-    words = _reciprocal(np.array([bm25.scores(ask) for ask in wanted]), own, rivals)
+    # Other passages of the same document may repeat the sentence, as passages overlap: they do not compete.
+    rivals = documents[None, :] != documents[[one.position for one in asked]][:, None]
+    dense = _mean_reciprocal_rank((questions * answers).sum(axis=1), questions @ vectors.T, rivals)
+    bm25 = Bm25([terms(_with_heading(passage, passage.text)) for passage in passages])
+    question_terms = [terms(one.question) for one in asked]
+    answer_scores = [bm25.score(terms(one.answer), each) for one, each in zip(asked, question_terms, strict=True)]
+    passage_scores = np.array([bm25.scores(each) for each in question_terms])
+    words = _mean_reciprocal_rank(np.array(answer_scores), passage_scores, rivals)
     return Probed(round(words, 4), round(dense, 4), len(asked))
 
 
-def _questions(passages: Sequence[Passage], random: np.random.Generator) -> Iterator[tuple[int, str, str]]:
-    """Position of a passage, a sentence of it, and the passage without it; at most MAX_PSEUDO_QUESTIONS."""
-    found = 0
+@dataclass(frozen=True, slots=True)
+class _PseudoQuestion:
+    """A sentence as a question, and the rest of its passage as the answer.
+
+    Attributes:
+        position: of the passage in the sample.
+    """
+
+    position: int
+    question: str
+    answer: str
+
+
+def _pseudo_questions(passages: Sequence[Passage], random: np.random.Generator) -> Iterator[_PseudoQuestion]:
+    """Yield at most MAX_PSEUDO_QUESTIONS, of passages with two sentences or more."""
+    count = 0
     for number in random.permutation(len(passages)).tolist():
         text = passages[number].text
         ends = sentence_ends(text)
@@ -72,17 +93,25 @@ def _questions(passages: Sequence[Passage], random: np.random.Generator) -> Iter
         start, end = fit[random.integers(len(fit))]
         if not (rest := text[:start] + text[end:]).strip():
             continue
-        yield number, text[start:end].strip(), _text(passages[number], rest)
-        if (found := found + 1) == MAX_PSEUDO_QUESTIONS:
+        yield _PseudoQuestion(number, text[start:end].strip(), _with_heading(passages[number], rest))
+        if (count := count + 1) == MAX_PSEUDO_QUESTIONS:
             return
 
 
-def _text(passage: Passage, text: str) -> str:
+def _with_heading(passage: Passage, text: str) -> str:
     return f"{passage.heading or passage.title} {text}".strip()
 
 
-def _reciprocal(scores: NDArray[np.floating], own: NDArray[np.floating], rivals: NDArray[np.bool_]) -> float:
-    """Mean reciprocal rank of `own` (questions,) among the rivals' scores; in a tie the middle rank."""
-    above = ((scores > own[:, None]) & rivals).sum(axis=1)
-    equal = ((scores == own[:, None]) & rivals).sum(axis=1)
+def _mean_reciprocal_rank(
+    answers: NDArray[np.floating], passages: NDArray[np.floating], rivals: NDArray[np.bool_]
+) -> float:
+    """Return the mean reciprocal rank of the answers; a tie gets the middle rank.
+
+    Args:
+        answers: score of each question's answer (questions,).
+        passages: scores of all passages for each question (questions, passages).
+        rivals: which passages compete with the answer (questions, passages).
+    """
+    above = ((passages > answers[:, None]) & rivals).sum(axis=1)
+    equal = ((passages == answers[:, None]) & rivals).sum(axis=1)
     return float((1 / (1 + above + equal / 2)).mean())

@@ -1,7 +1,7 @@
-"""Questions that no collection answers: what an index finds for them is its background.
+"""Questions that no collection answers: the scores of an index's best hits for them are its background.
 
-They are worded as people ask, about many fields of life, and ask for what is written nowhere: questions about common
-knowledge would be answered by any broad collection, and its background would seem to lie as high as its answers.
+They are worded as people ask, about many fields of life, and ask for things that are written nowhere. A broad
+collection would answer questions about common knowledge, and its background would then seem as high as its answers.
 """
 
 UNRELATED_QUESTIONS = (

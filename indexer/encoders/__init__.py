@@ -1,4 +1,4 @@
-"""Texts to vectors. The port is port.py, loading is load.py; names are imported on first use."""
+"""Encoders turn texts into vectors: the interface is port.py, loading is load.py. Names are imported on first use."""
 
 from __future__ import annotations
 

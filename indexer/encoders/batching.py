@@ -1,4 +1,4 @@
-"""What every runtime does around its model: batches of like length, and unit rows. Numpy alone."""
+"""Work that every runtime does around its model: batches of texts of similar length, and unit vectors. Numpy alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from indexer.records import Vector
 
 
 def batches(rows: Sequence[Ids], tokens: int) -> Iterator[list[int]]:
-    """Positions of texts of like length, longest first: at most `tokens` a batch with padding, or one text."""
+    """Yield batches of texts of similar length, longest first.
+
+    Args:
+        rows: token ids of each text.
+        tokens: the most that one batch may hold, padding counted; a single longer text is a batch of its own.
+
+    Yields:
+        Positions in `rows`.
+    """
     order = sorted(range(len(rows)), key=lambda index: -len(rows[index]))
     start = 0
     while start < len(order):
@@ -22,11 +30,16 @@ def batches(rows: Sequence[Ids], tokens: int) -> Iterator[list[int]]:
 
 
 def unit(vectors: Vector, order: Sequence[int], model: str) -> Vector:
-    """Rows scaled to unit length.
+    """Return the rows scaled to unit length.
+
+    Args:
+        vectors: (n, dimensions), as the model gave them.
+        order: positions (n,) of the rows in the caller's list of texts, for the errors.
+        model: name of the model, for the errors.
 
     Raises:
-        NothingKnown: rows of zeros.
-        ModelError: a row that is not finite.
+        NothingKnown: there are rows of zeros.
+        ModelError: a row is not finite.
     """
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if (bad := ~np.isfinite(norms[:, 0])).any():
@@ -35,5 +48,5 @@ def unit(vectors: Vector, order: Sequence[int], model: str) -> Vector:
             "broken; fetch it again"
         )
     if (zero := norms[:, 0] == 0).any():
-        raise NothingKnown([order[at] for at in np.flatnonzero(zero).tolist()], model)
+        raise NothingKnown([order[row] for row in np.flatnonzero(zero).tolist()], model)
     return np.asarray(vectors / norms, np.float32)

@@ -1,4 +1,4 @@
-"""Where likewise keeps what it can make again: compiled graphs, and what it has measured."""
+"""The user's cache folder: compiled graphs and measurements, all of which can be made again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The user's cache folder for likewise, by platform. It may not exist yet."""
+    """Return the cache folder of likewise for this user and platform. It may not exist yet."""
     if sys.platform == "win32":
         home = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local"))
     elif sys.platform == "darwin":

@@ -1,4 +1,4 @@
-"""A model's folder and what its configuration files say: its parts, prompts, tokenizer and limit."""
+"""A model's folder, read through its configuration files: parts, prompts, tokenizer and token limit."""
 
 from __future__ import annotations
 
@@ -14,22 +14,29 @@ from indexer.errors import ModelError
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was asked for and the folder that holds it. Raises ModelError where its files make no sense."""
+    """A requested model and the folder that holds it. Every member raises ModelError for files that make no sense.
+
+    Attributes:
+        spec: the request.
+        trust_remote_code: whether Python code that comes with the model may run.
+    """
 
     spec: RecipeSpec
     trust_remote_code: bool
 
     @cached_property
     def folder(self) -> Path:
+        """The folder with the model's files; a hub model is fetched if it is not in the local cache."""
         return find_model(self.spec.model)
 
     @cached_property
     def fingerprint(self) -> str:
+        """sha256 over weights, tokenizer and configuration."""
         return fingerprint(self.folder)
 
     @cached_property
     def transformer(self) -> Path | None:
-        """The folder of its transformer, or None if it has none."""
+        """The folder of the transformer module, or None for a model without one."""
         modules = read_json(self.folder / "modules.json", None)
         if modules is None:
             return self.folder
@@ -38,28 +45,42 @@ class Checkpoint:
 
     @cached_property
     def prompts(self) -> tuple[str, str]:
-        """For queries and documents, as sentence-transformers' encode_query and encode_document choose."""
+        """Prompts for queries and documents, chosen as sentence-transformers' encode_query and encode_document do."""
         settings = read_json(self.folder / "config_sentence_transformers.json", {})
-        known = settings.get("prompts") or {}
-        default = known.get(settings.get("default_prompt_name") or "", "")
-        query = known.get("query", default)
-        document = next((known[name] for name in ("document", "passage", "corpus") if name in known), default)
+        prompts = settings.get("prompts") or {}
+        default = prompts.get(settings.get("default_prompt_name") or "", "")
+        query = prompts.get("query", default)
+        document = next((prompts[name] for name in ("document", "passage", "corpus") if name in prompts), default)
         return (
             query if self.spec.query_prompt is None else self.spec.query_prompt,
             document if self.spec.document_prompt is None else self.spec.document_prompt,
         )
 
     def limit(self, place: Path, positions: int) -> int:
-        """Tokens read of a text: as asked, as the module or the tokenizer says, as the positions allow."""
-        told = transformer_settings(place).get("max_seq_length")
-        told = told or read_json(place / "tokenizer_config.json", {}).get("model_max_length") or positions
-        limit = min(int(told), positions) if self.spec.max_tokens is None else self.spec.max_tokens
+        """Return how many tokens the model reads of one text, special tokens and prompt counted.
+
+        That is the requested number, or else that of the Transformer module's settings, or else the tokenizer's.
+
+        Args:
+            place: the transformer's folder.
+            positions: how many positions the transformer has: the most that it can read.
+
+        Raises:
+            ModelError: the requested number does not fit the transformer.
+        """
+        configured = transformer_settings(place).get("max_seq_length")
+        configured = configured or read_json(place / "tokenizer_config.json", {}).get("model_max_length") or positions
+        limit = min(int(configured), positions) if self.spec.max_tokens is None else self.spec.max_tokens
         if not 0 < limit <= positions:
             raise ModelError(f"model {self.spec.model!r} reads at most {positions} tokens, not {limit}")
         return limit
 
     def tokenizer_json(self, place: Path) -> str:
-        """The tokenizer as text; converted by transformers where the model carries no tokenizer.json."""
+        """Return the text of tokenizer.json; transformers converts the tokenizer of a model without that file.
+
+        Raises:
+            ModelError: there is no tokenizer that can be converted.
+        """
         if (place / "tokenizer.json").is_file():
             return (place / "tokenizer.json").read_text(encoding="utf-8")
         from transformers import AutoTokenizer
@@ -81,7 +102,16 @@ class Checkpoint:
         combine: Combine = "mean",
         pooling: Pooling | None = None,
     ) -> Recipe:
-        """The recipe of vectors of `width` dimensions, cut to those asked for."""
+        """Return the recipe of this model's vectors.
+
+        Args:
+            width: dimensions of the model's vectors; the request may keep fewer.
+            limit: tokens read of one text, from `limit`.
+            layers, combine, pooling: as in `Recipe`; left out for the model's own modules.
+
+        Raises:
+            ModelError: more dimensions are requested than the model gives.
+        """
         kept = width if self.spec.dimensions is None else self.spec.dimensions
         if not 0 < kept <= width:
             raise ModelError(f"model {self.spec.model!r} gives {width} dimensions: {kept} cannot be kept")

@@ -1,4 +1,4 @@
-"""The runtimes chosen on this machine: what a choice depends on, and the file in the user's cache that keeps them.
+"""The runtimes chosen on this machine: the conditions of each choice, and the file in the user's cache.
 
 Imports neither torch nor OpenVINO. fastest.py decides what is chosen.
 """
@@ -24,30 +24,32 @@ from indexer.encoders.runtime import RUNTIME_NAMES, RuntimeName
 from indexer.errors import BadInput, ModelError
 
 RUNTIME_VARIABLE = "LIKEWISE_RUNTIME"
-"""Environment variable that takes the place of the measured choice."""
+"""Environment variable that replaces the measured choice."""
 
 MAX_CHOICES = 500
-"""Choices kept in the file, the newest ones."""
+"""Number of choices that the file keeps: the newest ones."""
 
-CHOICE_LIFETIME, SHORT_LIFETIME = timedelta(days=30), timedelta(days=1)
-"""How long a choice counts: the machine's other work, its firmware and its cooling change; one that was not clear, or
-not finished, is soon tried again."""
+CHOICE_LIFETIME = timedelta(days=30)
+"""How long a choice is used: after that, the machine's other work, its firmware or its cooling may have changed."""
+
+SHORT_LIFETIME = timedelta(days=1)
+"""How long a choice is used whose measurement was not clear, or did not finish."""
 
 _FORMAT = 2
-"""Version of the file and of the way of measuring; a file with another one is ignored."""
+"""Version of the file and of the method of measuring. A file of another version is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Everything that a choice depends on.
+    """Everything that a choice of runtime depends on.
 
     Attributes:
-        model: identity of the recipe without its post-processing and its number of dimensions.
-        precision: as the caller asked for it.
-        cpu, features: name of the CPU and its instructions that matter (hardware.py).
-        cores: that this process may use.
-        threads: of torch.
-        torch, openvino: versions.
+        model: identity of the recipe, without its post-processing and its number of dimensions.
+        precision: the one that the caller named, or `auto`.
+        cpu, features: name of the CPU, and which of the relevant instructions it has (hardware.py).
+        cores: how many this process may use.
+        threads: how many torch uses.
+        torch, openvino: versions of the libraries.
     """
 
     model: str
@@ -61,7 +63,7 @@ class Conditions:
 
     @classmethod
     def here(cls, recipe: Recipe, precision: str, threads: int) -> Conditions:
-        """The conditions in this process."""
+        """Return the conditions of this process. Raises ImportError if a library is not installed."""
         plain = replace(recipe, post=None, post_sha256="", dimensions=0)
         machine = cpu_name(), cpu_features(), cores()
         return cls(plain.identity, precision, *machine, threads, version("torch"), version("openvino"))
@@ -73,10 +75,10 @@ class Choice:
 
     Attributes:
         chosen: "torch" or "openvino".
-        tokens_per_second: of each runtime that was measured; empty if only torch can run the model.
+        tokens_per_second: speed of each runtime that was measured; empty if only torch can run the model.
         reason: why OpenVINO cannot be used, or "".
         measured, expires: date and time in UTC, ISO 8601.
-        finished: False from when a measurement begins: one that is killed leaves torch.
+        finished: False while a measurement runs. A process that is killed leaves such a choice behind, for torch.
     """
 
     conditions: Conditions
@@ -98,20 +100,24 @@ class Choice:
         kept: timedelta = CHOICE_LIFETIME,
         finished: bool = True,
     ) -> Choice:
-        """A choice of this moment."""
-        at = now()
-        times = at.isoformat(timespec="seconds"), (at + kept).isoformat(timespec="seconds")
+        """Return a choice that is measured now and expires after `kept`."""
+        measured = now()
+        times = measured.isoformat(timespec="seconds"), (measured + kept).isoformat(timespec="seconds")
         return cls(conditions, chosen, tokens_per_second or {}, reason, *times, finished)
 
     @classmethod
     def from_json(cls, fields: Any) -> Choice:
-        """Raises TypeError, ValueError, KeyError or OverflowError for anything else than `asdict` gave."""
+        """Read what `asdict` gave.
+
+        Raises:
+            TypeError, ValueError, KeyError, OverflowError: it is anything else.
+        """
         choice = cls(**{**fields, "conditions": Conditions(**fields["conditions"])})
-        when = choice.conditions
-        words = when.model, when.precision, when.cpu, when.features, when.torch, when.openvino, choice.reason
-        if not all(isinstance(word, str) for word in (*words, choice.measured, choice.expires)):
+        given = choice.conditions
+        texts = given.model, given.precision, given.cpu, given.features, given.torch, given.openvino, choice.reason
+        if not all(isinstance(text, str) for text in (*texts, choice.measured, choice.expires)):
             raise TypeError("a field is not a string")
-        if not all(type(count) is int for count in (when.cores, when.threads)) or type(choice.finished) is not bool:
+        if not all(type(count) is int for count in (given.cores, given.threads)) or type(choice.finished) is not bool:
             raise TypeError("a field is not a whole number, or true or false")
         if not all(datetime.fromisoformat(moment).tzinfo for moment in (choice.measured, choice.expires)):
             raise ValueError("a date has no time zone")
@@ -119,26 +125,27 @@ class Choice:
         if speeds.keys() not in ({*()}, {"torch", "openvino"}):
             raise ValueError(f"speeds of {list(speeds)}")
         if not all(math.isfinite(speed) and speed > 0 for speed in speeds.values()):
-            raise ValueError("a speed is no positive number")
+            raise ValueError("a speed is not a positive number")
         if choice.chosen != "torch" and (choice.chosen != "openvino" or not speeds or not choice.finished):
             raise ValueError(f"chosen is {choice.chosen!r}")
         return choice
 
     @property
     def counts(self) -> bool:
-        """Whether it has not expired."""
+        """Whether the choice has not expired."""
         return now() < datetime.fromisoformat(self.expires)
 
 
 def now() -> datetime:
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def override() -> RuntimeName:
-    """The runtime that LIKEWISE_RUNTIME asks for, or "auto".
+    """Return the runtime that LIKEWISE_RUNTIME names, or "auto".
 
     Raises:
-        BadInput: another word than torch, openvino or auto.
+        BadInput: it names something else than torch, openvino or auto.
     """
     word = os.environ.get(RUNTIME_VARIABLE) or "auto"
     for runtime in RUNTIME_NAMES:
@@ -148,7 +155,11 @@ def override() -> RuntimeName:
 
 
 def saved_choice(recipe: Recipe, precision: str | None = None) -> Choice | None:
-    """The newest choice for a recipe on this machine, for any number of threads; None as precision means any, too."""
+    """Return the newest choice for a recipe on this machine, for any number of threads.
+
+    Args:
+        precision: the one to look for; None for any.
+    """
     try:
         here = Conditions.here(recipe, "", 0)
     except ImportError:  # Without OpenVINO there is nothing to choose.
@@ -165,12 +176,13 @@ def saved_choice(recipe: Recipe, precision: str | None = None) -> Choice | None:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeInUse:
-    """The runtime that embeds many documents of a recipe on this machine, and why; for people and programs to read.
+    """The runtime that embeds many documents of a recipe on this machine, and the reason, as `likewise info` shows it.
 
     Attributes:
         decided_by: "measurement", or "LIKEWISE_RUNTIME": then the fields below are empty.
-        precision: that was asked for when it was measured.
-        tokens_per_second, reason, measured: as of `Choice`.
+        precision: the one that was requested when the runtimes were measured.
+        tokens_per_second, reason, measured: as in `Choice`.
+        cpu, threads: as in `Conditions`.
     """
 
     chosen: RuntimeName
@@ -184,27 +196,38 @@ class RuntimeInUse:
 
 
 def runtime_in_use(recipe: Recipe, precision: str | None = None) -> RuntimeInUse | None:
-    """What LIKEWISE_RUNTIME says, or the newest choice for a recipe on this machine; None if nothing was measured.
+    """Return the runtime that LIKEWISE_RUNTIME names, or the newest choice for a recipe on this machine.
 
-    LIKEWISE_RUNTIME does not say openvino for what only torch can run.
+    Returns:
+        None if nothing was measured, or if LIKEWISE_RUNTIME names openvino and only torch can run the recipe.
     """
-    asked = override()
-    if asked == "torch":
-        return RuntimeInUse(asked, RUNTIME_VARIABLE)
-    if recipe.post:  # Its choice would be that of the recipe without.
+    named = override()
+    if named == "torch":
+        return RuntimeInUse(named, RUNTIME_VARIABLE)
+    # The saved choice would be that of the recipe without its post-processing, which always runs on torch.
+    if recipe.post:
         return None
     choice = saved_choice(recipe, precision)
     refused = choice is not None and choice.finished and bool(choice.reason)
-    if asked == "openvino" and not refused:
-        return RuntimeInUse(asked, RUNTIME_VARIABLE) if leaves_torch(recipe) else None
+    if named == "openvino" and not refused:
+        return RuntimeInUse(named, RUNTIME_VARIABLE) if _can_leave_torch(recipe) else None
     if choice is None:
         return None
-    when, outcome = choice.conditions, (choice.tokens_per_second, choice.reason)
-    return RuntimeInUse(choice.chosen, "measurement", when.precision, *outcome, when.cpu, when.threads, choice.measured)
+    measured_on = choice.conditions
+    return RuntimeInUse(
+        choice.chosen,
+        "measurement",
+        precision=measured_on.precision,
+        tokens_per_second=choice.tokens_per_second,
+        reason=choice.reason,
+        cpu=measured_on.cpu,
+        threads=measured_on.threads,
+        measured=choice.measured,
+    )
 
 
-def leaves_torch(recipe: Recipe) -> bool:
-    """Whether another runtime may embed documents of a recipe: of a transformer whose modules are all known."""
+def _can_leave_torch(recipe: Recipe) -> bool:
+    """Whether another runtime can run a recipe: it is a transformer, followed only by modules that likewise knows."""
     if recipe.pooling is not None:
         return True
     from indexer.encoders.locate import find_model
@@ -212,22 +235,22 @@ def leaves_torch(recipe: Recipe) -> bool:
 
     try:
         return read_head(find_model(recipe.model), 0) is not None
-    except ModelError:  # It is not here, and nothing is embedded with it.
+    except ModelError:  # Nothing can be embedded with a model that is not on this machine.
         return False
 
 
 def choices_file() -> Path:
-    """Where the user's choices are kept. Its folder may not exist yet."""
+    """Return the path of the file with the user's choices. Its folder may not exist yet."""
     return cache_folder() / "runtimes.json"
 
 
 def find_choice(file: Path, conditions: Conditions) -> Choice | None:
-    """The choice that was saved under these conditions and has not expired."""
+    """Return the choice that was saved under these conditions and has not expired."""
     return next((choice for choice in _read(file) if choice.conditions == conditions and choice.counts), None)
 
 
 def _read(file: Path) -> list[Choice]:
-    """The choices in the file; none if it is missing, of another version or not what was written."""
+    """Return the choices in the file; none if it is missing, damaged or of another version."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return [Choice.from_json(each) for each in content["choices"]] if content["version"] == _FORMAT else []
@@ -236,13 +259,13 @@ def _read(file: Path) -> list[Choice]:
 
 
 def save_choice(file: Path, choice: Choice) -> None:
-    """Add a choice and replace the file as a whole: a reader finds the old content or the new one."""
+    """Add a choice. The file is replaced as a whole, so that a reader sees the old content or the new one."""
     others = [each for each in _read(file) if each.conditions != choice.conditions]
     _write(file, sorted([*others, choice], key=lambda each: each.measured)[-MAX_CHOICES:])
 
 
 def drop_choice(file: Path, conditions: Conditions) -> None:
-    """Forget a choice, and every other one if the file cannot be written: they can be measured again."""
+    """Remove a choice; if the file cannot be written, remove all of them: they can be measured again."""
     try:
         _write(file, [each for each in _read(file) if each.conditions != conditions])
     except OSError:
@@ -263,7 +286,7 @@ def _write(file: Path, choices: list[Choice]) -> None:
 
 @contextmanager
 def only_process(file: Path) -> Iterator[None]:
-    """Measure in one process at a time: two would slow one another, and overwrite one another's choices.
+    """Let only one process measure at a time: two would slow each other down and overwrite each other's choices.
 
     Raises:
         BlockingIOError: another process is measuring.
@@ -272,8 +295,8 @@ def only_process(file: Path) -> Iterator[None]:
 
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # It ends with the process, however that ends.
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Released when the process ends, however it ends.
         try:
             yield
         finally:
-            fcntl.flock(lock, fcntl.LOCK_UN)  # A child that was forked meanwhile has the file open as well.
+            fcntl.flock(lock, fcntl.LOCK_UN)  # A child forked in the meantime also has the file open.

@@ -1,4 +1,4 @@
-"""The encoder that a batch of documents is embedded with: whether its runtime may be measured for them."""
+"""The encoder for one batch of documents: it may measure its runtime first only if the batch is large enough."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.notes import Note
 
 MIN_TOKENS = 50_000
-"""Of a batch from which on measuring can pay: nearly half of a full one, so that there is likely to be more.
+"""Tokens of a batch from which measuring can pay off: nearly half of a full batch, so that more is likely to follow.
 
-Measuring takes a few seconds and gains a fifth at best: a small folder is embedded before they are over.
+Measuring takes a few seconds and saves a fifth of the time at best: a small folder is embedded before they are over.
 """
 
 
@@ -29,7 +29,7 @@ def for_documents(encoder: Encoder, tokens: int, *, note: Note) -> Encoder:
             and, when documents are encoded, that OpenVINO failed.
     """
     recipe = encoder.recipe
-    if override() == "openvino" and _stays(encoder) and recipe.identity not in _warned:
+    if override() == "openvino" and _stays_on_torch(encoder) and recipe.identity not in _warned:
         _warned.add(recipe.identity)
         note(f"{RUNTIME_VARIABLE} asks for openvino, which does not run {recipe} as it is: torch does")
     if isinstance(encoder, TorchEncoder):
@@ -38,10 +38,11 @@ def for_documents(encoder: Encoder, tokens: int, *, note: Note) -> Encoder:
 
 
 _warned: set[str] = set()
+"""Identities of the recipes whose note was given in this process."""
 
 
-def _stays(encoder: Encoder) -> bool:
-    """Whether an encoder of ours is on torch, of whatever kind, and nobody asked for that by `runtime`."""
+def _stays_on_torch(encoder: Encoder) -> bool:
+    """Whether one of likewise's own encoders can only run on torch, without the caller having chosen torch."""
     if isinstance(encoder, PostProcessed):
         return not isinstance(encoder.inner, CompiledEncoder)
     on_device = isinstance(encoder, TorchEncoder) and encoder.device != "cpu"

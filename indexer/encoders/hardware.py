@@ -1,4 +1,4 @@
-"""Which device and precision a model should run in, by what the hardware really has."""
+"""The device and the precision that a model should run in, according to the hardware."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 _AMPERE = 8
-"""The first of NVIDIA's architectures with bfloat16 in hardware."""
+"""Major version of the first NVIDIA architecture with bfloat16 in hardware."""
 
 _FEATURES = (
     "avx2",
@@ -28,20 +28,20 @@ _FEATURES = (
     "bf16",
     "sve",
 )
-"""Instructions, by Linux's names, that decide how fast a model runs: virtual machines of one CPU's name may differ."""
+"""Linux's names of instructions that decide how fast a model runs. Machines with the same CPU name may differ."""
 
 Precision = Literal["auto", "float32", "bfloat16", "int8"]
 
 
 def choose_device(device: str) -> str:
-    """A torch device by name: `auto` is CUDA where there is one, and Apple's `mps` has to be named.
+    """Return the name of a torch device: `auto` is CUDA where there is one; Apple's `mps` has to be named.
 
     Raises:
-        ModelError: it is not to be had here.
+        ModelError: this machine does not have the device.
     """
     import torch
 
-    device = str(device)  # a torch.device will do
+    device = str(device)  # A caller may also pass a torch.device.
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -53,9 +53,12 @@ def choose_device(device: str) -> str:
 
 
 def choose_dtype(precision: Precision, device: str) -> torch.dtype:
-    """The dtype of weights: bfloat16 where the hardware has it, as emulation is slower than float32.
+    """Return the dtype of the weights: for `auto`, bfloat16 where the hardware has it, as emulation is slower.
 
-    It is also that of what int8 leaves as it is.
+    With int8 it is the dtype of the layers that are not quantised.
+
+    Raises:
+        ModelError: `precision` is not one of `Precision`.
     """
     import torch
 
@@ -64,43 +67,43 @@ def choose_dtype(precision: Precision, device: str) -> torch.dtype:
     if precision == "float32":
         return torch.float32
     if device.startswith("cuda"):
-        # Asked of the card itself: torch also counts those that emulate bfloat16, far slower than float16.
+        # torch.cuda.is_bf16_supported also says yes for cards that emulate bfloat16, which is far slower than float16.
         new = torch.version.hip or torch.cuda.get_device_capability(device)[0] >= _AMPERE
         return torch.bfloat16 if new else torch.float16
     return torch.bfloat16 if precision == "bfloat16" or multiplies_bfloat16() else torch.float32
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether this CPU has bfloat16 products in hardware: AMX tiles or AVX512-BF16."""
+    """Return whether this CPU multiplies bfloat16 in hardware, with AMX tiles or AVX512-BF16."""
     import torch
 
-    # Asked of torch's own probe of the CPU; the names are private, so a torch without them means float32.
+    # These probes of torch are private: with a torch that lacks them, the precision is float32.
     probes = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
     return any(probe() for probe in probes if probe is not None)
 
 
 def cpu_name() -> str:
-    """The CPU's name as its maker says it, or else its architecture."""
+    """Return the name of the CPU, or else its architecture."""
     if platform.system() == "Darwin":
         return _mac_cpu()
     return _cpuinfo().get("model name") or platform.processor() or platform.machine()
 
 
 def cpu_features() -> str:
-    """Those of the CPU's instructions that matter, in a fixed order; empty where Linux does not tell."""
+    """Return which of `_FEATURES` the CPU has, in that order, with spaces between; empty if Linux does not tell."""
     info = _cpuinfo()
     flags = (info.get("flags") or info.get("Features") or "").split()
     return " ".join(name for name in _FEATURES if name in flags)
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=1)
 def _cpuinfo() -> dict[str, str]:
-    """What Linux says of the first core; empty elsewhere."""
+    """Return the fields that Linux gives for the first core; empty on other systems."""
     try:
         first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
     except OSError:
@@ -115,7 +118,7 @@ def _mac_cpu() -> str:
 
     command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
+        name = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
-        said = ""
-    return said or platform.machine()
+        name = ""
+    return name or platform.machine()

@@ -1,4 +1,4 @@
-"""From a model's name, a recipe's text or a stored recipe to an encoder that computes its vectors."""
+"""Loading encoders: by a model's name, by a recipe's text, or by a recipe that an index has stored."""
 
 from __future__ import annotations
 
@@ -47,21 +47,27 @@ def load_encoder(
 
     Args:
         model: a name, a folder, a recipe's text (`bert-base-uncased:mean@-2`) or a `RecipeSpec`.
-        pooling: pool raw hidden states this way; None: the model's own modules (SBERT).
-        layers: hidden layers to pool, 0 the embedding layer, -1 the last, or text such as "-4..-1"; None: the last.
+        pooling: how raw hidden states are pooled; None uses the model's own modules (SBERT).
+        layers: hidden layers to pool (0 is the embedding layer, -1 the last), or text such as "-4..-1"; None is
+            the last layer.
         combine: how several layers become one.
-        runtime: what computes. `auto` is torch, except for 64 documents or more at once on a CPU: they go to
-            the runtime that was measured to be faster on this machine (runtime.py), or that LIKEWISE_RUNTIME
+        runtime: the library that computes. `auto` is torch, except for 64 documents or more at once on a CPU: they
+            go to the runtime that was measured to be faster on this machine (fastest.py), or that LIKEWISE_RUNTIME
             names. `torch` is always torch; `openvino` compiles once into the user's cache folder.
         precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise; `int8` rounds the
-            feed-forward layers to eight bits, and says in `.loss` how far that is from the model (torch/int8.py).
+            feed-forward layers to eight bits, and measures in `.loss` how far the vectors then differ (torch/int8.py).
         device: `cpu`, `cuda`, ...; `auto` is CUDA where there is one.
-        max_tokens: read fewer, or more, tokens of a text than the model's settings say.
-        dimensions: keep only the leading ones (Matryoshka).
-        trust_remote_code: run the Python that comes with a model.
+        max_tokens: how many tokens of a text to read, special tokens and prompt counted; None is the model's own
+            limit.
+        dimensions: how many leading dimensions to keep (Matryoshka); None keeps all.
+        trust_remote_code: whether Python code that comes with the model may run.
+
+    Returns:
+        An encoder of unit vectors. If another runtime fails later, it logs that as a warning of the logger
+        `likewise` and goes on with torch.
 
     Raises:
-        ModelError: a model that cannot be found, trusted or loaded, or a recipe it cannot follow.
+        ModelError: the model cannot be found, trusted or loaded, or cannot do what the recipe asks.
     """
     spec = _spec(model)
     for name, value in (("max_tokens", max_tokens), ("dimensions", dimensions)):
@@ -69,7 +75,7 @@ def load_encoder(
             raise ModelError(f"{name} is {value!r}: give a whole number")
     if precision not in get_args(Precision):
         raise ModelError(f"precision {precision!r} is none of {', '.join(get_args(Precision))}")
-    asked = RecipeSpec(
+    request = RecipeSpec(
         spec.model,
         pooling=pooling or spec.pooling,
         layers=spec.layers if layers is None else _layers(layers),
@@ -79,17 +85,17 @@ def load_encoder(
         query_prompt=spec.query_prompt,
         document_prompt=spec.document_prompt,
     )
-    if asked.combine not in COMBINES:
-        raise ModelError(f"combine {asked.combine!r} is none of {', '.join(COMBINES)}")
-    if asked.combine != "mean" and asked.pooling is None and asked.layers is None:
-        raise ModelError(f"combine {asked.combine!r} is for hidden layers: name them, or leave it out")
+    if request.combine not in COMBINES:
+        raise ModelError(f"combine {request.combine!r} is none of {', '.join(COMBINES)}")
+    if request.combine != "mean" and request.pooling is None and request.layers is None:
+        raise ModelError(f"combine {request.combine!r} is for hidden layers: name them, or leave it out")
     if spec.post:
         raise ModelError(f"{spec}: {spec.post} is fitted on passages first; load it without and use fit_post")
     if runtime not in RUNTIME_NAMES:
         raise ModelError(f"runtime {runtime!r} is none of {', '.join(RUNTIME_NAMES)}")
     if runtime == "openvino" and precision == "int8":
         raise ModelError("int8 runs on torch alone: leave out the runtime, or the precision")
-    encoder = _load(asked, Runtime(precision, device, trust_remote_code, runtime))
+    encoder = _load(request, Runtime(precision, device, trust_remote_code, runtime))
     if runtime == "openvino":
         from indexer.encoders.openvino.export import compile_in_cache
 
@@ -109,15 +115,15 @@ def _spec(model: str | Path | RecipeSpec | Recipe) -> RecipeSpec:
 
 
 def _layers(layers: int | str | Sequence[int]) -> tuple[int, ...]:
-    found = parse_layers(layers) if isinstance(layers, str) else layers
-    several = tuple(found) if isinstance(found, Iterable) else (found,)
-    if not all(isinstance(layer, Integral) and not isinstance(layer, bool) for layer in several):
+    parsed = parse_layers(layers) if isinstance(layers, str) else layers
+    numbers = tuple(parsed) if isinstance(parsed, Iterable) else (parsed,)
+    if not all(isinstance(number, Integral) and not isinstance(number, bool) for number in numbers):
         raise ModelError(f"layers {layers!r} are no layers: give whole numbers, such as -1 or [-4, -3, -2, -1]")
-    return tuple(map(int, several))
+    return tuple(map(int, numbers))
 
 
 def spec_of(recipe: Recipe) -> RecipeSpec:
-    """What to ask for to get this recipe again, or one to fit the same post-processing to."""
+    """Return the request that gives this recipe again, without its post-processing."""
     return RecipeSpec(
         recipe.model,
         recipe.pooling,
@@ -162,7 +168,14 @@ def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
 def encode_many(
     encoders: Sequence[Encoder], texts: Sequence[str], role: Role = "document", truncate: bool = False
 ) -> list[Vector]:
-    """Vectors of several encoders, in their order; those that share a model come out of one forward pass."""
+    """Encode texts with several encoders; those that share a model share one forward pass.
+
+    Returns:
+        Unit rows (texts, dimensions) of each encoder, in the order of `encoders`.
+
+    Raises:
+        TextTooLong: a text is over an encoder's limit and `truncate` is False.
+    """
     groups: dict[tuple[int, ...], list[int]] = {}
     plain = [encoder.inner if isinstance(encoder, PostProcessed) else encoder for encoder in encoders]
     for index, encoder in enumerate(plain):
@@ -171,35 +184,35 @@ def encode_many(
             prompt = encoder.recipe.query_prompt if role == "query" else encoder.recipe.document_prompt
             key = (id(encoder.transformer), encoder.max_tokens, hash(prompt))
         groups.setdefault(key, []).append(index)
-    found: dict[int, Vector] = {}
+    encoded: dict[int, Vector] = {}
     for members in groups.values():
         shared = [encoder for index in members if isinstance(encoder := plain[index], TorchEncoder)]
         if shared:
-            found |= zip(members, encode_shared(shared, texts, role, truncate), strict=True)
+            encoded |= zip(members, encode_shared(shared, texts, role, truncate), strict=True)
         else:
             vectors = plain[members[0]].encode(texts, role, truncate)
-            found |= dict.fromkeys(members, vectors)
+            encoded |= dict.fromkeys(members, vectors)
     return [
-        encoder.apply(found[index]) if isinstance(encoder, PostProcessed) else found[index]
+        encoder.apply(encoded[index]) if isinstance(encoder, PostProcessed) else encoded[index]
         for index, encoder in enumerate(encoders)
     ]
 
 
 def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     device = choose_device(runtime.device)
-    override()  # A wrong word there is an error before the model is loaded, not in the middle of a run.
+    override()  # Raises for an unknown runtime now, before the model is loaded, and not in the middle of a run.
     checkpoint = Checkpoint(spec, runtime.trust_remote_code)
     place = checkpoint.transformer
     raw = spec.pooling is not None or spec.layers is not None
     if place is None and raw:
         raise ModelError(f"model {spec.model!r} has no transformer layers: leave pooling and layers out")
     if place is None or not (raw or plain_transformer(place)):
-        return _whole(checkpoint, runtime.precision, device)
+        return _load_fallback(checkpoint, runtime.precision, device)
     dtype = choose_dtype(runtime.precision, device)
     transformer = _transformer(place, checkpoint.fingerprint, dtype, device, runtime.trust_remote_code)
     head = _raw_head(spec, transformer) if raw else read_head(checkpoint.folder, transformer.layers)
     if head is None:
-        return _whole(checkpoint, runtime.precision, device)
+        return _load_fallback(checkpoint, runtime.precision, device)
     limit = checkpoint.limit(place, transformer.positions)
     width = head.dimensions(transformer.hidden)
     # The model's fingerprint stands for its own modules; pooling that the caller chose is spelled out.
@@ -212,8 +225,8 @@ def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     return Int8Encoder(encoder) if runtime.precision == "int8" else encoder
 
 
-def _whole(checkpoint: Checkpoint, precision: Precision, device: str) -> Encoder:
-    """A model of unusual modules, through sentence-transformers."""
+def _load_fallback(checkpoint: Checkpoint, precision: Precision, device: str) -> Encoder:
+    """Load a model whose modules likewise does not know through sentence-transformers."""
     if precision not in ("auto", "float32"):
         raise ModelError(
             f"model {checkpoint.spec.model!r} has modules that run in float32 alone, not in {precision}: "
@@ -222,7 +235,7 @@ def _whole(checkpoint: Checkpoint, precision: Precision, device: str) -> Encoder
     return open_sentence_transformer(checkpoint, device)
 
 
-@lru_cache(maxsize=4)  # recipes of one model share it; a few are kept, as models are large
+@lru_cache(maxsize=4)  # Recipes of one model share the transformer. Models are large, so only a few are kept.
 def _transformer(
     place: Path, fingerprint: str, dtype: torch.dtype, device: str, trust_remote_code: bool
 ) -> Transformer:
@@ -234,29 +247,35 @@ def _transformer(
 
 
 def _raw_head(spec: RecipeSpec, transformer: Transformer) -> Head:
-    """The head of raw pooling, its layers numbered from 0; ModelError for what the model does not have."""
+    """Return the head of raw pooling, with its layers numbered from 0.
+
+    Raises:
+        ModelError: the model lacks a layer or the pooler that the request names.
+    """
     pooling, combine = spec.pooling or "mean", spec.combine
     if pooling not in POOLINGS:
         raise ModelError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
     last = transformer.layers
-    asked = spec.layers if spec.layers is not None else (-1,)
-    layers = tuple(layer if layer >= 0 else layer + last + 1 for layer in asked)
-    for number, layer in zip(asked, layers, strict=True):
+    requested = spec.layers if spec.layers is not None else (-1,)
+    layers = tuple(layer if layer >= 0 else layer + last + 1 for layer in requested)
+    for number, layer in zip(requested, layers, strict=True):
         if not 0 <= layer <= last:
             raise ModelError(
                 f"model {spec.model!r} has no layer {number}: layers go from 0 (embeddings) to {last}, "
                 f"or from -1 (the last) to {-last - 1}"
             )
     if not layers or len(set(layers)) < len(layers):
-        raise ModelError(f"layers {asked} of model {spec.model!r}: name at least one, and each once")
+        raise ModelError(f"layers {requested} of model {spec.model!r}: name at least one, and each once")
     if pooling == "pooler" and layers != (last,):
         raise ModelError("pooler pooling reads the last layer alone: leave layers out")
     if pooling == "pooler":
         import torch
 
-        if transformer.pooler(torch.zeros(1, transformer.hidden)) is None:  # it takes them to its own device
+        # The pooler moves its input to its own device.
+        if transformer.pooler(torch.zeros(1, transformer.hidden)) is None:
             raise ModelError(f"model {spec.model!r} has no trained pooler: use cls or mean pooling")
-    # One form for one meaning: order matters to concatenation only, combining to several layers only.
+    # Recipes that mean the same get the same identity: the order of layers matters only to concatenation, and
+    # `combine` only where there are several layers.
     if combine != "concat":
         layers = tuple(sorted(layers))
     return Head(layers, combine if len(layers) > 1 else "mean", (pooling,))

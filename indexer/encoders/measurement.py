@@ -1,4 +1,4 @@
-"""The speed of both runtimes on texts as an index has them: warmed up, in turns, in batches as when indexing."""
+"""Measuring the speed of both runtimes on texts like those of an index: warmed up, in turns, in batches of its size."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from indexer.encoders.torch.encoder import TorchEncoder, encode_shared
 from indexer.records import Vector
 
 MIN_SECONDS = 1.0
-"""Rounds are taken until so much time is over."""
+"""Rounds are measured until this much time has passed."""
 
 MAX_SECONDS = 3.0
-"""After a round that ends later than this, no further one begins, for large models on small machines."""
+"""No round begins after this much time: the limit for large models on small machines."""
 
 MIN_ROUNDS, ENOUGH_ROUNDS, MAX_ROUNDS = 2, 5, 15
-"""Rounds: at least, at least if there is time, and at most."""
+"""Number of rounds: the fewest at all, the fewest if MAX_SECONDS allows, and the most."""
 
 RUN_SECONDS = 0.1
-"""Aimed at for one run of one runtime; a slow model takes as long as one batch a core."""
+"""Desired duration of one run of one runtime. A run has at least one batch per core, so a slow model takes longer."""
 
 MAX_TEXT_TOKENS = 512
-"""Of a text: some models read 8,192 tokens, and a single such text would take seconds."""
+"""Most tokens of one text: some models read 8,192 tokens, and a single such text would take seconds."""
 
 LENGTH_SHARES = 1.0, 0.85, 0.7, 0.95, 0.4
-"""Of the texts, round by round, over the longest: most passages nearly fill what the model reads."""
+"""Lengths of the texts, round by round, as shares of the longest: most passages nearly fill what the model reads."""
 
 _MAX_BATCHES_PER_CORE = 3
-"""A core, in one run."""
+"""Most batches per core in one run."""
 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What was found.
+    """The outcome of measuring both runtimes.
 
     Attributes:
-        tokens_per_second: of "torch" and "openvino", by their medians.
-        shares: OpenVINO's time over torch's, round by round.
-        cosine: the lowest between their vectors.
+        tokens_per_second: median speed of "torch" and of "openvino".
+        shares: OpenVINO's time divided by torch's, round by round.
+        cosine: the lowest cosine between the two vectors of a text.
     """
 
     tokens_per_second: dict[str, float]
@@ -66,34 +66,34 @@ _TEXT = (
 
 
 def measure(torch_encoder: TorchEncoder, compiled: Encoder) -> Measurement:
-    """Time both on English texts of its own. Raises what encoding raises."""
-    few = sample(torch_encoder, LENGTH_SHARES[0])
-    each = min(_seconds(lambda: _on_torch(torch_encoder, few)) for _ in range(2))
-    batches = int(min(_MAX_BATCHES_PER_CORE, max(1.0, RUN_SECONDS / max(each, 1e-9))))
+    """Time both runtimes on built-in English texts. Raises what encoding raises."""
+    one_batch = sample(torch_encoder, LENGTH_SHARES[0])
+    batch_seconds = min(_seconds(lambda: _on_torch(torch_encoder, one_batch)) for _ in range(2))
+    batches = int(min(_MAX_BATCHES_PER_CORE, max(1.0, RUN_SECONDS / max(batch_seconds, 1e-9))))
     speeds: dict[str, list[float]] = {"torch": [], "openvino": []}
     shares, cosines = [], []
     start = time.perf_counter()
-    for done in range(MAX_ROUNDS):
-        texts = sample(torch_encoder, LENGTH_SHARES[done % len(LENGTH_SHARES)], batches)
+    for number in range(MAX_ROUNDS):
+        texts = sample(torch_encoder, LENGTH_SHARES[number % len(LENGTH_SHARES)], batches)
         runs: dict[str, Callable[[], Vector]] = {
             "torch": functools.partial(_on_torch, torch_encoder, texts),
             "openvino": functools.partial(compiled.encode, texts, truncate=True),
         }
-        if done < len(LENGTH_SHARES):  # This also makes both ready for texts of this length, and is not counted.
-            begun = time.perf_counter()
+        if number < len(LENGTH_SHARES):  # The first run on texts of a length is slower: it is compared, not timed.
+            warm_up = time.perf_counter()
             first, second = (run() for run in runs.values())
             cosines.append(float((first * second).sum(axis=1).min()))
-            start += time.perf_counter() - begun
+            start += time.perf_counter() - warm_up
         tokens = sum(len(row) for row in torch_encoder.tokenizer.ids(texts, truncate=True))
-        order = list(runs) if done % 2 == 0 else list(runs)[::-1]  # Neither is always the first.
+        order = list(runs) if number % 2 == 0 else list(runs)[::-1]  # Neither runtime is always the first.
         seconds = {name: _seconds(runs[name]) for name in order}
-        for name, took in seconds.items():
-            speeds[name].append(tokens / took)
+        for name, duration in seconds.items():
+            speeds[name].append(tokens / duration)
         shares.append(seconds["openvino"] / seconds["torch"])
-        past = time.perf_counter() - start
-        if len(shares) >= MIN_ROUNDS and past > (MIN_SECONDS if len(shares) >= ENOUGH_ROUNDS else MAX_SECONDS):
+        elapsed = time.perf_counter() - start
+        if len(shares) >= MIN_ROUNDS and elapsed > (MIN_SECONDS if len(shares) >= ENOUGH_ROUNDS else MAX_SECONDS):
             break
-    medians = {name: round(statistics.median(each), 1) for name, each in speeds.items()}
+    medians = {name: round(statistics.median(speed), 1) for name, speed in speeds.items()}
     return Measurement(medians, tuple(shares), min(cosines))
 
 
@@ -102,16 +102,21 @@ def _on_torch(encoder: TorchEncoder, texts: list[str]) -> Vector:
 
 
 def give_memory_back() -> None:
-    """Free what is no longer used, weights in cycles too, and return it to the system where glibc keeps it."""
+    """Free unused memory, including weights in reference cycles, and return it to the system if glibc keeps it."""
     gc.collect()
     if _TRIM is not None:
         _TRIM(0)
 
 
 def sample(encoder: TorchEncoder, share: float, batches: int = 1) -> list[str]:
-    """Texts of one length, this share of the longest, that fill so many of torch's batches a core, as when indexing.
+    """Return texts of one length that fill this many of torch's batches per core.
 
-    Indexing sorts by length, so that its batches hold texts of like length too; and no core waits here for another.
+    Indexing sorts texts by length, so that the texts of its batches have similar lengths too. Equal batches keep one
+    core from waiting for another.
+
+    Args:
+        share: length of the texts, as a share of the longest that the model reads, or of MAX_TEXT_TOKENS.
+        batches: number of batches per core.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""The port between texts and vectors. What implements it lives in the files beside this one."""
+"""The interface of all encoders. Those on torch are in torch/, the compiled one is in openvino/."""
 
 from __future__ import annotations
 
@@ -16,40 +16,52 @@ Role = Literal["document", "query"]
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Turns texts into unit vectors, and counts tokens as its model does."""
+    """Turns texts into unit vectors, and counts tokens as its model does. Threads may share it."""
 
     @property
-    def recipe(self) -> Recipe: ...
+    def recipe(self) -> Recipe:
+        """What its vectors mean."""
 
     @property
-    def dimensions(self) -> int: ...
+    def dimensions(self) -> int:
+        """Dimensions of its vectors."""
 
     @property
     def max_tokens(self) -> int:
-        """Tokens the model reads of one text, special tokens and prompt counted."""
+        """How many tokens the model reads of one text, special tokens and prompt counted."""
 
     def overhead(self, role: Role = "document") -> int:
-        """Tokens that every text of this role costs: special tokens and the prompt's own."""
+        """Return how many tokens special tokens and prompt add to every text of this role."""
 
     def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Code-point spans (tokens, 2) of each text's own tokens: no special tokens, no prompt, no cut."""
+        """Return where the tokens of each text begin and end, without special tokens, prompt or truncation.
+
+        Returns:
+            One array (tokens, 2) of int32 per text: offsets in code points.
+        """
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
-        """Unit rows (n, dimensions), float32.
+        """Return unit rows (texts, dimensions), float32.
+
+        Args:
+            role: which of the recipe's prompts is put before each text.
+            truncate: whether to leave out the end of a text that is too long.
 
         Raises:
-            TextTooLong: a text is over `max_tokens` and `truncate` is False.
+            TextTooLong: a text has more than `max_tokens` tokens and `truncate` is False.
+            BadInput: a text is empty, or is not a string.
+            NothingKnown: the model knows no token of a text.
         """
 
 
 @runtime_checkable
 class Switching(Protocol):
-    """An encoder that may hand many documents to another runtime, and may measure first which one is faster."""
+    """An encoder that may pass many documents to another runtime, and may first measure which one is faster."""
 
     def steady(self) -> Encoder:
-        """The same encoder on its own runtime alone."""
+        """Return the same encoder, which then uses only its own runtime."""
 
 
 def steady(encoder: Encoder) -> Encoder:
-    """`encoder` so that it never measures nor switches its runtime: for everything but embedding documents."""
+    """Return `encoder` so that it never measures or changes its runtime: for everything but embedding documents."""
     return encoder.steady() if isinstance(encoder, Switching) else encoder

@@ -1,9 +1,9 @@
-"""Post-processing against the narrow cone of raw BERT's vectors: centring and whitening, fitted and frozen.
+"""Post-processing of vectors: centring and whitening, fitted to passages once and then frozen.
 
-Centring subtracts the common mean (Mu and Viswanath, All-but-the-Top, 2018); whitening also turns and scales
-the axes until the covariance is the identity (Su et al., Whitening Sentence Representations, 2021). Both act
-on the unit rows of an encoder; the result is cut to the leading dimensions (for whitening: those of largest
-variance) and scaled to unit length again. Numpy alone.
+Raw BERT's vectors lie in a narrow cone, where unrelated texts have high cosines. Centring subtracts the common mean
+(Mu and Viswanath, All-but-the-Top, 2018); whitening also rotates and scales the axes until the covariance is the
+identity (Su et al., Whitening Sentence Representations, 2021). Both take the unit rows of an encoder. Of the result
+the leading dimensions are kept (for whitening: those of largest variance) and scaled to unit length. Numpy alone.
 """
 
 from __future__ import annotations
@@ -22,13 +22,23 @@ from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError
 from indexer.records import Vector
 
-_SAMPLES_FOR_MEAN = 100  # the mean's error is then a tenth of the vectors' spread
-_SAMPLES_A_DIMENSION = 2  # below this the smallest variances, which whitening divides by, are noise
+_MIN_SAMPLES = 100
+"""Fewest vectors that a mean is fitted to: its error is then a tenth of the vectors' spread."""
+
+_MIN_SAMPLES_PER_DIMENSION = 2
+"""For whitening: with fewer, the smallest variances, by whose roots it divides, are noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostProcessed:
-    """An `Encoder` whose vectors are those of `inner`, centred or whitened with frozen parameters."""
+    """An `Encoder` whose vectors are those of `inner`, centred or whitened with frozen parameters.
+
+    Attributes:
+        recipe: of the post-processed vectors; its `dimensions` are those that are kept.
+        inner: the encoder of the vectors before post-processing, of d dimensions.
+        mean: (d,), subtracted from each vector.
+        matrix: (d, dimensions), by which the result is multiplied; None for centring.
+    """
 
     recipe: Recipe
     inner: Encoder
@@ -53,13 +63,17 @@ class PostProcessed:
         return self.apply(self.inner.encode(texts, role, truncate))
 
     def apply(self, vectors: Vector) -> Vector:
-        """Unit rows of `inner` into this recipe's."""
-        moved = vectors - self.mean
-        turned = moved if self.matrix is None else moved @ self.matrix
-        out = turned[:, : self.dimensions]
+        """Return the post-processed unit rows (n, dimensions) of unit rows (n, d) of `inner`.
+
+        Raises:
+            ModelError: a vector equals the fitted mean, so that nothing is left of it.
+        """
+        centred = vectors - self.mean
+        rotated = centred if self.matrix is None else centred @ self.matrix
+        out = rotated[:, : self.dimensions]
         norms = np.linalg.norm(out, axis=1, keepdims=True)
         if not (norms > 0).all():
-            raise ModelError(f"{self.recipe} leaves nothing of a vector: it lies on the mean of the fitted passages")
+            raise ModelError(f"{self.recipe} leaves nothing of a vector: it is the mean of the fitted passages")
         return np.asarray(out / norms, np.float32)
 
     @property
@@ -69,17 +83,21 @@ class PostProcessed:
 
 
 def fit_post(encoder: Encoder, vectors: Vector, post: Post, dimensions: int | None = None) -> PostProcessed:
-    """Fit on unit rows (n, d) of `encoder` and freeze; `dimensions` keeps only that many of the result.
+    """Fit post-processing to vectors of an encoder, and freeze it.
+
+    Args:
+        vectors: unit rows (n, d) of `encoder`.
+        dimensions: how many dimensions of the result to keep; None keeps all.
 
     Raises:
-        ModelError: too few rows (100 for center; twice the kept dimensions for whiten), rows that vary in
-            fewer directions than are kept, or more dimensions than there are.
+        ModelError: there are too few rows (100 are needed, and for whitening twice the kept dimensions), the rows vary
+            in fewer directions than are kept, or more dimensions are to be kept than there are.
     """
     rows, width = vectors.shape
     kept = dimensions or width
     if kept > width:
         raise ModelError(f"{kept} dimensions of {width}: post-processing can only keep fewer")
-    needed = max(_SAMPLES_FOR_MEAN, _SAMPLES_A_DIMENSION * kept if post == "whiten" else 0)
+    needed = max(_MIN_SAMPLES, _MIN_SAMPLES_PER_DIMENSION * kept if post == "whiten" else 0)
     if rows < needed:
         raise ModelError(
             f"{post} of {kept} dimensions needs at least {needed} passages to be fitted on and got {rows}: "
@@ -92,31 +110,38 @@ def fit_post(encoder: Encoder, vectors: Vector, post: Post, dimensions: int | No
 
 
 def with_post(encoder: Encoder, recipe: Recipe, parameters: bytes) -> PostProcessed:
-    """`encoder` with frozen parameters (`PostProcessed.fitted_parameters`). `recipe.post_sha256` is checked if set.
+    """Return `encoder` with post-processing that was fitted before.
+
+    Args:
+        recipe: of the post-processed vectors.
+        parameters: as `PostProcessed.fitted_parameters` gave them.
 
     Raises:
-        ModelError: other parameters than the recipe names, or of another shape than the encoder.
+        ModelError: the parameters are not those that the recipe names by their sha256, or do not fit the encoder.
     """
     from safetensors.numpy import load
 
     digest = hashlib.sha256(parameters).hexdigest()
     if recipe.post_sha256 not in ("", digest):
         raise ModelError(f"the {recipe.post} parameters are not those of the recipe (sha256 {digest[:12]}...)")
-    found = load(parameters)
-    if found["mean"].shape != (encoder.dimensions,):
+    arrays = load(parameters)
+    if arrays["mean"].shape != (encoder.dimensions,):
         raise ModelError(
-            f"the {recipe.post} parameters are for {found['mean'].size} dimensions, not {encoder.dimensions}"
+            f"the {recipe.post} parameters are for {arrays['mean'].size} dimensions, not {encoder.dimensions}"
         )
     recipe = dataclasses.replace(recipe, post_sha256=digest)
     if isinstance(encoder, TorchEncoder):
-        # Whitening magnifies the small differences between two runtimes, and an index should not hold both.
+        # Whitening magnifies the small differences between two runtimes, so an index must not mix their vectors.
         encoder = dataclasses.replace(encoder, alternative=None)
-    return PostProcessed(recipe, encoder, found["mean"], found.get("matrix"))
+    return PostProcessed(recipe, encoder, arrays["mean"], arrays.get("matrix"))
 
 
-def _whitening(moved: NDArray[np.float64], kept: int) -> Vector:
-    """Eigenvectors of the covariance over their eigenvalues' roots, largest variance first: (d, kept)."""
-    values, axes = np.linalg.eigh(moved.T @ moved / len(moved))
+def _whitening(centred: NDArray[np.float64], kept: int) -> Vector:
+    """Return the whitening matrix (d, kept) of centred rows (n, d).
+
+    Its columns are the covariance's eigenvectors divided by the roots of their eigenvalues, largest variance first.
+    """
+    values, axes = np.linalg.eigh(centred.T @ centred / len(centred))
     values, axes = values[::-1][:kept], axes[:, ::-1][:, :kept]
     varying = int((values > values[0] * 1e-7).sum())
     if varying < kept:

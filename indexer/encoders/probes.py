@@ -1,4 +1,4 @@
-"""Short texts that show whether two ways to compute a model agree: of every length, in many languages and none."""
+"""Texts for comparing two ways to compute a model: short and long, in several languages, and code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a model's vectors mean: the recipe an index stores, and the text a person writes for one.
+"""Recipes: what vectors mean. A `Recipe` is stored in an index, a `RecipeSpec` is what a person writes.
 
-How vectors are computed (runtime, precision, device) is no part of it. Loading lives in load.py.
+How vectors are computed (runtime, precision, device) is not part of a recipe: see runtime.py. Loading is in load.py.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ OWN = "own"
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that decides what a vector means. Vectors of two recipes mix only if `same` says so.
+    """Everything that decides what a vector means. Vectors of two recipes may be mixed only if `same` is true.
 
     Attributes:
-        model: name or path as the user wrote it; not part of the identity.
+        model: name or path of the model as the user wrote it; not part of the identity.
         fingerprint: sha256 over the model's weights, tokenizer and configuration files.
-        dimensions: of a vector. Fewer than the model gives: the leading ones (Matryoshka).
-        max_tokens: tokens read of one text, special tokens and prompt counted.
-        layers: hidden layers pooled, 0 the embedding layer; () with `pooling` None.
+        dimensions: of a vector. If the model gives more, the leading ones are kept (Matryoshka).
+        max_tokens: how many tokens are read of one text, special tokens and prompt counted.
+        layers: hidden layers that are pooled, 0 is the embedding layer; () if `pooling` is None.
         combine: how several layers become one; concatenation is in the order of `layers`.
-        pooling: tokens to one vector; None for the model's own modules (SBERT).
-        query_prompt, document_prompt: put before each text of that role.
-        normalize: rows have unit length; always true so far.
-        post: post-processing with frozen parameters, whose sha256 is `post_sha256`.
+        pooling: how the vectors of tokens become one; None for the model's own modules (SBERT).
+        query_prompt, document_prompt: text put before each text of that role.
+        normalize: whether rows have unit length; always true so far.
+        post: post-processing with frozen parameters.
+        post_sha256: sha256 of those parameters; empty while they are not fitted.
     """
 
     model: str
@@ -57,35 +58,36 @@ class Recipe:
 
     @property
     def identity(self) -> str:
-        """16 hex digits of the sha256 of every field but the model's name."""
+        """16 hex digits of the sha256 over every field except the model's name."""
         fields = {name: value for name, value in dataclasses.asdict(self).items() if name != "model"}
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def fitted(self) -> bool:
-        """False while the passages that its post-processing is to be fitted on are still to come."""
+        """Whether vectors can be made: False if its post-processing is still to be fitted to passages."""
         return self.post is None or bool(self.post_sha256)
 
     def same(self, other: Recipe) -> bool:
-        """Whether vectors of both may be mixed. `==` also compares the model's name; this does not."""
+        """Return whether vectors of both recipes may be mixed. Unlike `==`, this does not compare the model's name."""
         return self.identity == other.identity
 
     def to_json(self) -> str:
+        """Return the recipe as a JSON object."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Recipe:
-        """Raises ModelError for anything but what `to_json` wrote."""
+        """Read what `to_json` wrote. Raises ModelError for anything else."""
         try:
             fields = json.loads(text)
             fields["layers"] = tuple(fields["layers"])
             return cls(**fields)
         except (ValueError, TypeError, KeyError) as error:
-            raise ModelError(f"this is no recipe that likewise wrote: {text[:80]!r} ({error})") from error
+            raise ModelError(f"this is not a recipe that likewise wrote: {text[:80]!r} ({error})") from error
 
     @staticmethod
     def parse(text: str) -> RecipeSpec:
-        """A recipe as a person writes it; see `RecipeSpec.parse`."""
+        """Read a recipe as a person writes it; see `RecipeSpec.parse`."""
         return RecipeSpec.parse(text)
 
     def __str__(self) -> str:
@@ -95,7 +97,10 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class RecipeSpec:
-    """What a person asks for: arguments of `load_encoder` as one value. None is the model's own choice."""
+    """A recipe as a person asks for it: the arguments of `load_encoder` as one value.
+
+    Attributes: as in `Recipe`; None leaves the choice to the model.
+    """
 
     model: str
     pooling: Pooling | None = None
@@ -111,12 +116,12 @@ class RecipeSpec:
     def parse(cls, text: str) -> RecipeSpec:
         """Read MODEL[:POOLING[@LAYERS][+COMBINE][+POST][+DIMENSIONS]].
 
-        POOLING is a pooling or `own` (the model's own modules); LAYERS is `-2`, `-4..-1` or `-4,-3,-2,-1`;
-        COMBINE mean, sum or concat; POST center or whiten; DIMENSIONS a number. A folder that exists by
-        the whole text is that folder.
+        POOLING is one of POOLINGS or `own` (the model's own modules); LAYERS is `-2`, `-4..-1` or `-4,-3,-2,-1`;
+        COMBINE is mean, sum or concat; POST is center or whiten; DIMENSIONS is a number. If the whole text is the
+        path of a folder, it is that folder.
 
         Raises:
-            ModelError: a part that means nothing, or the same part twice.
+            ModelError: a part has no meaning, or is given twice.
         """
         if not isinstance(text, str) or not text.strip():
             raise ModelError(f"recipe {text!r:.80} names no model: write MODEL:POOLING@LAYERS")
@@ -126,33 +131,33 @@ class RecipeSpec:
         if not model:
             raise ModelError(f"recipe {text!r} names no model: write MODEL:POOLING@LAYERS")
         first, *words = rest.split("+")
-        pooling, at, layers = first.partition("@")
-        if pooling not in (*POOLINGS, OWN) or (pooling == OWN and at):
+        pooling, at_sign, layers = first.partition("@")
+        if pooling not in (*POOLINGS, OWN) or (pooling == OWN and at_sign):
             raise _nonsense(text, first, f"a pooling ({', '.join(POOLINGS)}), or {OWN} without layers")
-        found: dict[str, str | int] = {}
+        options: dict[str, str | int] = {}
         for word in words:
             kind, value = _word(text, word)
-            if kind in found:
-                raise ModelError(f"recipe {text!r} says {kind} twice: {found[kind]} and {value}")
-            found[kind] = value
+            if kind in options:
+                raise ModelError(f"recipe {text!r} says {kind} twice: {options[kind]} and {value}")
+            options[kind] = value
         return cls(
             model,
             pooling=None if pooling == OWN else cast("Pooling", pooling),
-            layers=parse_layers(layers) if at else None,
-            combine=cast("Combine", found.get("combine", "mean")),
-            post=cast("Post | None", found.get("post")),
-            dimensions=cast("int | None", found.get("dimensions")),
+            layers=parse_layers(layers) if at_sign else None,
+            combine=cast("Combine", options.get("combine", "mean")),
+            post=cast("Post | None", options.get("post")),
+            dimensions=cast("int | None", options.get("dimensions")),
         )
 
     @classmethod
     def chosen(cls, model: str, pooling: str | None, layers: str | None, combine: str | None) -> RecipeSpec:
-        """A recipe's text with what else a command line says; layers or combine alone ask for the mean."""
+        """Return a recipe's text with the options of a command line; layers or combine without pooling mean `mean`."""
         spec = cls.parse(model)
         return dataclasses.replace(
             spec,
             pooling=cast("Pooling | None", pooling or spec.pooling or ("mean" if layers or combine else None)),
             layers=parse_layers(layers) if layers else spec.layers,
-            combine=cast("Combine", combine or spec.combine),  # the loader refuses other names
+            combine=cast("Combine", combine or spec.combine),  # load_encoder refuses other names.
         )
 
     def __str__(self) -> str:
@@ -165,10 +170,10 @@ class RecipeSpec:
 
 
 def parse_layers(text: str) -> tuple[int, ...]:
-    """`-2`, `-4..-1` (both ends included) or `-4,-3,-2,-1` as numbers.
+    """Return the numbers in `-2`, `-4..-1` (both ends included) or `-4,-3,-2,-1`.
 
     Raises:
-        ModelError: anything else.
+        ModelError: the text is anything else.
     """
     if re.fullmatch(r"-?\d+(,-?\d+)*", text):
         return tuple(int(number) for number in text.split(","))
@@ -180,6 +185,7 @@ def parse_layers(text: str) -> tuple[int, ...]:
 
 
 def _word(text: str, word: str) -> tuple[str, str | int]:
+    """Return what a word after a `+` sets, and its value."""
     if word in COMBINES:
         return "combine", word
     if word in POSTS:

@@ -1,6 +1,6 @@
-"""Texts to token ids and offsets, with the `tokenizers` library alone: every runtime uses this one.
+"""Texts to token ids and offsets, with the `tokenizers` library alone. Every runtime uses this tokenizer.
 
-Prompts, special tokens, the limit and cutting are handled here; padding is nobody's business but the model's.
+It handles prompts, special tokens, the token limit and truncation. Each runtime pads its own batches.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from indexer.encoders.port import Role
 from indexer.errors import BadInput, ModelError, TextTooLong
 
 Ids = NDArray[np.int32]
+"""Token ids (tokens,) of one text."""
 
 
 class Tokenizer:
-    """A model's tokenizer with its prompts and limit. Holds no state between calls: threads share it."""
+    """A model's tokenizer with its prompts and limit. It keeps no state between calls, so threads can share it."""
 
     def __init__(
         self,
@@ -28,12 +29,22 @@ class Tokenizer:
         document_prompt: str = "",
         special_tokens: bool = True,
     ) -> None:
-        """Take a tokenizer.json's text. Raises ModelError if it is none, or if the prompts fill the limit."""
+        """Read a tokenizer.
+
+        Args:
+            json: the text of a tokenizer.json.
+            max_tokens: how many tokens the model reads of one text, special tokens and prompt counted.
+            query_prompt, document_prompt: text put before each text of that role.
+            special_tokens: whether the model reads special tokens around each text.
+
+        Raises:
+            ModelError: `json` is not a tokenizer, or the prompts leave no room for a text.
+        """
         try:
             self._tokenizer = tokenizers.Tokenizer.from_str(json)
         except Exception as error:
             raise ModelError(f"tokenizer.json cannot be read ({error}): fetch the model again") from error
-        # The file may ask for cutting and padding; cutting is ours to decide, never silent.
+        # The file may turn on truncation and padding. Here a text is only truncated when the caller asks for it.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.json = json
@@ -51,32 +62,32 @@ class Tokenizer:
                 )
 
     def overhead(self, role: Role = "document") -> int:
-        """Tokens that every text of this role costs: special tokens and the prompt's own."""
+        """Return how many tokens special tokens and prompt add to every text of this role."""
         prompt = self._tokenizer.encode(self._prompts[role], add_special_tokens=False)
         return len(self._before) + len(prompt.ids) + len(self._after)
 
     def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Code-point spans (tokens, 2) of each text's own tokens: no special tokens, no prompt, no cut."""
+        """Return where the tokens of each text begin and end: (tokens, 2) in code points; see `Encoder.offsets`."""
         texts = list(texts)
         encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
-        spans = [np.array(one.offsets, dtype=np.int32).reshape(-1, 2) for one in encoded]
+        spans = [np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) for encoding in encoded]
         if self._takes_spaces:
-            for text, own in zip(texts, spans, strict=True):
-                _without_leading_space(text, own)
+            for text, text_spans in zip(texts, spans, strict=True):
+                _skip_leading_space(text, text_spans)
         return spans
 
     def ids(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> list[Ids]:
-        """Token ids of each text as the model reads it: special tokens around prompt and text.
+        """Return the token ids of each text as the model reads it: special tokens around prompt and text.
 
         Raises:
-            BadInput: a text that is empty or only whitespace, or is none; a lone string in place of a list.
+            BadInput: a text is empty, only whitespace or not a string, or one string was given instead of a list.
             TextTooLong: a text is over the limit and `truncate` is False.
         """
         texts = self._checked(texts, role)
         prompt = self._prompts[role]
         encoded = self._tokenizer.encode_batch_fast([prompt + text for text in texts], add_special_tokens=False)
         room = self.max_tokens - len(self._before) - len(self._after)
-        rows = [one.ids for one in encoded]
+        rows = [encoding.ids for encoding in encoded]
         for index, row in enumerate(rows):
             if len(row) > room:
                 if not truncate:
@@ -91,8 +102,8 @@ class Tokenizer:
             raise BadInput(f"the texts are no list but {type(texts).__name__}")
         if role not in self._prompts:
             raise BadInput(f"role {role!r} is none of {', '.join(self._prompts)}")
-        known = list(texts)
-        for index, text in enumerate(known):
+        checked = list(texts)
+        for index, text in enumerate(checked):
             if not isinstance(text, str):
                 raise BadInput(f"text {index} is no string but {type(text).__name__}")
             if not text or text.isspace():
@@ -101,20 +112,20 @@ class Tokenizer:
                 text.encode()
             except UnicodeEncodeError as error:
                 raise BadInput(f"text {index} is no valid Unicode at character {error.start}") from error
-        return known
+        return checked
 
     def _special_tokens(self) -> tuple[list[int], list[int]]:
-        """Ids that the model wants before and after every text."""
+        """Return the ids of the special tokens before and after every text."""
         plain = self._tokenizer.encode("a", add_special_tokens=False).ids
-        dressed = self._tokenizer.encode("a", add_special_tokens=True).ids
-        for start in range(len(dressed) - len(plain) + 1):
-            if dressed[start : start + len(plain)] == plain:
-                return dressed[:start], dressed[start + len(plain) :]
+        special = self._tokenizer.encode("a", add_special_tokens=True).ids
+        for start in range(len(special) - len(plain) + 1):
+            if special[start : start + len(plain)] == plain:
+                return special[:start], special[start + len(plain) :]
         raise ModelError("the tokenizer changes a text when it adds special tokens: likewise cannot count them")
 
 
-def _without_leading_space(text: str, spans: NDArray[np.int32]) -> None:
-    """Let each token begin behind the space that some tokenizers (byte-level BPE, SentencePiece) count to the word."""
+def _skip_leading_space(text: str, spans: NDArray[np.int32]) -> None:
+    """Move each token's start, in place, past the space that byte-level BPE and SentencePiece count to the word."""
     space = np.fromiter(map(str.isspace, text), np.bool_, len(text))
     starts, ends = spans[:, 0], spans[:, 1]
     while (leading := (starts < ends) & space[np.minimum(starts, len(text) - 1)]).any():

@@ -139,7 +139,7 @@ def has_graph(encoder: Encoder, precision: str) -> bool:
     return _place_in_cache(encoder, precision).is_dir()
 
 
-def not_used(encoder: Encoder, precision: str) -> None:
+def mark_unused(encoder: Encoder, precision: str) -> None:
     """Note that the graph in the cache was measured and lost: an index that takes a copy of it may remove it."""
     with contextlib.suppress(OSError):
         (_place_in_cache(encoder, precision) / _UNUSED).touch()
