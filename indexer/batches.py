@@ -114,7 +114,7 @@ def _listed(documents: Iterable[Document] | Document) -> list[Document]:
 
 def _width(vectors: Vectors) -> int:
     """The width of the first vector; 0 where there is none, which is reported where the shape is checked."""
-    shape = np.shape(vectors[0]) if len(vectors) else ()
+    shape = np.shape(vectors[0]) if len(vectors) else np.shape(vectors)
     return int(shape[-1]) if shape else 0
 
 

@@ -44,6 +44,8 @@ def check_filter(where: Where, known: Known) -> None:
         case Compare(name, _, value):
             expect(name, value, known)
         case In(name, values):
+            if not values:
+                expect(name, None, known)
             for value in {type_of(value): value for value in reversed(values)}.values():
                 expect(name, value, known)
 

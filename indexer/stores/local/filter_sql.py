@@ -124,6 +124,9 @@ def _compile(where: Where, known: Known) -> _Part:  # noqa: PLR0911 - one a kind
                 types.setdefault(type_of(value), []).append(value)
             for several in types.values():
                 expect(name, several[0], known)
+            if not types:  # equal to none of no values
+                expect(name, None, known)
+                return _present(name) if negated else _Part("0", [])
             equal = _join(" OR ", [_test(name, t, *_equal(several)) for t, several in types.items()])
             if not negated:
                 return equal

@@ -1,0 +1,100 @@
+"""A program that calls all of the library, as a back end would write it: `mypy --strict` passes on it, and it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import indexer
+import search
+from indexer import Changes, CheckReport, Document, Filter, Index, Info, LikewiseError, Recall, Section
+from search import FilterSyntaxError, Hit, Hits, Mode, NoWords, Query, Searcher, UnknownField, UnknownUri
+
+ROWS: NDArray[np.float32] = np.eye(6, 4, dtype=np.float32) + 0.1
+
+
+def write(folder: Path) -> Index:
+    index = Index.create(folder, dimensions="auto")
+    documents = [
+        Document(uri=f"d{n}", text=f"text {n}", title="a title", metadata={"year": 2020 + n}) for n in range(6)
+    ]
+    changes: Changes = index.add(documents, vectors=ROWS)
+    names: tuple[str, ...] = changes.added + changes.replaced + changes.updated + changes.unchanged + changes.notes
+    assert names == tuple(document.uri for document in documents)
+    index.add(
+        [Document("long", "first second", sections=(Section(0, "heading", 1),))],
+        vectors=[ROWS[:2]],
+        spans=[[(0, 5), (6, 12)]],
+    )
+    removed: int = index.remove(["d5", "nothing"], missing_ok=True) + index.remove(where={"year": {"<": 2021}})
+    count: int = index.count("year >= 2021") + len(index)
+    text: str = index.get("d1").text
+    assert (removed, count, text, "d1" in index) == (2, 9, "text 1", True)
+    with index.lock(wait=False):
+        index.compact(kind="exact")
+    report: CheckReport = index.check()
+    recall: Recall = index.recall()
+    assert report.ok and recall.exact
+    return index
+
+
+def rank(searcher: Searcher, modes: Sequence[Mode]) -> Iterator[Hits]:
+    where: Filter = {"year": {">=": 2020}, "or": [{"title": "a title"}, {"not": {"year": {"in": [1, 2]}}}]}
+    for mode in modes:
+        vector = None if mode == "words" else ROWS[1]
+        yield searcher.search("text", k=5, where=where, mode=mode, passages=True, min_score=0.0, vector=vector)
+    yield searcher.answer(Query(text="text", k=2, vector=ROWS[2], exact=True, explain=True))
+    yield from searcher.search_many(["a", "b"], 3, where=[where, None], vectors=ROWS[:2], passages=False, exact=True)
+    yield searcher.search_vector([1.0, 0.0, 0.0, 0.0], k=2, where="year = 2022", passages=True, min_score=-1.0)
+    yield searcher.similar("d1", k=2, where=where)
+
+
+def read(searcher: Searcher) -> None:
+    document: Document = searcher.get("d1")
+    documents: list[Document] = searcher.get_many(["d1", "nothing"])
+    vectors: NDArray[np.float32] = searcher.vectors("long")
+    info: Info = searcher.info()
+    assert documents == [document] and vectors.shape == (2, 4) and bool(searcher)
+    assert len(searcher) == searcher.count() == info.documents == len(list(searcher.documents(where=None)))
+
+
+def catch(searcher: Searcher) -> list[str]:
+    caught: list[str] = []
+    for arguments in ({"where": "yaer = 1"}, {"where": "year ="}, {"query": "what is the"}):
+        try:
+            searcher.search(arguments.get("query", "text"), where=arguments.get("where"), mode="words")
+        except UnknownField as error:
+            caught.append(error.field)
+        except FilterSyntaxError as error:
+            caught.append(str(error.position))
+        except NoWords as error:
+            caught.append(type(error).__name__)
+    try:
+        searcher.get("nothing")
+    except UnknownUri as error:
+        caught.append(type(error).__name__)
+    assert issubclass(UnknownUri, LikewiseError)
+    return caught
+
+
+def main(folder: Path) -> None:
+    with write(folder) as index, Searcher(index.address, unknown_fields="error") as searcher:
+        for hits in rank(searcher, ["dense", "words", "hybrid"]):
+            hit: Hit = hits[0]
+            cosine: float | None = hit.cosine
+            assert hits.matched >= len(hits) and not hits.notes and (cosine is None or cosine <= 1)
+        read(searcher)
+        assert catch(searcher) == ["yaer", "6", "NoWords", "UnknownUri"]
+    with Index.temporary(dimensions=4) as temporary, Searcher(temporary.address, unknown_fields="empty") as lenient:
+        temporary.add([Document("a", "text")], vectors=ROWS[:1])
+        assert lenient.count({"nothing": 1}) == 0
+    assert set(search.__all__) & set(indexer.__all__)
+    print("ok")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

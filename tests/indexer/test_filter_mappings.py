@@ -1,0 +1,122 @@
+"""Filters as mappings mean what the text means, for every store; and wrong ones are refused by the key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from contracts.reference import as_stored
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexer import Document, FilterError, Index
+from indexer.filters.mapping import filter_tree
+from indexer.filters.parse import parse
+from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Where, matches
+from indexer.filters.unknown_fields import without_unknown_fields
+from search import Searcher
+
+
+@pytest.mark.parametrize(
+    ("mapping", "text"),
+    [
+        ({"year": 2020}, "year = 2020"),
+        ({"year": {">=": 2020, "<": 2022}}, "year >= 2020 and year < 2022"),
+        ({"year": {"!=": 2020}, "lang": {"in": ["en", "de"]}}, 'year != 2020 and lang in ("en", "de")'),
+        ({"lang": {"not in": ("en",)}}, 'lang not in ("en")'),
+        ({"draft": {"exists": True}}, "exists draft"),
+        ({"draft": {"exists": False}}, "not exists draft"),
+        ({"or": [{"a": 1}, {"b": 2, "c": 3}]}, "a = 1 or (b = 2 and c = 3)"),
+        ({"or": [{"a": 1}]}, "a = 1"),
+        ({"not": {"a": 1, "b": 2}}, "not (a = 1 and b = 2)"),
+        ({"and": [{"a": 1}, {"not": {"b": True}}], "title": "x"}, '(a = 1 and not b = true) and title = "x"'),
+        ({"metadata.title": 'say "x"'}, r'metadata.title = "say \"x\""'),
+        ({"metadata.size": 1.5}, "size = 1.5"),
+        ({"`or`": 1, "`a b`": "c\\d"}, r'`or` = 1 and `a b` = "c\\d"'),
+    ],
+)
+def test_a_mapping_is_the_tree_of_its_text(mapping: dict[str, Any], text: str) -> None:
+    assert filter_tree(mapping) == parse(text)
+
+
+def test_no_filter() -> None:
+    assert filter_tree(None) is None
+    assert filter_tree({}) is None
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"year": None}, "'year': None is not a value"),
+        ({"year": [1, 2]}, "a list is not a value.*use .*in"),
+        ({"year": {}}, "'year': give a mapping with a condition"),
+        ({"year": {"~": 1}}, "'year': '~' is not a comparison: use one of = != < <= > >= in not in exists"),
+        ({"year": {"in": "abc"}}, "'in': give a list of values"),
+        ({"year": {"exists": 1}}, "give True, or False"),
+        ({"year": float("nan")}, "outside the numbers"),
+        ({"year": 2**63}, "outside the numbers"),
+        ({"a": "\ud800"}, "not valid Unicode"),
+        ({"\ud800": 1}, "not valid Unicode"),
+        ({1: 2}, "1 is not the name of a field"),
+        ({"metadata": 1}, "is not a field"),
+        ({"": 1}, "is not a field"),
+        ({"or": []}, "'or': give a list of mappings"),
+        ({"or": {"a": 1}}, "'or': give a list of mappings"),
+        ({"and": [{}]}, "'and': give a mapping with a condition"),
+        ({"not": [1]}, "'not': give a mapping"),
+        ({"or": [{"a": {"<": None}}]}, "'or': 'a': '<': None is not a value"),
+    ],
+)
+def test_what_is_not_a_filter_is_refused_by_its_key(mapping: Any, message: str) -> None:
+    with pytest.raises(FilterError, match=message):
+        filter_tree(mapping)
+
+
+def test_a_mapping_of_many_levels_is_refused() -> None:
+    mapping: dict[str, Any] = {"a": 1}
+    for _ in range(40):
+        mapping = {"not": mapping}
+    with pytest.raises(FilterError, match="more than 32 levels"):
+        filter_tree(mapping)
+
+
+DOCUMENTS = [
+    Document(f"d{n}", "text", metadata={"n": n, **({"even": True} if n % 2 == 0 else {"tags": ["x", str(n)]})})
+    for n in range(8)
+]
+
+
+def test_lists_without_a_value_leave_nothing_and_everything_present(tmp_path: Any) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=2) as index, Searcher(tmp_path / "x.index") as searcher:
+        index.add(DOCUMENTS, vectors=np.array([[1.0, n] for n in range(8)]))
+        assert searcher.count({"n": {"in": []}}) == 0
+        assert searcher.count({"tags": {"not in": []}}) == 4
+        assert searcher.count({"not": {"n": {"in": []}}}) == 8
+        assert searcher.search_vector([1.0, 1.0], 5, {"n": {"in": []}}).matched == 0
+
+
+KNOWN = ("n", "even", "tags")
+_leaves = st.one_of(
+    st.builds(Compare, st.sampled_from([*KNOWN, "nothing"]), st.sampled_from(["=", "!=", "<"]), st.just(3)),
+    st.builds(In, st.sampled_from([*KNOWN, "nothing"]), st.just((1, "x")), st.booleans()),
+    st.builds(Exists, st.sampled_from([*KNOWN, "nothing", "uri"])),
+)
+trees: st.SearchStrategy[Where] = st.recursive(
+    _leaves,
+    lambda parts: st.one_of(
+        st.builds(Not, parts),
+        st.builds(lambda given: And(tuple(given)), st.lists(parts, min_size=2, max_size=3)),
+        st.builds(lambda given: Or(tuple(given)), st.lists(parts, min_size=2, max_size=3)),
+    ),
+    max_leaves=6,
+)
+
+
+@given(trees)
+def test_conditions_on_unknown_fields_hold_for_no_document(tree: Where) -> None:
+    known = without_unknown_fields(tree, KNOWN)
+    assert "nothing" not in repr(known)
+    for document in DOCUMENTS:
+        expected = matches(tree, as_stored(document)[1])
+        assert expected == (known if isinstance(known, bool) else matches(known, as_stored(document)[1]))

@@ -1,0 +1,69 @@
+"""A question is refused when it is made, and is the same question however it is written."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer import BadInput, FilterError, FilterSyntaxError
+from indexer.filters.tree import And, Compare
+from search import Query
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"text": ""}, "the question is empty"),
+        ({"text": " \n"}, "the question is empty"),
+        ({"text": None}, "not a string but NoneType"),
+        ({"text": "a\ud800"}, "not valid Unicode at character 1"),
+        ({"text": "a", "k": 0}, "k is 0: ask for a whole number of hits"),
+        ({"text": "a", "k": True}, "k is True"),
+        ({"text": "a", "k": 2.0}, r"k is 2\.0"),
+        ({"text": "a", "rerank_depth": -1}, "rerank_depth is -1"),
+        ({"text": "a", "mode": "fuzzy"}, "mode 'fuzzy' is none of dense, words, hybrid"),
+        ({"text": "a", "min_score": "high"}, "min_score is 'high'"),
+        ({"text": "a", "min_score": float("nan")}, "min_score is not a number"),
+        ({"text": "a", "min_percentile": 101}, "a number from 0 to 100"),
+        ({"text": "a", "min_percentile": 50, "mode": "words"}, "have no percentiles"),
+        ({"text": "a", "passages": "yes"}, "passages is 'yes': give True or False"),
+        ({"text": "a", "exact": None}, "exact is None"),
+        ({"text": "a", "rerank": 5}, "rerank is 5"),
+        ({"text": "a", "vector": [1.0], "mode": "words"}, "does not use a vector"),
+        ({"text": "", "vector": [1.0], "mode": "hybrid"}, "the question is empty"),
+        ({"vector": [[1.0]]}, r"shape \(1, 1\)"),
+        ({"vector": [0.0, 0.0]}, "only zeros"),
+        ({"vector": [float("inf"), 0.0]}, "not finite"),
+        ({"vector": ["a"]}, "float32 or float16"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_when_the_question_is_made(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        Query(**arguments)
+
+
+def test_a_filter_is_read_when_the_question_is_made() -> None:
+    with pytest.raises(FilterSyntaxError, match="expected a value"):
+        Query("a", where="year >=")
+    with pytest.raises(FilterError, match="not a comparison"):
+        Query("a", where={"year": {"~": 1}})
+    tree = And((Compare("year", ">=", 2020), Compare("lang", "=", "en")))
+    for where in ('year >= 2020 and lang = "en"', {"year": {">=": 2020}, "lang": "en"}, tree):
+        assert Query("a", where=where).condition == tree
+
+
+def test_a_question_is_a_value() -> None:
+    assert Query("a", k=3) == Query("a", k=np.int64(3))
+    assert Query("a") != Query("b")
+    assert Query(vector=[1, 0]) == Query(vector=np.array([2.0, 0.0]))  # of length 1 both
+    assert Query(vector=[1, 0]) != Query(vector=[0, 1])
+    assert len({Query("a", where="x = 1"), Query("a", where="x = 1"), Query("a")}) == 2
+    with pytest.raises(FrozenInstanceError):
+        Query("a").k = 2  # type: ignore[misc]
+    row = Query(vector=[3.0, 4.0]).row
+    assert row is not None and row.tolist() == pytest.approx([0.6, 0.8])
+    with pytest.raises(ValueError, match="read-only"):
+        row[0] = 1

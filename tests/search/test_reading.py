@@ -1,0 +1,157 @@
+"""Reading an index through a Searcher alone, questions with their own vectors, and what a result has to tell."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer import BadInput, Document, Index, UnknownField, UnknownUri
+from search import Hits, Query, Searcher
+
+ROWS = np.random.default_rng(3).normal(size=(40, 8)).astype(np.float32)
+UNIT = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
+WORDS = ["bread", "river", "moon", "vault"]
+
+
+@pytest.fixture
+def searcher(tmp_path: Path) -> Searcher:
+    documents = [
+        Document(f"d{n}", f"{WORDS[n % 4]} text {n}", title=f"title {n}", metadata={"n": n, "kind": WORDS[n % 4]})
+        for n in range(40)
+    ]
+    with Index.create(tmp_path / "x.index", dimensions=8) as index:
+        index.add(documents, vectors=ROWS)
+    return Searcher(tmp_path / "x.index")
+
+
+def expected(vector: np.ndarray[Any, Any], allowed: list[int]) -> list[str]:
+    return [f"d{n}" for n in sorted(allowed, key=lambda n: -float(UNIT[n] @ vector))]
+
+
+def test_documents_are_read_counted_and_listed(searcher: Searcher) -> None:
+    assert searcher.get("d3").text == "vault text 3"
+    assert [document.uri for document in searcher.get_many(["d5", "nothing", "d1", "\ud800"])] == ["d5", "d1"]
+    assert [document.uri for document in searcher.documents({"n": {"<": 3}})] == ["d0", "d1", "d2"]
+    assert len(list(searcher.documents())) == len(searcher) == searcher.count() == 40
+    assert searcher.count('kind = "moon" and n >= 20') == 5
+    assert np.allclose(searcher.vectors("d7"), UNIT[7:8], atol=1e-3)
+    assert searcher.info().documents == 40
+    assert ("d7" in searcher, "nothing" in searcher, 7 in searcher) == (True, False, False)
+    for read in (searcher.get, searcher.vectors, searcher.similar):
+        with pytest.raises(UnknownUri, match="has no document 'nothing'"):
+            read("nothing")
+    with pytest.raises(BadInput, match="put it in brackets"):
+        searcher.get_many("d1")
+
+
+def test_an_empty_index_is_true_and_has_nothing(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "e.index", dimensions=2) as index, Searcher(tmp_path / "e.index") as searcher:
+        assert (bool(index), bool(searcher), len(searcher), list(searcher.documents())) == (True, True, 0, [])
+
+
+@pytest.mark.parametrize("mode", ["dense", "hybrid"])
+def test_a_question_brings_its_own_vector(searcher: Searcher, mode: Any) -> None:
+    vector = UNIT[11] + 0.1
+    hits = searcher.search("river", 40, {"n": {">=": 8}}, mode, vector=vector)
+    assert (len(hits), hits.matched) == (32, 32)
+    for hit in hits:
+        cosine = float(UNIT[int(hit.uri[1:])] @ vector / np.linalg.norm(vector))
+        assert hit.cosine == pytest.approx(cosine, abs=2e-3)
+    if mode == "dense":
+        assert [hit.uri for hit in hits][:5] == expected(vector, list(range(8, 40)))[:5]
+    with pytest.raises(BadInput, match="give the question's vector"):
+        searcher.search("river", mode=mode)
+    with pytest.raises(BadInput, match=r"3 dimensions and .* has 8"):
+        searcher.search("river", mode=mode, vector=[1.0, 2.0, 3.0])
+
+
+def test_answer_is_search(searcher: Searcher) -> None:
+    query = Query("moon", k=4, where="n < 30", mode="words", passages=True, min_score=0.1)
+    hits = searcher.answer(query)
+    assert hits == searcher.search("moon", 4, "n < 30", "words", True, 0.1)
+    assert {hit.metadata["kind"] for hit in hits} == {"moon"}
+
+
+def test_many_questions_with_filters_and_vectors_of_their_own(searcher: Searcher) -> None:
+    wheres = ["n < 10", None, {"kind": "moon"}]
+    many = searcher.search_many(["a", "b", "c"], 50, where=wheres, vectors=UNIT[:3], min_score=0.0)
+    for at, (hits, where) in enumerate(zip(many, wheres, strict=True)):
+        one = searcher.search("abc"[at], 50, where, min_score=0.0, vector=UNIT[at])
+        assert [(hit.uri, hit.score) for hit in hits] == [(hit.uri, hit.score) for hit in one]
+        assert all(hit.score >= 0 for hit in hits) and hits.matched == [10, 40, 10][at]
+    passages = searcher.search_many(["a"], 3, vectors=UNIT[:1], passages=True, exact=True)
+    best = sorted((UNIT @ UNIT[0]).tolist(), reverse=True)[:3]
+    assert [hit.score for hit in passages[0]] == pytest.approx(best, abs=1e-3)
+    with pytest.raises(BadInput, match="2 filters were given for 1 questions"):
+        searcher.search_many(["a"], where=["n = 1", "n = 2"], vectors=UNIT[:1])
+    with pytest.raises(BadInput, match="one row per question, 2 in all"):
+        searcher.search_many(["a", "b"], vectors=UNIT[:1])
+
+
+def test_a_question_of_stop_words_among_many_is_told_of(searcher: Searcher) -> None:
+    first, second = searcher.search_many(["what is it", "moon"], 5, "words")
+    assert (first.hits, len(first.notes), "too common" in first.notes[0]) == ((), 1, True)
+    assert (len(second), second.notes) == (5, ())
+    assert json.loads(json.dumps(first.as_json()))["notes"] == list(first.notes)
+
+
+def test_unknown_fields_are_an_error_or_hold_for_no_document(searcher: Searcher, tmp_path: Path) -> None:
+    with pytest.raises(UnknownField, match='no field "yaer"') as caught:
+        searcher.search_vector(UNIT[0], where="yaer = 1")
+    assert caught.value.field == "yaer"
+    with Searcher(tmp_path / "x.index", unknown_fields="empty") as lenient:
+        asked: list[tuple[Any, int]] = [
+            ("yaer = 1", 0),
+            ("yaer != 1", 0),
+            ("not yaer = 1", 40),
+            ("yaer = 1 or n < 5", 5),
+            ("yaer = 1 and n < 5", 0),
+            ("not exists yaer and n < 5", 5),
+        ]
+        for where, count in asked:
+            assert lenient.count(where) == count
+            assert len(list(lenient.documents(where))) == count
+            hits = lenient.search_vector(UNIT[0], 50, where)
+            assert (len(hits), hits.matched, hits.exact) == (count, count, True)
+            assert lenient.search("text", 50, where, "words").matched == count
+        assert lenient.similar("d1", 50, "yaer = 1").matched == 0
+        assert lenient.similar("d1", 50, "not yaer = 1").matched == 39
+    with pytest.raises(BadInput, match="unknown_fields"):
+        Searcher(tmp_path / "x.index", unknown_fields="ignore")  # type: ignore[arg-type]
+
+
+def test_words_are_marked_when_somebody_looks(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    marked: list[str] = []
+    from search import why
+
+    real = why.marked_words
+
+    def watched(text: str, *arguments: Any) -> list[dict[str, Any]]:
+        marked.append(text)
+        return real(text, *arguments)
+
+    monkeypatch.setattr(why, "marked_words", watched)
+    hits = searcher.search("moon texts", 3, mode="words")
+    assert (marked, hits[0].why is not None and hits[0].why["bm25"]) == ([], hits[0].score)
+    assert hits[0].why is not None
+    words = hits[0].why["words"]
+    assert [word["text"] for word in words] == ["moon", "text"]
+    assert all(hits[0].text[word["start"] : word["end"]] == word["text"] for word in words)
+    assert hits[0].why["words"] is words and marked == [hits[0].text]
+    plain = asdict(hits[0])
+    assert plain["why"] == dict(hits[0].why) and list(plain["why"])[-1] == "words"
+    assert json.loads(json.dumps(hits.as_json()))["hits"][0]["why"]["words"] == words
+
+
+def test_hits_are_values(searcher: Searcher) -> None:
+    import copy
+    import pickle
+
+    hits = searcher.search("moon", 3, mode="words")
+    for same in (copy.deepcopy(hits), pickle.loads(pickle.dumps(hits))):  # noqa: S301 - made here
+        assert isinstance(same, Hits) and same == hits
