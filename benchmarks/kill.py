@@ -26,7 +26,7 @@ from indexer import Document, Index
 from indexer.core import IndexCore
 from indexer.stores.local.failpoint import STEPS
 from indexer.stores.local.segments import seal
-from indexer.stores.local.views import Snapshots
+from indexer.stores.local.views import Views
 from indexer.stores.local.words import files as word_files
 from search import Searcher
 
@@ -137,8 +137,8 @@ def verify(folder: Path, allowed: list[State]) -> State:
             assert gone not in [hit.uri for hit in hits]
         assert searcher.search("document", 1, mode="words").matched == len(found)
         with index.lock():
-            seal.sweep(Snapshots(folder))
-            word_files.sweep(Snapshots(folder))
+            seal.sweep(Views(folder))
+            word_files.sweep(Views(folder))
         assert len(list((folder / "words").glob("*"))) <= 1
         named = {row["file"] for row in index.info().segments}
         assert {path.stem for path in (folder / "segments").iterdir()} == named

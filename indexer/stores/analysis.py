@@ -1,6 +1,6 @@
 """Text to terms, the same for documents and questions: words, stems, identifiers, and pairs of characters.
 
-The indexed form is one string of words between spaces; the engine (tantivy_index.py) stems them. Scripts without
+A text is indexed as one string of words between spaces, which the engine (tantivy_index.py) stems. Scripts without
 spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import tantivy
 
 VERSION = 2
-"""Of what follows: an index of other terms is built anew."""
+"""Version of the rules in this file. A word index that was made with another version is rebuilt."""
 
 LANGUAGES = {
     **{"ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish"},
@@ -29,7 +29,7 @@ LANGUAGES = {
 
 _WITHOUT_STOP_WORDS = frozenset({"ar", "el", "ro", "ta", "tr"})
 
-# Snowball's list, whose lists the engine has for the other languages; its own for English lacks all words of asking.
+# Snowball's list. The engine has Snowball's lists of the other languages, but its English list has no question words.
 _ENGLISH_STOP_WORDS = """
 i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it its
 itself they them their theirs themselves what which who whom this that these those am is are was were be been being
@@ -39,8 +39,8 @@ out on off over under again further then once here there when where why how all 
 such no nor not only own same so than too very s t don
 """.split()  # noqa: SIM905
 
-_LONGEST = 64
-"""Characters of a term; what is longer is no word, and the engine refuses what is longer still."""
+_MAX_TERM_CHARACTERS = 64
+"""Longer terms are cut: they are not words, and the engine refuses terms that are much longer."""
 
 UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"  # Thai, Lao, Burmese, Khmer
@@ -52,12 +52,12 @@ _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 
 _VOWEL_SIGNS = "\u0900-\u0963\u0966-\u0dff"  # of Indic scripts: Python's \w leaves them out
 _POINTS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
-_UNSEEN = "\u00ad\u2060\ufeff"  # soft hyphens, and what else has no width and parts no words
+_UNSEEN = "\u00ad\u2060\ufeff"  # soft hyphens and other characters that have no width and do not separate words
 
 IN_WORDS = rf"\w{_VOWEL_SIGNS}{_POINTS}{_UNSEEN}"
-"""Characters that stand in a word as it is written."""
+"""Characters of a written word, for a class of a regular expression."""
 
-# A name with dots is one word at first.
+# A name with dots is one word at first; `_parts` splits it later.
 _WORD = re.compile(rf"[\w{_VOWEL_SIGNS}]+(?:\.\w+)*")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _LEFT_OUT = re.compile(f"[{_POINTS}{_UNSEEN}]+")
@@ -68,18 +68,18 @@ _SIGNED = re.compile(r"\b[A-Za-z](?:\+\+|#)")  # C++, C#
 
 
 def code(language: str) -> str:
-    """The ISO 639-1 code of a language given by code or name, or `none`.
+    """Return the ISO 639-1 code of a language given by code or name, or `none`.
 
     Raises:
         BadInput: the engine has no stemmer for it.
     """
-    wanted = language.strip().lower()
-    for known, name in LANGUAGES.items():
-        if wanted in (known, name):
-            return known
-    if wanted == "none":
-        return wanted
-    names = ", ".join(f"{known} ({name})" for known, name in LANGUAGES.items())
+    normalized = language.strip().lower()
+    for known_code, name in LANGUAGES.items():
+        if normalized in (known_code, name):
+            return known_code
+    if normalized == "none":
+        return normalized
+    names = ", ".join(f"{known_code} ({name})" for known_code, name in LANGUAGES.items())
     raise BadInput(
         f"language {language!r} is unknown: use {names}, or none; "
         "Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese are found by words in any of them"
@@ -96,73 +96,78 @@ class Analysis:
         return f"{VERSION} {self.language}"
 
     def words(self, text: str) -> list[str]:
-        """Unstemmed words of a text, as often as they occur: its length is the length that BM25 speaks of."""
+        """Return the words of a text before stemming, as often as they occur. Their number is its length in BM25."""
         pairs: list[str] = []
         if text.isascii():
-            found = _ASCII_WORD.findall(text)
+            written = _ASCII_WORD.findall(text)
         else:
             text = _LEFT_OUT.sub("", unicodedata.normalize("NFKC", text))
             pairs = [pair for run in _UNSPACED_RUN.findall(text) for pair in _pairs(run)]
-            found = _WORD.findall(_UNSPACED_RUN.sub(" ", text) if pairs else text)
-        names = {word: _parts(word) for word in set(found) if _is_name(word)}
+            written = _WORD.findall(_UNSPACED_RUN.sub(" ", text) if pairs else text)
+        names = {word: _parts(word) for word in set(written) if _is_name(word)}
         if names:
-            found += [part for word in found if word in names for part in names[word]]
+            written += [part for word in written if word in names for part in names[word]]
         if "++" in text or "#" in text:
-            found += _SIGNED.findall(text)
-        words = " ".join(found).lower().split() + pairs
+            written += _SIGNED.findall(text)
+        words = " ".join(written).lower().split() + pairs
         if "_" in text:
             words = [word for word in words if word.strip("_")]
-        return [word[:_LONGEST] for word in words] if max(map(len, words), default=0) > _LONGEST else words
+        if max(map(len, words), default=0) > _MAX_TERM_CHARACTERS:
+            return [word[:_MAX_TERM_CHARACTERS] for word in words]
+        return words
 
     @cached_property
     def stemmed(self) -> tantivy.TextAnalyzer:
-        """The engine's part of it: words between spaces to terms."""
-        return self._built(stop=False)
+        """The part of the analysis that the engine does: words between spaces to terms."""
+        return self._analyzer(stop_words=False)
 
     @cached_property
-    def _asked(self) -> tantivy.TextAnalyzer:
-        return self._built(stop=True)
+    def _question_analyzer(self) -> tantivy.TextAnalyzer:
+        return self._analyzer(stop_words=True)
 
     def terms(self, question: str) -> list[str]:
-        """Distinct terms of a question without its stop words."""
-        return list(dict.fromkeys(self._asked.analyze(" ".join(self.words(question)))))
+        """Return the different terms of a question, without stop words."""
+        return list(dict.fromkeys(self._question_analyzer.analyze(" ".join(self.words(question)))))
 
     def asked_terms(self, question: str) -> list[str]:
-        """As `terms`, of a question that must have some.
+        """Return the same as `terms` for a question that must have some.
 
         Raises:
             NoWords: it has no word, or none but the language's stop words.
         """
         terms = self.terms(question)
         if not terms:
-            what = "has only words that are too common to search by" if self.words(question) else "has no word"
-            raise NoWords(f"the question {question.strip()[:40]!r} {what}: ask by meaning (mode dense), or add a word")
+            problem = "has only words that are too common to search by" if self.words(question) else "has no word"
+            raise NoWords(
+                f"the question {question.strip()[:40]!r} {problem}: ask by meaning (mode dense), or add a word"
+            )
         return terms
 
     def stems(self, text: str) -> list[str]:
-        """Terms of a text as often as they occur, stop words among them: as they stand in the word index."""
+        """Return the terms of a text as often as they occur, stop words included: as they are in the word index."""
         terms: list[str] = self.stemmed.analyze(" ".join(self.words(text)))
         return terms
 
-    def _built(self, stop: bool) -> tantivy.TextAnalyzer:
+    def _analyzer(self, stop_words: bool) -> tantivy.TextAnalyzer:
+        """`stop_words`: remove them."""
         from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
         builder = TextAnalyzerBuilder(Tokenizer.whitespace())
         if self.language == "none":
             return builder.build()
         name = LANGUAGES[self.language]
-        if stop and self.language == "en":
+        if stop_words and self.language == "en":
             builder = builder.filter(Filter.custom_stopword(_ENGLISH_STOP_WORDS))
-        elif stop and self.language not in _WITHOUT_STOP_WORDS:
+        elif stop_words and self.language not in _WITHOUT_STOP_WORDS:
             builder = builder.filter(Filter.stopword(name))
         return builder.filter(Filter.stemmer(name)).build()
 
 
 def stored_analysis(language: str) -> Analysis:
-    """The analysis of a language that an index names.
+    """Return the analysis of a language that is stored in an index.
 
     Raises:
-        IndexDamaged: it is none that `code` gives.
+        IndexDamaged: there is no such language.
     """
     if language not in (*LANGUAGES, "none"):
         raise IndexDamaged(f"the index names an unknown language {language!r}; restore a backup, or index again")
@@ -170,16 +175,16 @@ def stored_analysis(language: str) -> Analysis:
 
 
 def _is_name(word: str) -> bool:
-    """Whether it may be several words written together; said of most words by their first test."""
+    """Return whether it may be several words written together. Most words are decided by the first tests."""
     return "." in word or "_" in word or not (word.islower() or word.istitle() or word.isupper() or word.isdigit())
 
 
 def _parts(word: str) -> list[str]:
-    """Of a name that is written together: parse_json, HTTPServer, v2.3.1; the whole is counted as a word already."""
+    """Return the parts of a name such as parse_json, HTTPServer or v2.3.1, without the name itself."""
     parts = [part for part in _BORDER.split(word) if part]
     version = [word[1:]] if _VERSION.fullmatch(word) else []
     return (parts if parts != [word] else []) + version
 
 
 def _pairs(run: str) -> list[str]:
-    return [run] if len(run) == 1 else [run[at : at + 2] for at in range(len(run) - 1)]
+    return [run] if len(run) == 1 else [run[start : start + 2] for start in range(len(run) - 1)]

@@ -1,8 +1,8 @@
 """Metadata as the values that filters compare: each field by its dotted path, with one row for each value.
 
-Members of an object, or of the objects in a list, are under the path of their key (a key that holds a dot is such a
-path already), and a list is one row for each different element. null, an empty list and an empty object leave no row:
-missing. What no row can hold exactly is an error, never an approximation. Every engine flattens in this way.
+Members of an object, or of the objects in a list, are under the path of their key (a key with a dot is such a path
+already). A list has one row for each different element. null, an empty list and an empty object have no row: they are
+missing. A value that no row can hold exactly is an error, never an approximation. Every engine flattens in this way.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from indexer.filters.tree import Scalar, Type, metadata_field, type_of
 Row: TypeAlias = tuple[str, Type, Scalar]
 """Name of a field as filters write it, type, value."""
 
-_DEEPEST = 200  # Python's json gives up somewhat below 1,000
+_MAX_DEPTH = 200  # levels of nesting; Python's json fails somewhat below 1,000
 
 
 def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
-    """The rows of a document's metadata: (name as filters write it, type, value), each once.
+    """Return the rows of a document's metadata, each once.
 
     Raises:
-        BadInput: NaN, infinity, an integer beyond 64 bits, broken Unicode, no JSON value, or one nested deeper than
-            JSON libraries read; with uri and field.
+        BadInput: NaN, infinity, an integer beyond 64 bits, broken Unicode, a value that is not JSON, or one nested
+            deeper than JSON libraries read; names uri and field.
     """
     rows: dict[Row, None] = {}
     waiting: list[tuple[str | None, Any, int]] = [(None, metadata, 0)]
     while waiting:
         path, value, depth = waiting.pop()
-        if depth > _DEEPEST:
-            raise BadInput(f"{uri}: metadata field {str(path)[:40]!r} is nested more than {_DEEPEST} deep: flatten it")
+        if depth > _MAX_DEPTH:
+            raise BadInput(
+                f"{uri}: metadata field {str(path)[:40]!r} is nested more than {_MAX_DEPTH} deep: flatten it"
+            )
         if isinstance(value, Mapping):
             for key, member in value.items():
                 if not isinstance(key, str):
@@ -41,17 +43,17 @@ def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
         elif isinstance(value, list | tuple):
             waiting.extend((path, element, depth + 1) for element in value)
         elif value is not None and path is not None:
-            _check(uri, path, value)
+            _check_scalar(uri, path, value)
             rows[metadata_field(path), type_of(value), value] = None
     return list(rows)
 
 
-def _check(uri: str, path: str, value: Any) -> None:
+def _check_scalar(uri: str, path: str, value: Any) -> None:
     if not isinstance(value, str | int | float):
         kind, way = type(value).__name__, "take its .item()" if hasattr(value, "item") else "write it as text"
-        raise BadInput(f"{uri}: metadata field {path!r} holds a {kind}, no JSON value: {way}")
+        raise BadInput(f"{uri}: metadata field {path!r} holds a {kind}, which is not a JSON value: {way}")
     if isinstance(value, float) and not math.isfinite(value):
-        raise BadInput(f"{uri}: metadata field {path!r} is {value}, no number to compare with: use null")
+        raise BadInput(f"{uri}: metadata field {path!r} is {value}, which cannot be compared: use null")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise BadInput(f"{uri}: metadata field {path!r} is a whole number beyond 64 bits: write it as text")
     for text in (path, value):

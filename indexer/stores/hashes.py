@@ -1,4 +1,4 @@
-"""What tells a document that has changed from one that is the same, and a damaged row from a sound one."""
+"""Hashes that tell whether a document has changed, and whether a stored row is damaged."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def content_hash(document: Document, meaning: Meaning, vectors: bytes = b"") -> 
     """16-byte hash of everything that is embedded. If it changes, the document must be embedded again.
 
     Args:
-        meaning: what vectors depend on besides the document.
-        vectors: those that the document brought.
+        meaning: everything else that the vectors depend on.
+        vectors: bytes of the vectors that the document brought with it.
     """
     sections = [(section.start, section.heading, section.page) for section in document.sections]
     digest = hashlib.blake2b(
@@ -31,7 +31,7 @@ def content_hash(document: Document, meaning: Meaning, vectors: bytes = b"") -> 
 
 
 class _Row(Protocol):
-    """A document, or a passage with what is its document's."""
+    """The stored members of a document, which a passage has too."""
 
     @property
     def uri(self) -> str: ...
@@ -46,9 +46,9 @@ class _Row(Protocol):
 
 
 def row_hash(document: _Row) -> bytes:
-    """16-byte hash of the rest. If it alone changes, the row is rewritten and its vectors stay."""
-    # A record's time is its file's, and says nothing of whether this record has changed.
-    record = document.format in _RECORDS and document.uri != document.path
-    modified = None if record else document.modified
+    """16-byte hash of the stored members that are not embedded. If only it changes, the row is rewritten."""
+    # A record has the time of its file, which does not say whether this record has changed.
+    is_record = document.format in _RECORDS and document.uri != document.path
+    modified = None if is_record else document.modified
     row = _encode([document.metadata, document.path, document.format, modified])
     return hashlib.blake2b(row.encode(), digest_size=16).digest()

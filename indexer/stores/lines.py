@@ -7,17 +7,21 @@ from collections.abc import Iterable, Iterator
 from indexer.records import Document, Span
 from indexer.sources.formats import FORMATS
 
-EXTRACTED = frozenset(known.name for known in FORMATS.values() if known.kind != "text")
+EXTRACTED = frozenset(format_.name for format_ in FORMATS.values() if format_.kind != "text")
 """Formats whose text is not the file's own: a line number in it would mislead."""
 
 
 def with_lines(document: Document, spans: Iterable[Span]) -> Iterator[tuple[Span, int | None]]:
-    """Each passage, in order of the text, with the 1-based line it begins in; None where lines would mislead."""
-    line, reached = 1, 0
+    """Yield each passage with the line it begins in, counted from 1; None where lines would mislead.
+
+    Args:
+        spans: in the order of the text.
+    """
+    line, counted_to = 1, 0
     numbered = document.path is not None and document.format not in EXTRACTED
     for span in spans:
         if numbered:
-            line += document.text.count("\n", reached, span.start)
-            line -= document.text.count("\n", span.start, reached)  # an overlap goes back a little
-            reached = span.start
+            line += document.text.count("\n", counted_to, span.start)
+            line -= document.text.count("\n", span.start, counted_to)  # an overlap goes back a little
+            counted_to = span.start
         yield span, line if numbered else None

@@ -1,4 +1,4 @@
-"""Addresses of stores: what is there, opened or made. The only file outside of the engines that names one."""
+"""Stores by their address: opened, created, recognized. The only file outside of the engines that names an engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def open_store(address: str | PathLike[str]) -> Store:
     """Open the store at an address: the path of a folder.
 
     Raises:
-        NotAnIndex: there is none.
+        NotAnIndex: there is no store.
     """
     from indexer.stores.local.store import LocalStore
 
@@ -24,10 +24,11 @@ def open_store(address: str | PathLike[str]) -> Store:
 
 
 def create_store(address: str | PathLike[str], settings: Settings) -> Store:
-    """Make an empty store at an address. It appears whole or not at all.
+    """Make an empty store at an address. It appears complete or not at all.
 
     Raises:
-        BadInput: something is there already, or words of the language cannot be stemmed.
+        BadInput: something exists there already, or there is no stemmer for the language.
+        StorageError: the disk refuses.
     """
     from indexer.stores.local.store import LocalStore
 
@@ -35,10 +36,10 @@ def create_store(address: str | PathLike[str], settings: Settings) -> Store:
 
 
 def is_store(address: str | PathLike[str]) -> bool:
-    """Whether there is a store at an address; it may be damaged."""
+    """Return whether there is a store at an address. It may be damaged."""
     return (Path(address) / _CATALOG).exists()
 
 
 def holds_store(names: Collection[str]) -> bool:
-    """Whether a folder with files of these names is a store, whose files are not documents."""
+    """Return whether a folder with files of these names is a store, whose files are not documents."""
     return _CATALOG in names and _LOCK in names

@@ -1,6 +1,6 @@
-"""The most similar pairs within a set of vectors, through FAISS's exact k-nearest neighbours, a block at a time.
+"""The most similar pairs within an array of vectors, by exact k-nearest-neighbour search in FAISS, block by block.
 
-The vectors are given whole; what they are of is the caller's business. Nothing here reads a store.
+Nothing here reads a store.
 """
 
 from __future__ import annotations
@@ -13,21 +13,25 @@ from numpy.typing import NDArray
 
 from indexer.records import Vector
 
-_QUESTIONS = 2048
-_ROWS = 65_536
-"""Rows searched at a time: float32 copies of stored float16 stay near 100 MB."""
-_FOUND = 2**23
-"""Neighbours held at a time, so many questions at a time are fewer where many neighbours are wanted."""
-_FIRST, _WIDER = 8, 4
-_ROUNDING = np.float32(1e-6)
-"""What two products of the same two rows may differ by, summed in another order."""
+_BLOCK_QUESTIONS = 2048
+
+_BLOCK_ROWS = 65_536
+"""Rows searched at a time: their float32 copies take about 100 MB."""
+
+_MAX_NEIGHBOURS = 2**23
+"""Neighbours held at a time: a block has fewer questions where each asks for many neighbours."""
+
+_FIRST_NEIGHBOURS, _WIDENING_FACTOR = 8, 4
+
+_MAX_ROUNDING_ERROR = np.float32(1e-6)
+"""Largest difference of two products of the same two rows that are summed in another order."""
 
 Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Pairs of rows, best first; of equal scores the one that comes first.
+    """Pairs of rows, best first; equal scores in order of the rows.
 
     Attributes:
         first, second: positions (n,), `first` below `second`.
@@ -53,49 +57,53 @@ class Pairs:
         )
 
 
-_NONE = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+_NO_PAIRS = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 def nearest_pairs(
     rows: NDArray[np.floating], count: int, min_score: float = -np.inf, groups: Ids | None = None
 ) -> Pairs:
-    """The `count` pairs of rows with the highest scores: provably, as if all pairs had been compared.
+    """Return the `count` pairs of rows with the highest scores: provably, as if all pairs had been compared.
 
     Every row is asked for its k nearest among the rows from its own block on. A pair that was not seen scores no
-    more than the last neighbour that its first row was given, so the rows whose last neighbour is better than the
-    worst pair kept are asked again for more, until there are none. Among pairs within 1e-6 of the worst one, which
-    float32 does not tell apart, some may be left out. Needs memory for `count` pairs and a few blocks.
+    more than the last neighbour that its first row was given. So the rows whose last neighbour is better than the
+    worst pair kept are asked again for more neighbours, until there are no such rows. Among pairs within 1e-6 of the
+    worst one, which float32 does not tell apart, some may be left out. Needs memory for `count` pairs and a few blocks.
 
     Args:
         rows: unit rows (n, dimensions), float32 or float16.
         min_score: leave out pairs below this.
-        groups: one number a row (n,); rows of one group make no pair.
+        groups: one number per row (n,); two rows of the same group are not a pair.
     """
     total = len(rows)
-    found, open_, width = _NONE, np.arange(total), max(_FIRST, _WIDER * count // max(total, 1))
+    pairs, open_rows = _NO_PAIRS, np.arange(total)
+    neighbours = max(_FIRST_NEIGHBOURS, _WIDENING_FACTOR * count // max(total, 1))
     floor = np.float32(min_score)
-    while len(open_):
-        found = found.take(~np.isin(found.first, open_))  # these rows are asked again, and wider
-        beyond = np.full(total, np.nan, np.float32)
-        many = max(1, min(_QUESTIONS, _FOUND // min(width, total)))
-        for questions in np.array_split(open_, -(-len(open_) // many)):
-            asked = np.ascontiguousarray(rows[questions], np.float32)
-            for start in range(int(questions[0]), total, _ROWS):
-                known = np.ascontiguousarray(rows[start : start + _ROWS], np.float32)
-                scores, places = faiss.knn(asked, known, min(width, len(known)), metric=faiss.METRIC_INNER_PRODUCT)
-                if width < len(known):
-                    beyond[questions] = np.fmax(beyond[questions], scores[:, -1])
-                found = (found + _wanted(questions, places + start, scores, floor, groups)).best(count)
-                if len(found.scores) == count:
-                    floor = max(floor, found.scores[-1] - _ROUNDING)
-        full = len(found.scores) == count
-        open_ = np.flatnonzero(beyond > found.scores[-1] + _ROUNDING if full else beyond >= floor)
-        width *= _WIDER
-    return found
+    while len(open_rows):
+        pairs = pairs.take(~np.isin(pairs.first, open_rows))  # these rows are asked again, for more neighbours
+        last_scores = np.full(total, np.nan, np.float32)
+        block = max(1, min(_BLOCK_QUESTIONS, _MAX_NEIGHBOURS // min(neighbours, total)))
+        for questions in np.array_split(open_rows, -(-len(open_rows) // block)):
+            question_rows = np.ascontiguousarray(rows[questions], np.float32)
+            for start in range(int(questions[0]), total, _BLOCK_ROWS):
+                others = np.ascontiguousarray(rows[start : start + _BLOCK_ROWS], np.float32)
+                k = min(neighbours, len(others))
+                scores, positions = faiss.knn(question_rows, others, k, metric=faiss.METRIC_INNER_PRODUCT)
+                if neighbours < len(others):
+                    last_scores[questions] = np.fmax(last_scores[questions], scores[:, -1])
+                pairs = (pairs + _as_pairs(questions, positions + start, scores, floor, groups)).best(count)
+                if len(pairs.scores) == count:
+                    floor = max(floor, pairs.scores[-1] - _MAX_ROUNDING_ERROR)
+        is_full = len(pairs.scores) == count
+        open_rows = np.flatnonzero(
+            last_scores > pairs.scores[-1] + _MAX_ROUNDING_ERROR if is_full else last_scores >= floor
+        )
+        neighbours *= _WIDENING_FACTOR
+    return pairs
 
 
-def _wanted(questions: Ids, places: Ids, scores: Vector, floor: np.float32, groups: Ids | None) -> Pairs:
-    """Neighbours (questions, k) as pairs: each once, from its first row, and none below the floor."""
-    row, column = np.nonzero((scores >= floor) & (places > questions[:, None]))
-    pairs = Pairs(questions[row], places[row, column], scores[row, column])
+def _as_pairs(questions: Ids, positions: Ids, scores: Vector, floor: np.float32, groups: Ids | None) -> Pairs:
+    """Return neighbours (questions, k) as pairs: each once, from its first row, and none below the floor."""
+    row, column = np.nonzero((scores >= floor) & (positions > questions[:, None]))
+    pairs = Pairs(questions[row], positions[row, column], scores[row, column])
     return pairs if groups is None else pairs.take(groups[pairs.first] != groups[pairs.second])

@@ -1,11 +1,11 @@
-"""The interface between likewise and whatever keeps its passages: three protocols, and the values that cross it.
+"""The interface between likewise and the engines that store its passages: three protocols, and the values they use.
 
 A `Store` gives consistent snapshots to read and a writer to change it. Nothing here names a folder, a database or a
 library: open.py turns an address into a store, and each engine has a folder of its own. The rules that every engine
-follows are in neutral files beside this one: hashes.py (what has changed), vectors.py (how a vector is stored),
-analysis.py (text to terms), flatten.py (metadata to fields), field_types.py (which filters are refused), lines.py (the
-line of a passage) and setting_rows.py (the names of settings). tests/contracts/test_store.py holds every engine to this
-file, by comparison with a store made of a dict and numpy.
+follows are in neutral files beside this one: hashes.py (whether a document has changed), vectors.py (how a vector is
+stored), analysis.py (text to terms), flatten.py (metadata to fields), field_types.py (which filters are refused),
+lines.py (the line of a passage), setting_rows.py (the stored names of settings) and pairs.py (the most similar pairs).
+tests/contracts/test_store.py holds every engine to this file, by comparison with a store made of a dict and numpy.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ Kind = Literal["auto", "exact", "approximate"]
 Ids = NDArray[np.int64]
 
 BEST_PASSAGES = 3
-"""Passages of a document, the best ones, whose mean cosine `Candidates` carries."""
+"""How many of a document's best passages are in its mean cosine (`Candidates.best_means`)."""
 
 DUPLICATE = "duplicate id: a later record of the same run has it"
-"""Reason of a skipped ledger row whose document came from another file: `end_run` looks for it."""
+"""Reason of a skipped ledger row if the document was taken from another file. `end_run` looks for this text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hashes:
-    """What tells a document that has changed from one that is the same (hashes.py).
+    """The hashes by which a change of a document is noticed (hashes.py).
 
     Attributes:
-        content: of everything that is embedded, 16 bytes.
-        row: of the rest, 16 bytes.
+        content: hash of everything that is embedded, 16 bytes.
+        row: hash of the other stored members, 16 bytes.
     """
 
     content: bytes
@@ -49,9 +49,11 @@ class Hashes:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedDocument:
-    """A document with its passages and their unit vectors (passages, dimensions).
+    """A document with its passages and their vectors.
 
-    Without `spans` and `vectors` only the row of a known document is rewritten: its metadata changed.
+    Attributes:
+        spans: the passages; None to rewrite only the row of a known document, whose metadata changed.
+        vectors: unit rows (passages, dimensions); None where `spans` is None.
     """
 
     document: Document
@@ -62,7 +64,14 @@ class EmbeddedDocument:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """The outcome of one file or record. `file` is the file that holds it, equal to `uri` for whole files."""
+    """The outcome of one file or record.
+
+    Attributes:
+        file: path of the file that holds it; equal to `uri` for a whole file.
+        uri: uri of its document, also if there is none.
+        state: "indexed", "unchanged", "updated", "skipped", "failed" or "gone".
+        reason: why it was skipped or failed, for a person.
+    """
 
     file: str
     uri: str
@@ -72,13 +81,14 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction of an indexing run writes.
+    """Everything that one transaction writes.
 
     Attributes:
         documents: new, changed and updated documents, each uri once.
-        rows: the outcome of each file and record; with none, files that hold these documents are read again next time.
+        rows: the outcome of each file and record. Without rows the documents were changed outside of a run, and the
+            next run reads the files that hold them again.
         finished: files that were read to their end, by path, so that the next run can skip them unread.
-        run: number that `begin_run` gave; 0 outside of a run.
+        run: the number that `begin_run` returned; 0 outside of a run.
     """
 
     documents: Sequence[EmbeddedDocument] = ()
@@ -89,11 +99,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What is known at the end of an indexing run.
+    """The files that an indexing run has read or skipped, by path.
 
     Attributes:
-        read: files of which every entry is in the ledger: what this run did not meet in them is gone.
-        unchanged: files that were not opened, as they have not changed.
+        read: files of which every entry is in the ledger: an older entry that this run did not meet is gone.
+        unchanged: files that were not opened, because they have not changed.
     """
 
     read: Sequence[str] = ()
@@ -106,10 +116,10 @@ class Ranking:
 
     Attributes:
         passages: passage ids (n,), int64.
-        documents: ids of the documents they belong to (n,).
-        scores: cosine of each (n,), float32, computed from the stored vectors; or BM25.
-        matched: units that pass the filter, whatever their score; by words, those that also hold a word.
-        exact: the order is provably that of brute force over the stored vectors, or words.
+        documents: ids of the documents they belong to (n,), int64.
+        scores: of `dense` the cosines, computed from the stored vectors; of `words` the BM25 scores (n,), float32.
+        matched: how many units pass the filter, whatever their score; in `words`, how many of them also hold a word.
+        exact: whether the order is provably that of brute force.
     """
 
     passages: Ids
@@ -121,16 +131,17 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The best units by cosine and the best by words, each with its score by both, in order of their unit's id.
+    """The best units by cosine and the best by words, each with both scores, in order of the units' ids.
 
     Attributes:
-        passages: ids of the passages to show (n,): of a document the one nearest to the question.
-        cosines: of these passages (n,), float32.
-        best_means: mean cosine of the BEST_PASSAGES nearest passages of the unit (n,), float64; of a passage its own.
-        words: BM25 of the unit (n,), float32; 0 where it holds no word of the question.
-        terms: how many different terms the question asks for.
-        matched: units that pass the filter.
-        complete: every one of them is a candidate, and the dense leg was exact.
+        passages: ids of the passages to show (n,), int64: of a document the passage nearest to the question.
+        cosines: cosines of these passages (n,), float32.
+        best_means: mean cosine of the BEST_PASSAGES nearest passages of each document (n,), float64. If the units are
+            passages, the cosine of each.
+        words: BM25 score of each unit (n,), float32; 0 where it holds no word of the question.
+        terms: how many different terms the question has.
+        matched: how many units pass the filter.
+        complete: whether every unit that passes the filter is a candidate, and the dense leg was exact.
     """
 
     passages: Ids
@@ -144,7 +155,18 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stored passage with what is stored of its document."""
+    """A stored passage with the stored members of its document.
+
+    Attributes:
+        id: id of the passage, never used again for another one.
+        document_id: id of its document in this index.
+        uri, title, path, format, modified, metadata: members of the document (`indexer.records.Document`).
+        text: text of the passage.
+        start, end: offsets of the passage in the document's text, in code points.
+        line: line of the document's file that it begins in, counted from 1; None where the text is not the file's own.
+        heading: path of headings it is under; empty for none.
+        page: page, slide or sheet, counted from 1; None where the format has none.
+    """
 
     id: int
     document_id: int
@@ -164,7 +186,12 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Passages drawn at random: ids ascending (n,), and their vectors as stored (n, dimensions)."""
+    """Passages drawn at random.
+
+    Attributes:
+        passages: ids in ascending order (n,), int64.
+        vectors: their stored vectors (n, dimensions), float32.
+    """
 
     passages: Ids
     vectors: Vector
@@ -175,9 +202,9 @@ class PassagePairs:
     """Pairs of passages of different documents, best first.
 
     Attributes:
-        first, second: passage ids (n,).
+        first, second: passage ids (n,), int64.
         scores: cosines (n,), float32.
-        passages: how many were compared with each other.
+        passages: how many passages were compared with each other.
     """
 
     first: Ids
@@ -188,7 +215,12 @@ class PassagePairs:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What `check` found: `problems` are wrong, `notes` are worth knowing."""
+    """The result of a check.
+
+    Attributes:
+        problems: what is damaged or wrong, one sentence each.
+        notes: what is worth knowing but is not a problem.
+    """
 
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -200,13 +232,13 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The share of the ten nearest passages that a search without a filter finds, measured against brute force.
+    """The share of the ten nearest passages that a search without a filter finds, compared with brute force.
 
     Attributes:
-        recall: mean over the questions.
+        recall: mean over the questions, between 0 and 1.
         low, high: its 95 % interval.
-        questions: how many were asked; none in an empty index.
-        exact: every answer was provably brute force's.
+        questions: how many questions were asked; 0 in an empty index.
+        exact: whether every answer was provably that of brute force.
     """
 
     recall: float
@@ -218,14 +250,19 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """The state of a store in numbers. Sizes in bytes.
+    """The state of a store in numbers.
 
     Attributes:
+        documents, passages: how many there are.
+        tokens: how many tokens the encoder has read.
+        dimensions: of each vector.
         unsealed: passages that no segment holds yet; all of them where an engine has no segments.
-        history: drawn at random when the index was made; a copy has its own.
-        segments: each with its kind, its count and how many of those are alive; none where an engine has no segments.
-        fields: the types of each metadata field.
-        details: what only this engine has; `info --json` prints it beside the rest.
+        bytes: size of everything that is stored.
+        format_version: version of the format that the index is stored in.
+        history: drawn at random when the index was made; a copy has another.
+        segments: kind, number of vectors and number of living ones of each; empty where an engine has no segments.
+        fields: the types of each metadata field: "boolean", "number" or "text".
+        details: numbers that only this engine has; `info --json` prints them beside the others.
     """
 
     documents: int
@@ -244,47 +281,54 @@ class Info:
 class Snapshot(Protocol):
     """One consistent state of an index: everything that is read through it belongs to the same commit.
 
-    Vectors given to it are unit rows. A filter that does not fit the index raises FilterError; a stored row that does
-    not match its checksum raises IndexDamaged.
+    Raises:
+        FilterError: a filter does not fit the fields of the index.
+        IndexDamaged: a stored row does not match its checksum.
     """
 
     @property
-    def settings(self) -> Settings: ...
+    def settings(self) -> Settings:
+        """The settings of the index."""
 
     @property
     def documents(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
 
     @property
     def passages(self) -> int:
-        """How many passages there are."""
+        """Number of passages."""
 
     @property
     def version(self) -> Hashable:
-        """Equal for snapshots of the same commit: what was computed from one may be kept for the other."""
+        """A key of this commit: a result that was computed from a snapshot is valid for all with an equal version."""
 
     @property
     def history(self) -> str:
-        """Equal for snapshots of the same index, whatever was committed in between; a copy has its own."""
+        """A key of this index, the same for all its commits. A copy of the index has another."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Facts about this state that the caller should know: a damaged segment is answered from the catalog, say.
+        """Facts about this state that the caller should know, such as a damaged segment that the catalog replaces.
 
-        Read them after ranking, as ranking by words may add to them. Every snapshot has the notes of its state, so that
-        each question is told and not only the first one.
+        Read them after ranking, because ranking by words may add to them. Every snapshot has the notes of its state, so
+        that each question is told and not only the first one.
         """
 
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
-        """Hashes of those of the uris that are documents, or of all documents."""
+        """Return the hashes of those of the uris that are documents, or of all documents."""
 
     def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
-        """Uris that are new, different or gone, compared with all `hashes` of an earlier snapshot."""
+        """Yield the uris that are new, different or gone.
 
-    def get(self, uri: str) -> Document | None: ...
+        Args:
+            earlier: all `hashes` of an earlier snapshot.
+        """
+
+    def get(self, uri: str) -> Document | None:
+        """Return a document; None for an unknown uri."""
 
     def matches(self, uri: str, where: Where) -> bool:
-        """Whether a filter leaves this document; False where there is none, before the filter is looked at."""
+        """Return whether a filter leaves this document. For an unknown uri it is False, even if the filter is wrong."""
 
     @property
     def fields(self) -> Mapping[str, Collection[Type]] | None:
@@ -296,64 +340,84 @@ class Snapshot(Protocol):
     def dense(
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
     ) -> Ranking:
-        """The k units nearest to a unit vector (dimensions,) by cosine, each by its best passage.
+        """Rank the k units nearest to a vector by cosine, each by its best passage.
 
-        There are min(k, matched) of them, whatever the filter. `exact` asks for brute force.
+        Args:
+            vector: unit vector (dimensions,), float32.
+            where: a filter; None allows every document.
+            unit: rank documents, or passages.
+            exact: use brute force.
+
+        Returns:
+            A ranking of min(k, matched) units, whatever the filter.
         """
 
     def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
-        """The k units that hold a word of a text, best first; documents by all their words, each with its best passage.
+        """Rank the k best units that hold a word of a text; documents by all their words, each with its best passage.
 
-        Scores are BM25 with k1 = 1.2 and b = 0.75, and statistics of the whole collection, filter or not. The length of
-        a text is rounded to one byte as in Lucene. Fusion's constants assume exactly these scores: another formula,
-        or statistics per shard, would make hybrid worse without an error.
+        Scores are BM25 with k1 = 1.2 and b = 0.75, with statistics of the whole collection even under a filter. The
+        length of a text is rounded to one byte as in Lucene. The constants of fusion assume exactly these scores:
+        another formula, or statistics per shard, would make hybrid ranking worse without an error.
+
+        Args:
+            where: a filter; None allows every document.
+            unit: rank documents, or passages.
 
         Raises:
-            NoWords: the text has no word but stop words.
+            NoWords: the text has no words, or only stop words.
         """
 
     def candidates(
         self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
     ) -> Candidates:
-        """The `depth` best units of both legs together, with the score that each lacks of the other's computed.
+        """Return the `depth` best units of `dense` and of `words` together, each with both scores.
 
-        A text without words leaves the dense leg alone.
+        Args:
+            vector: unit vector (dimensions,), float32.
+            text: the question; if it has no words, only the dense leg gives candidates.
+            where, unit, exact: see `dense`.
         """
 
     def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
-        """Passages in the order asked for; checksums verified.
+        """Return passages in the order of their ids given here, after verifying their checksums.
 
         Raises:
-            IndexDamaged: one does not match its checksum, or there is no passage of an id.
+            IndexDamaged: a passage does not match its checksum, or there is no passage with an id.
         """
 
     def vectors_of(self, uri: str) -> Vector | None:
-        """Stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
+        """Return the stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
 
     def fitted_parameters(self) -> bytes | None:
-        """What the recipe's post-processing was fitted to, as safetensors; None where there is none."""
+        """Return the parameters fitted for the recipe's post-processing, as safetensors; None where there are none."""
 
     def sample(self, count: int, seed: int = 0) -> Sample:
-        """`count` random passages, or all there are; a copy of the index gives the same ones."""
+        """Return `count` random passages, or all if there are fewer. A copy of the index gives the same passages."""
 
     def nearest_pairs(self, count: int, min_score: float) -> PassagePairs:
-        """The `count` most similar pairs of passages of different documents, provably."""
+        """Return the `count` most similar pairs of passages of different documents, provably.
+
+        Args:
+            min_score: leave out pairs with a lower cosine.
+        """
 
     def files(self) -> Mapping[str, KnownFile]:
-        """Every file that the ledger knows, by path; entries that are gone are left out."""
+        """Return every file of the ledger, by path. Entries that are gone are left out."""
 
     def ledger(self, state: str | None = None) -> Iterator[LedgerRow]:
-        """Rows of the ledger, in the order they were written; only those of a state."""
+        """Yield the rows of the ledger in the order they were written; with a state only the rows of this state."""
 
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
-        """Rows of the ledger whose uri is a document, in no particular order."""
+        """Yield the rows of the ledger whose uri is a document, in no particular order."""
 
     def ledger_counts(self) -> Mapping[str, int]:
-        """How many rows there are of each state."""
+        """Return the number of rows of each state that occurs."""
 
-    def info(self) -> Info: ...
+    def info(self) -> Info:
+        """Return the state of the store in numbers."""
 
-    def recall(self) -> Recall: ...
+    def recall(self) -> Recall:
+        """Measure how many of the nearest passages a search finds."""
 
     def check(self, meaning: Meaning | None) -> CheckReport:
         """Verify everything that is stored and everything that is derived from it, without a lock.
@@ -364,78 +428,102 @@ class Snapshot(Protocol):
 
 
 class Writer(Protocol):
-    """Changes an index: durable and visible when a method returns. Every method but `settle`, `compact` and `repair`,
-    which change nothing that is searched for, is one transaction.
+    """Changes an index. A change is durable and visible when its method returns.
 
-    Raises StorageError where the disk refuses; what was committed before is kept.
+    Each method is one transaction, except `settle`, `compact` and `repair`, which do not change any document.
+
+    Raises:
+        StorageError: the disk refuses; what was committed before is kept.
     """
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the commits since this writer was opened have to tell: a derived file could not be written, say."""
+        """Facts about the commits since this writer was opened, such as a derived file that could not be written."""
 
     def put(self, batch: Batch) -> Changes:
         """Add, replace and update documents, and write the ledger, in one transaction.
 
         Raises:
-            BadInput: metadata that no filter can hold, vectors that do not fit the passages or the index, or an update
-                of what is not a document; nothing is written.
+            BadInput: metadata that no filter can hold, vectors whose shape does not fit the passages or the index, or
+                an update of an unknown uri; nothing is written.
         """
 
     def remove(self, uris: Iterable[str]) -> int:
-        """Remove documents and their ledger rows; returns how many documents there were.
+        """Remove documents and their ledger rows. Ledger rows of uris that are not documents stay.
 
-        Ledger rows of uris that are not documents stay.
+        Returns:
+            How many documents were removed.
         """
 
     def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
-        """Replace the settings by what `update` makes of those that are stored, and return the new ones.
+        """Change the stored settings.
 
         Args:
-            fitted_parameters: what a recipe's post-processing has just been fitted to, to be kept with its recipe.
+            update: returns the new settings for those that are stored.
+            fitted_parameters: parameters just fitted for the recipe's post-processing, stored with the recipe.
+
+        Returns:
+            The new settings.
 
         Raises:
             BadInput: fitted parameters are stored already: every vector depends on them.
         """
 
     def begin_run(self) -> int:
-        """Number a new indexing run. Until its end `check` notes that it has not finished."""
+        """Return the number of a new indexing run. Until it ends, `check` notes that it has not finished."""
 
     def end_run(self, run: int, outcome: RunOutcome) -> int:
-        """Mark what the run did not meet in files it read as gone, and files it skipped as unchanged.
+        """Mark entries that the run did not meet in files it read as gone, and files that it skipped as unchanged.
 
         Returns:
-            How many files are to be read again, as documents that they also hold came from files that are gone.
+            How many files are to be read again because they also hold a document that was taken from a file it is now
+            gone from.
         """
 
     def settle(self, recall: float | None = None) -> None:
-        """Put derived indexes in their best shape after an indexing run, where that is worth it.
+        """Bring derived indexes into their best shape after an indexing run, where that is worth the time.
 
         Args:
-            recall: what approximate segments are tuned to from now on, above 0 and at most 1.
+            recall: the recall that approximate segments are tuned to from now on, above 0 and at most 1.
+
+        Raises:
+            BadInput: a recall out of range.
         """
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
-        """Rewrite everything derived without what was removed, and give free space back.
+        """Rewrite everything derived without the removed documents, and give free space back to the disk.
+
+        Args:
+            kind: the kind of segment to write; "auto" decides by the number of passages.
+            recall: see `settle`.
 
         Raises:
             BadInput: an unknown kind, or a recall out of range.
         """
 
     def repair(self, meaning: Meaning | None) -> CheckReport:
-        """Check, rebuild what is derived, and have damaged documents embedded again by the next run."""
+        """Check, rebuild what is derived, and have damaged documents embedded again by the next run.
+
+        Args:
+            meaning: see `Snapshot.check`.
+
+        Returns:
+            The problems that are left, and notes that also name the repairs.
+        """
 
 
 class Store(Protocol):
-    """A home of one index. Safe to share among threads, and usable after a fork."""
+    """The place where one index is stored. Safe to share among threads, and usable after a fork."""
 
     @property
     def address(self) -> str:
-        """Where it is, for messages: a path, or a DSN without its password."""
+        """The address to show in messages: a path, or a DSN without its password."""
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """The newest commit, for the length of the block, which may hold a transaction open: embed a question inside
-        it, so that question and answer see one index, but never a collection. What is read lazily is read inside it.
+        """Read the newest commit for the length of the block.
+
+        The block may hold a transaction open. Embed a question inside it, so that question and answer see the same
+        index, but never a collection. Iterators that the snapshot returns are valid only inside the block.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
@@ -444,48 +532,50 @@ class Store(Protocol):
     def writer(
         self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None
     ) -> AbstractContextManager[Writer]:
-        """The right to write, for the length of the block. A thread that has it gets the same writer again.
+        """Hold the right to write for the length of the block. A thread that holds it gets the same writer again.
 
-        What the lock covers is the engine's choice: a folder has one writer.
+        The engine decides what its lock covers: a folder has one writer.
 
         Args:
             wait: wait for another holder; otherwise raise at once.
-            on_wait: told once, with a message that names the holder, before waiting for another process.
+            on_wait: called once, with a message that names the holder, before waiting for another process.
 
         Raises:
-            NotAnIndex: there is no index any more.
+            NotAnIndex: there is no longer an index.
             IndexLocked: another process or thread is writing and `wait` is False.
         """
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
-        """Documents in the order they were added, read in pages: no transaction stays open between two of them.
+        """Yield documents in the order they were added, read in pages. No transaction is open between two pages.
 
-        A filter is that of the moment the iteration begins. Without one, documents added meanwhile may be among them.
+        A filter selects documents as of the beginning of the iteration. Without a filter, documents that are added
+        meanwhile may be included.
         """
 
     def export(self) -> Iterator[EmbeddedDocument]:
-        """Documents with their passages and vectors, in the order they were added, read in pages.
+        """Yield documents with their passages and vectors in the order they were added, read in pages.
 
-        They come without hashes and prefixes; the tokens of a document are counted to its first passage.
+        Their hashes and prefixes are empty, and the first passage of each has the tokens of the whole document.
         """
 
     def successor(self, settings: Settings) -> AbstractContextManager[Store]:
-        """An empty store that takes the place of this one if the block ends well. Use under this one's writer.
+        """Make an empty store, which takes the place of this one if the block ends well. Use under this one's writer.
 
-        Its history is new, and its ledger and runs are empty.
+        Its history is new, and its ledger is empty.
         """
 
     def artifacts(self) -> Path:
-        """The folder on this machine where the compiled encoder of this index is kept; it need not exist yet."""
+        """Return the folder on this machine for the compiled encoder of this index. It may not exist yet."""
 
     def backup(self, destination: str) -> tuple[str, ...]:
-        """Copy the index as of one commit, while it is read and written; the copy appears whole or not at all.
+        """Copy the index as of one commit while it is read and written. The copy appears complete or not at all.
 
         Returns:
-            Facts about the copy that the caller should know: a damaged file was copied as it is, say.
+            Facts about the copy that the caller should know, such as a damaged file that was copied as it is.
 
         Raises:
-            BadInput: something is there already.
+            BadInput: something exists there already.
+            StorageError: the disk refuses.
         """
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def to_rows(settings: Settings) -> dict[str, str]:
-    """Return name and text of every setting that there is."""
+    """Return every setting that has a value, by its stored name, as text."""
     recipe, passages = settings.recipe, settings.passages
     cut = {"max_tokens": passages.max_tokens, "overlap": passages.overlap} if passages else None
     rows = {
@@ -33,12 +33,13 @@ def to_rows(settings: Settings) -> dict[str, str]:
 
 
 def from_rows(rows: Mapping[str, str]) -> Settings:
-    """Return the settings that `to_rows` made these rows of; rows of other names are left out.
+    """Return the settings of stored rows; rows of other names are ignored.
 
-    What was learned and cannot be read is left out too: the index is whole without it, and `unreadable` names it.
+    Values that were measured or learned are left out if they cannot be read, because the index is complete without
+    them; `unreadable` names them.
 
     Raises:
-        KeyError, TypeError, ValueError: a row that says what the index is is missing, or is not what was written.
+        KeyError, TypeError, ValueError: a row that defines the index is missing, or cannot be read.
     """
     recipe, passages = rows["recipe"], rows["passages"]
     try:
@@ -53,12 +54,12 @@ def from_rows(rows: Mapping[str, str]) -> Settings:
             probed=_learned(rows, "probed", Probed.from_json),
             uncompiled=rows.get("uncompiled", ""),
         )
-    except BadInput as error:  # which would blame the caller
+    except BadInput as error:  # this error would blame the caller
         raise ValueError(str(error)) from error
 
 
 def unreadable(rows: Mapping[str, str]) -> list[str]:
-    """Return the names of what was learned and cannot be read."""
+    """Return the names of measured or learned settings that cannot be read."""
     return [name for name, read in _LEARNED.items() if name in rows and _learned(rows, name, read) is None]
 
 
@@ -74,4 +75,4 @@ def _learned(rows: Mapping[str, str], name: str, read: Callable[[str], T]) -> T 
     try:
         return read(rows[name]) if name in rows else None
     except (AttributeError, KeyError, TypeError, ValueError):
-        return None  # `unreadable` says so
+        return None  # `unreadable` names it

@@ -52,9 +52,9 @@ def test_pairs_are_those_of_brute_force(count: int, small: bool, monkeypatch: py
     rows = unit(random.normal(size=(300, 12)))
     rows[50:80] = unit(rows[50] + random.normal(size=(30, 12)) * 0.1)
     if small:  # several blocks each way
-        monkeypatch.setattr(pairs, "_QUESTIONS", 37)
-        monkeypatch.setattr(pairs, "_ROWS", 91)
-        monkeypatch.setattr(pairs, "_FOUND", 5000)
+        monkeypatch.setattr(pairs, "_BLOCK_QUESTIONS", 37)
+        monkeypatch.setattr(pairs, "_BLOCK_ROWS", 91)
+        monkeypatch.setattr(pairs, "_MAX_NEIGHBOURS", 5000)
     assert found(rows, count) == brute(rows, count)
     assert found(rows, count, min_score=0.6) == brute(rows, count, min_score=0.6)
     groups = random.integers(0, 20, 300)

@@ -104,9 +104,9 @@ WAYS: list[tuple[int, str | None, bool]] = [
 def test_as_brute_force_through_adding_replacing_and_removing(
     tmp_path: Path, encoder: Any, seal_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seal, "SEAL_AT", seal_at)
+    monkeypatch.setattr(seal, "SEAL_PASSAGES", seal_at)
     monkeypatch.setattr(seal.seal, "__defaults__", (seal_at,))
-    monkeypatch.setattr(seal, "MERGE_TO", 100)
+    monkeypatch.setattr(seal, "MAX_MERGED_PASSAGES", 100)
     folder = tmp_path / "x.index"
     with Index.create(folder, encoder) as index, Searcher(folder) as searcher:
 

@@ -1,4 +1,4 @@
-"""What hybrid chooses from: the best of both legs, with the score that each lacks of the other's computed."""
+"""The candidates of hybrid ranking: the best units of both legs, each with its score by cosine and by words."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from indexer.stores.local import queries
 from indexer.stores.local.dense import rank
 from indexer.stores.local.views import View
 from indexer.stores.local.words import rank as word_rank
-from indexer.stores.local.words.files import language
+from indexer.stores.local.words.files import analysis_of
 from indexer.stores.local.words.reader import Words
 from indexer.stores.port import BEST_PASSAGES, Candidates, Ids, Ranking, Unit
 
-Scored = tuple[Ids, NDArray[np.float32]]
-"""Ids of units and the score of each."""
+ScoredUnits = tuple[Ids, NDArray[np.float32]]
+"""Ids of units (n,) and the BM25 score of each (n,)."""
 
 
 def candidates(
@@ -33,44 +33,44 @@ def candidates(
     unit: Unit,
     exact: bool,
 ) -> Candidates:
-    """The `depth` best units by cosine and by words; a text without words leaves the dense leg alone.
+    """Return the `depth` best units by cosine and by words. Without words in the text only the dense leg is asked.
 
     Args:
         open_words: returns the words of the view; called only where the text has words.
+        vector: unit vector (dimensions,).
     """
-    terms = language(view).terms(text)
-    near = rank(view, vector, depth, where, unit, exact)
-    worded: Scored | None = None
+    terms = analysis_of(view).terms(text)
+    dense = rank(view, vector, depth, where, unit, exact)
+    by_words: ScoredUnits | None = None
     if unit == "passage":
         if terms:
-            ranked = word_rank.rank(view, open_words(), text, depth, where, unit)
-            worded = ranked.passages, ranked.scores
-        units = passages = np.union1d(near.passages, worded[0] if worded else ()).astype(np.int64)
-        cosines = _cosines(view, vector, passages, near)
+            ranking = word_rank.rank(view, open_words(), text, depth, where, unit)
+            by_words = ranking.passages, ranking.scores
+        units = passages = np.union1d(dense.passages, by_words[0] if by_words else ()).astype(np.int64)
+        cosines = _cosines(view, vector, passages, dense)
         means = cosines.astype(np.float64)
     else:
         if terms:
-            found = word_rank.documents(view, open_words(), text, depth, where)
-            worded = found.documents, found.scores
-        documents = np.union1d(near.documents, worded[0] if worded else ()).astype(np.int64)
-        ids, owners, every = _passages_of(view, vector, documents, near)
-        units, passages, cosines, means = best_passages(ids, owners, every)
-    words = _words(open_words(), text, units, unit, worded) if worded else np.zeros(len(units), np.float32)
-    complete = near.exact and len(passages) == near.matched
-    return Candidates(passages, cosines, means, words, len(terms), near.matched, complete)
+            hits = word_rank.rank_documents(view, open_words(), text, depth, where)
+            by_words = hits.documents, hits.scores
+        documents = np.union1d(dense.documents, by_words[0] if by_words else ()).astype(np.int64)
+        units, passages, cosines, means = best_passages(*_score_passages(view, vector, documents, dense))
+    words = _word_scores(open_words(), text, units, unit, by_words) if by_words else np.zeros(len(units), np.float32)
+    complete = dense.exact and len(passages) == dense.matched
+    return Candidates(passages, cosines, means, words, len(terms), dense.matched, complete)
 
 
 def best_passages(
     passages: Ids, documents: Ids, cosines: NDArray[np.float32]
 ) -> tuple[Ids, Ids, NDArray[np.float32], NDArray[np.float64]]:
-    """The nearest passage of each document.
+    """Find the passage of each document that is nearest to the question.
 
     Args:
-        passages, documents, cosines: of every passage of the documents (passages,).
+        passages, documents, cosines: id, document and cosine of every passage of the documents (passages,).
 
     Returns:
-        Documents ascending, the nearest passage of each (of equal ones the first), its cosine, and the mean cosine of
-        the BEST_PASSAGES nearest: each (documents,).
+        Documents in ascending order, the nearest passage of each (the first of equal ones), its cosine, and the mean
+        cosine of the BEST_PASSAGES nearest: each (documents,).
     """
     order = np.lexsort((passages, -cosines, documents))
     units, first, counts = np.unique(documents[order], return_index=True, return_counts=True)
@@ -82,36 +82,36 @@ def best_passages(
     return units, passages[order][first], cosines[order][first], sums / np.minimum(counts, BEST_PASSAGES)
 
 
-def _passages_of(view: View, vector: Vector, documents: Ids, near: Ranking) -> tuple[Ids, Ids, NDArray[np.float32]]:
-    """Every passage of the documents (passages,), by id: its id, its document, its cosine."""
+def _score_passages(view: View, vector: Vector, documents: Ids, dense: Ranking) -> tuple[Ids, Ids, NDArray[np.float32]]:
+    """Return id, document and cosine of every passage of the documents, in order of the ids: each (passages,)."""
     rows = view.connection.execute(
         "SELECT id, document_id FROM passage WHERE document_id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (json.dumps(documents.tolist()),),
     ).fetchall()
-    ids, owners = np.array(rows, np.int64).reshape(-1, 2).T
-    return ids, owners, _cosines(view, vector, ids, near)
+    passages, passage_documents = np.array(rows, np.int64).reshape(-1, 2).T
+    return passages, passage_documents, _cosines(view, vector, passages, dense)
 
 
-def _cosines(view: View, vector: Vector, passages: Ids, near: Ranking) -> NDArray[np.float32]:
-    """Cosines of passages (n,), which ascend.
+def _cosines(view: View, vector: Vector, passages: Ids, dense: Ranking) -> NDArray[np.float32]:
+    """Return the cosines of passages (n,), which are in ascending order.
 
     Args:
-        near: passages whose cosines with this vector are known: their vectors are not read again.
+        dense: passages whose cosines with this vector are known: their vectors are not read again.
     """
     cosines = np.empty(len(passages), np.float32)
     unknown = np.ones(len(passages), np.bool_)
     if len(passages):
-        places = np.minimum(np.searchsorted(passages, near.passages), len(passages) - 1)
-        same = passages[places] == near.passages
-        cosines[places[same]], unknown[places[same]] = near.scores[same], False
-    cosines[unknown] = vectors.cosines(queries.rows(view, passages[unknown])[1], vector)
+        positions = np.minimum(np.searchsorted(passages, dense.passages), len(passages) - 1)
+        same = passages[positions] == dense.passages
+        cosines[positions[same]], unknown[positions[same]] = dense.scores[same], False
+    cosines[unknown] = vectors.cosines(queries.vectors_by_id(view, passages[unknown])[1], vector)
     return cosines
 
 
-def _words(words: Words, text: str, units: Ids, unit: Unit, worded: Scored) -> NDArray[np.float32]:
-    """BM25 of units (n,), ascending: known of those that the words leg found, computed for the rest."""
+def _word_scores(words: Words, text: str, units: Ids, unit: Unit, by_words: ScoredUnits) -> NDArray[np.float32]:
+    """Return the BM25 score of units (n,), which are in ascending order; only those that the leg lacks are computed."""
     scores = np.zeros(len(units), np.float32)
-    known = np.isin(units, worded[0])
-    scores[known] = worded[1][np.argsort(worded[0])]
-    scores[~known] = word_rank.scores(words, text, units[~known], unit)
+    scored = np.isin(units, by_words[0])
+    scores[scored] = by_words[1][np.argsort(by_words[0])]
+    scores[~scored] = word_rank.score(words, text, units[~scored], unit)
     return scores

@@ -1,6 +1,6 @@
 """The catalog as its one writer sees it: every statement that changes it, each inside one transaction.
 
-What exists is what this file's rows say. Readers use views.py, which needs no sqlite-utils.
+A document, vector or file exists if a row of the catalog names it. Readers use views.py, which needs no sqlite-utils.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from indexer.stores.local.segments.files import SegmentFile
 from indexer.stores.local.words.record import WordFiles
 from indexer.stores.port import DUPLICATE, Batch, LedgerRow, RunOutcome
 from indexer.stores.setting_rows import from_rows, to_rows
-from indexer.stores.vectors import require_fitting
+from indexer.stores.vectors import require_matching_shapes
 
-_PATIENCE = 60
-"""Seconds that a write waits for a lock of SQLite's own, which others hold for moments."""
+_LOCK_TIMEOUT_SECONDS = 60
+"""How long a write waits for a lock of SQLite's own, which others hold for moments."""
 
 
 class Catalog:
@@ -38,7 +38,7 @@ class Catalog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_PATIENCE)
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_LOCK_TIMEOUT_SECONDS)
         self.db = Database(connection)
         with self._errors():
             for name in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 8000"):
@@ -46,19 +46,19 @@ class Catalog:
             migrations.apply(self.db)
 
     def close(self) -> None:
-        """Fold the write-ahead log into the catalog, so that a read-only folder can be searched."""
-        # On a full disk it stays a log: what was committed is safe in it, and the next writer tries again.
+        """Move the write-ahead log into the catalog, so that a read-only folder can be searched."""
+        # On a full disk the log stays: what was committed is safe in it, and the next writer tries again.
         with suppress(sqlite3.OperationalError):
-            self._fold()
+            self._checkpoint()
         self.db.conn.close()
 
-    def _fold(self) -> None:
-        # Questions are over by then; whoever reads for longer is not waited for, and the log stays for the next time.
+    def _checkpoint(self) -> None:
+        # Most questions end within this time. Longer reads are not waited for, and the log stays for the next time.
         self.db.conn.execute("PRAGMA busy_timeout = 100").fetchall()
         try:
             self.db.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
-            self.db.conn.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE}").fetchall()
+            self.db.conn.execute(f"PRAGMA busy_timeout = {1000 * _LOCK_TIMEOUT_SECONDS}").fetchall()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -75,7 +75,7 @@ class Catalog:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """One commit. It begins with a write, so that what it reads afterwards cannot change under it."""
+        """Run the block as one commit. It begins with a write, so that nothing it reads afterwards can change."""
         with self._errors(), self.db.atomic():
             self.db.conn.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
             failpoint("commit.begun")
@@ -100,7 +100,7 @@ class Catalog:
             connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
 
     def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
-        """Write the settings that differ; a commit only where one does."""
+        """Write the settings that differ. Without a difference nothing is committed."""
         with self._errors():
             rows = dict(self.db.conn.execute("SELECT name, value FROM setting"))
         try:
@@ -128,7 +128,7 @@ class Catalog:
     def vacuum(self) -> None:
         with self._errors():
             self.db.conn.execute("VACUUM")
-            self._fold()
+            self._checkpoint()
 
     # documents
 
@@ -136,7 +136,7 @@ class Catalog:
         documents = batch.documents
         with self.transaction() as connection:
             (dimensions,) = connection.execute("SELECT value FROM setting WHERE name = 'dimensions'").fetchone()
-            require_fitting(documents, int(dimensions))
+            require_matching_shapes(documents, int(dimensions))
             uris = json.dumps([item.document.uri for item in documents])
             find = "SELECT uri, id FROM document WHERE uri IN (SELECT value FROM json_each(?))"
             known: dict[str, int] = dict(connection.execute(find, (uris,)))
@@ -152,7 +152,7 @@ class Catalog:
                 replaced=tuple(uri for item in whole if (uri := item.document.uri) in known),
                 updated=tuple(item.document.uri for item in documents if item.spans is None),
             )
-            _count(connection, len(changes.added))
+            _add_to_count(connection, len(changes.added))
             _write_ledger(connection, batch.rows, batch.run)
             if not batch.rows:
                 _forget_stamps(connection, [item.document.uri for item in documents])
@@ -172,7 +172,7 @@ class Catalog:
                 filter_sql.erase(connection, [document_id])
                 connection.execute("DELETE FROM document WHERE id = ?", (document_id,))
                 connection.execute("DELETE FROM ledger WHERE uri = ?", (uri,))
-            _count(connection, -len(removed))
+            _add_to_count(connection, -len(removed))
         return len(removed)
 
     # ledger
@@ -184,7 +184,7 @@ class Catalog:
         return int(run)
 
     def end_run(self, run: int, outcome: RunOutcome) -> int:
-        """One commit of everything that the end of a run decides; how many files are to be read again."""
+        """Commit everything that the end of a run decides; return how many files are to be read again."""
         with self.transaction() as connection:
             _mark_gone(connection, outcome.read, run)
             reread = _reread_duplicates(connection)
@@ -193,20 +193,21 @@ class Catalog:
         return reread
 
     def distrust(self, uris: Iterable[str]) -> None:
-        """Have documents embedded again by the next run over their source, though nothing has changed there."""
+        """Have documents embedded again by the next run over their source, even if their source has not changed."""
         with self.transaction() as connection:
             for uri in uris:
                 connection.execute("UPDATE document SET content_hash = zeroblob(16) WHERE uri = ?", (uri,))
                 files = "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ?)"
                 connection.execute(files, (uri,))
 
-    def refilter(self, uris: Iterable[str]) -> None:
-        """Write what filters see of these documents anew from their metadata."""
+    def rewrite_fields(self, uris: Iterable[str]) -> None:
+        """Write the filter fields of these documents again from their metadata."""
         with self.transaction() as connection:
             for uri in uris:
-                found = connection.execute("SELECT id, metadata FROM document WHERE uri = ?", (uri,)).fetchone()
-                filter_sql.erase(connection, [found[0]])
-                filter_sql.write(connection, [(found[0], scalars(uri, json.loads(found[1])))])
+                query = "SELECT id, metadata FROM document WHERE uri = ?"
+                document_id, metadata = connection.execute(query, (uri,)).fetchone()
+                filter_sql.erase(connection, [document_id])
+                filter_sql.write(connection, [(document_id, scalars(uri, json.loads(metadata)))])
 
     def recount(self) -> None:
         with self.transaction() as connection:
@@ -215,7 +216,7 @@ class Catalog:
     # segments
 
     def add_segment(self, segment: SegmentFile, first_id: int, last_id: int) -> None:
-        """Name a sealed segment, which holds every passage of its range, in the place of those it covers."""
+        """Record a sealed segment, which holds every passage of its range, and forget the segments it replaces."""
         inside = "BETWEEN ? AND ?"
         with self.transaction() as connection:
             connection.execute(f"DELETE FROM segment WHERE first_id {inside}", (first_id, last_id))
@@ -229,7 +230,11 @@ class Catalog:
             failpoint("seal.recorded")
 
     def restamp(self, stamps: Mapping[str, str]) -> None:
-        """Record that these segments' files were just compared with their checksums."""
+        """Record new stamps of segments, whose files were just compared with their checksums.
+
+        Args:
+            stamps: by the segment's file name.
+        """
         with self.transaction() as connection:
             connection.executemany(
                 "UPDATE segment SET stamp = ? WHERE file = ?", ((stamp, file) for file, stamp in stamps.items())
@@ -247,8 +252,11 @@ class Catalog:
             connection.execute("UPDATE word_index SET stamp = ?", (stamp,))
 
 
-def _count(connection: sqlite3.Connection, more: int) -> None:
-    """Keep the number of documents: counting a million rows at every commit would cost readers a tenth of a second."""
+def _add_to_count(connection: sqlite3.Connection, more: int) -> None:
+    """Add to the stored number of documents.
+
+    It is stored because counting a million rows after every commit would cost readers a tenth of a second.
+    """
     connection.execute("UPDATE setting SET value = value + ? WHERE name = 'documents'", (more,))
 
 
@@ -263,13 +271,13 @@ def _write_ledger(connection: sqlite3.Connection, rows: Sequence[LedgerRow], run
         "INSERT INTO ledger (file_id, uri, state, reason, run) SELECT id, ?, ?, ?, ? FROM file WHERE path = ?",
         ((row.uri, row.state, row.reason, run, row.file) for row in rows),
     )
-    # Whoever had it before and has it no more: it is this file's now.
+    # A file that had the document before and no longer has it: the document is this file's now.
     taken = ((row.uri, run) for row in rows if row.state in ("indexed", "updated", "unchanged"))
     connection.executemany("DELETE FROM ledger WHERE uri = ? AND state = 'gone' AND run < ?", taken)
 
 
 def _forget_stamps(connection: sqlite3.Connection, uris: Sequence[str]) -> None:
-    """Documents changed behind their files' back: the next run reads those files again."""
+    """Have the next run read the files of these documents again: the documents were changed by other means."""
     connection.executemany(
         "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ?)",
         ((uri,) for uri in uris),
@@ -287,7 +295,7 @@ def _finish_files(connection: sqlite3.Connection, stamps: Mapping[str, Stamp]) -
 
 
 def _mark_gone(connection: sqlite3.Connection, files: Iterable[str], run: int) -> None:
-    """Mark everything in these files that this run did not meet as gone."""
+    """Mark everything that this run did not meet in these files as gone."""
     stale = "file_id = (SELECT id FROM file WHERE path = ?) AND run < ?"
     pairs = [(file, run) for file in files]
     connection.executemany(f"DELETE FROM ledger WHERE {stale} AND state IN ('skipped', 'failed')", pairs)
@@ -304,14 +312,17 @@ def _mark_unchanged(connection: sqlite3.Connection, files: Iterable[str]) -> Non
 
 
 def _reread_duplicates(connection: sqlite3.Connection) -> int:
-    """Have files read again that hold a uri whose record was perhaps taken from another file, now gone: how many.
+    """Have files read again that hold a uri which is gone from another file: its record may be from that one.
 
-    The row of what is gone stays until then: it tells that the document may have to go too.
+    The row that is gone stays until then: it tells that the document may have to go too.
+
+    Returns:
+        How many files.
     """
     others = (
         "SELECT DISTINCT l.file_id FROM ledger l JOIN ledger g ON g.uri = l.uri WHERE g.state = 'gone' AND"
         " (l.state IN ('indexed', 'updated', 'unchanged') OR (l.state = 'skipped' AND l.reason = ?))"
     )
-    found = connection.execute(others, (DUPLICATE,)).fetchall()
-    connection.executemany("UPDATE file SET size = -1 WHERE id = ?", found)
-    return len(found)
+    files = connection.execute(others, (DUPLICATE,)).fetchall()
+    connection.executemany("UPDATE file SET size = -1 WHERE id = ?", files)
+    return len(files)

@@ -1,4 +1,4 @@
-"""What `likewise check` verifies, and what it can rebuild: everything that is derived from documents and vectors."""
+"""The checks of `likewise check`, and the repair: everything derived from documents and vectors can be rebuilt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from indexer.stores.local import queries
 from indexer.stores.local.segments import seal
 from indexer.stores.local.segments.faiss_segment import FaissSegment
 from indexer.stores.local.segments.files import stamp, verify
-from indexer.stores.local.views import Part, Snapshots, View
+from indexer.stores.local.views import Part, View, Views
 from indexer.stores.local.words import files as word_files
 from indexer.stores.port import CheckReport
 from indexer.stores.setting_rows import unreadable
@@ -30,18 +30,27 @@ from indexer.stores.vectors import checksum
 if TYPE_CHECKING:
     from indexer.stores.local.catalog import Catalog
 
-_SAMPLE = 256
-"""Rows of a segment that are compared with the catalog; its file has a checksum besides."""
+_SAMPLE_ROWS = 256
+"""Rows of a segment that are compared with the catalog. Its file also has a checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Findings:
-    """What is wrong, by what has to be done about it: each a list of messages, or of uris."""
+    """The problems that were found, grouped by the repair that each needs.
+
+    Attributes:
+        catalog: messages about problems that cannot be repaired.
+        damaged_documents: uris of documents to be embedded again.
+        wrong_fields: uris of documents whose filter fields are to be rewritten.
+        wrong_counts: messages about numbers of documents.
+        segments: messages about segments to be rebuilt.
+        words: messages about a word index to be rebuilt.
+    """
 
     catalog: list[str]
-    broken: list[str]
-    unfiltered: list[str]
-    miscounted: list[str]
+    damaged_documents: list[str]
+    wrong_fields: list[str]
+    wrong_counts: list[str]
     segments: list[str]
     words: list[str]
     notes: tuple[str, ...]
@@ -50,66 +59,74 @@ class _Findings:
     def problems(self) -> tuple[str, ...]:
         return (
             *self.catalog,
-            *(str(queries.damaged(uri)) for uri in self.broken),
-            *(f"{uri}: filters do not see its metadata as it is stored" for uri in self.unfiltered),
-            *self.miscounted,
+            *(str(queries.damage_of(uri)) for uri in self.damaged_documents),
+            *(f"{uri}: filters do not see its metadata as it is stored" for uri in self.wrong_fields),
+            *self.wrong_counts,
             *self.segments,
             *self.words,
         )
 
 
 def check(view: View, folder: Path, meaning: Meaning | None) -> CheckReport:
-    """Verify SQLite, every row, every segment against its record and its rows, and the word index."""
-    found = _findings(view, folder, meaning)
-    return CheckReport(found.problems, found.notes)
+    """Verify SQLite, every row, every segment against its record and its rows, and the word index.
+
+    Args:
+        meaning: what the hashes of embedded content were made with; None leaves those out.
+    """
+    findings = _find(view, folder, meaning)
+    return CheckReport(findings.problems, findings.notes)
 
 
-def repair(catalog: Catalog, snapshots: Snapshots, meaning: Meaning | None) -> CheckReport:
-    """Check, rebuild what is derived, and have damaged documents embedded again by the next run over their source."""
-    with snapshots.view() as view:
-        found = _findings(view, snapshots.folder, meaning)
-    catalog.distrust(found.broken)
-    catalog.refilter(found.unfiltered)
-    if found.miscounted:
+def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckReport:
+    """Check, rebuild what is derived, and have damaged documents embedded again by the next run over their source.
+
+    Returns:
+        The problems that are left, and notes that also say what was repaired.
+    """
+    with views.view() as view:
+        findings = _find(view, views.folder, meaning)
+    catalog.distrust(findings.damaged_documents)
+    catalog.rewrite_fields(findings.wrong_fields)
+    if findings.wrong_counts:
         catalog.recount()
-    if found.segments:
-        seal.rewrite(catalog, snapshots, "auto", force=True)
-    if found.segments or found.words:
-        word_files.catch_up(catalog, snapshots, thorough=True)
+    if findings.segments:
+        seal.rewrite(catalog, views, "auto", force=True)
+    if findings.segments or findings.words:
+        word_files.catch_up(catalog, views, thorough=True)
     else:
-        _restamp(catalog, snapshots)
-    repaired = {
-        f"{len(found.broken)} damaged document(s) will be embedded anew when their source is indexed again": (
-            found.broken
-        ),
-        "counted the documents": found.miscounted,
-        f"wrote the filters' rows of {len(found.unfiltered)} document(s) anew": found.unfiltered,
-        f"rebuilt {len(found.segments)} damaged segment(s)": found.segments,
-        "rebuilt the word index": found.words,
+        _restamp(catalog, views)
+    damaged, fields = findings.damaged_documents, findings.wrong_fields
+    repairs = {
+        f"{len(damaged)} damaged document(s) will be embedded again when their source is indexed again": damaged,
+        "counted the documents": findings.wrong_counts,
+        f"wrote the filters' rows of {len(fields)} document(s) again": fields,
+        f"rebuilt {len(findings.segments)} damaged segment(s)": findings.segments,
+        "rebuilt the word index": findings.words,
     }
-    if not any(repaired.values()):
-        return CheckReport(found.problems, found.notes)
-    with snapshots.view() as view:
-        after = _findings(view, snapshots.folder, meaning)
-    return CheckReport(after.problems, (*(message for message, what in repaired.items() if what), *after.notes))
+    if not any(repairs.values()):
+        return CheckReport(findings.problems, findings.notes)
+    with views.view() as view:
+        remaining = _find(view, views.folder, meaning)
+    done = (message for message, problems in repairs.items() if problems)
+    return CheckReport(remaining.problems, (*done, *remaining.notes))
 
 
-def _findings(view: View, folder: Path, meaning: Meaning | None) -> _Findings:
-    broken = list(dict.fromkeys([*_passages(view), *_documents(view, meaning)]))
-    wrong, lag = word_files.state(view, folder)
+def _find(view: View, folder: Path, meaning: Meaning | None) -> _Findings:
+    damaged = list(dict.fromkeys([*_passages(view), *_documents(view, meaning)]))
+    word_problems, word_notes = word_files.check(view, folder)
     return _Findings(
         catalog=list(_catalog(view)),
-        broken=broken,
-        unfiltered=list(_fields(view)),
-        miscounted=list(_documents_counted(view)),
-        segments=list(_segments(view, folder, sound=not broken)),
-        words=wrong,
-        notes=(*_notes(view, folder), *lag),
+        damaged_documents=damaged,
+        wrong_fields=list(_fields(view)),
+        wrong_counts=list(_counts(view)),
+        segments=list(_segments(view, folder, compare=not damaged)),
+        words=word_problems,
+        notes=(*_notes(view, folder), *word_notes),
     )
 
 
 def _catalog(view: View) -> Iterator[str]:
-    """SQLite's own check, and broken references."""
+    """Yield the problems that SQLite's own check reports, and broken references."""
     for (line,) in view.connection.execute("PRAGMA integrity_check"):
         if line != "ok":
             yield f"catalog.db: {line}"
@@ -117,14 +134,14 @@ def _catalog(view: View) -> Iterator[str]:
         yield f"catalog.db: row {rowid} of {table} refers to no {parent}"
 
 
-def _documents_counted(view: View) -> Iterator[str]:
+def _counts(view: View) -> Iterator[str]:
     (count,) = view.connection.execute("SELECT count(*) FROM document").fetchone()
     if count != view.state.documents:
         yield f"catalog.db: holds {count} documents and says {view.state.documents}"
 
 
 def _passages(view: View) -> Iterator[str]:
-    """Uris of the documents of which a passage fails its checksum."""
+    """Return the uris of documents with a passage that does not match its checksum."""
     cursor = view.connection.execute(
         "SELECT p.document_id, p.start, p.end, p.checksum, p.vector, t.text, d.uri FROM passage p"
         " JOIN document_text t ON t.document_id = p.document_id JOIN document d ON d.id = p.document_id"
@@ -134,7 +151,7 @@ def _passages(view: View) -> Iterator[str]:
 
 
 def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
-    """Uris of the documents whose row is not what was written; title and text of those that were embedded."""
+    """Yield the uris of documents whose row does not match its hash; of embedded ones also title and text."""
     for row in queries.rows_of_documents(view):
         document = row.document
         if document is None or row_hash(document) != row.row_hash:
@@ -145,7 +162,7 @@ def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
 
 
 def _fields(view: View) -> Iterator[str]:
-    """Uris of the documents that filters see otherwise than their metadata says."""
+    """Yield the uris of documents whose filter fields differ from their metadata."""
     cursor = view.connection.execute(
         "SELECT v.document_id, f.name, f.type, v.value FROM field_value v JOIN field f ON f.id = v.field_id"
         " ORDER BY v.document_id"
@@ -153,62 +170,62 @@ def _fields(view: View) -> Iterator[str]:
     groups = groupby(cursor, itemgetter(0))
     id_, rows = next(groups, (None, ()))
     for document_id, uri, metadata in view.connection.execute("SELECT id, uri, metadata FROM document ORDER BY id"):
-        while id_ is not None and id_ < document_id:  # of no document, and so in nobody's way
+        while id_ is not None and id_ < document_id:  # rows of no document do no harm
             id_, rows = next(groups, (None, ()))
-        seen = set()
+        stored = set()
         if id_ == document_id:
-            seen = {row[1:] for row in rows}
+            stored = {row[1:] for row in rows}
             id_, rows = next(groups, (None, ()))
-        with suppress(ValueError):  # metadata that is no JSON fails its row's hash
-            if set(scalars(uri, json.loads(metadata))) != seen:
+        with suppress(ValueError):  # metadata that is not JSON does not match the row's hash
+            if set(scalars(uri, json.loads(metadata))) != stored:
                 yield uri
 
 
-def _segments(view: View, folder: Path, sound: bool) -> Iterator[str]:
-    """Segments that are damaged, or where the catalog is `sound` hold something else than its rows."""
+def _segments(view: View, folder: Path, compare: bool) -> Iterator[str]:
+    """Yield the problems of segments; `compare` their vectors with the catalog only where its rows are sound."""
     for part, row in zip(view.state.parts, queries.segments(view), strict=False):
         try:
             verify(folder / "segments", row.recorded, thorough=True)
         except IndexDamaged as error:
             yield str(error)
         else:
-            yield from _strangers(view, part) if sound else ()
+            yield from _compare_vectors(view, part) if compare else ()
 
 
-def _strangers(view: View, part: Part) -> list[str]:
-    """What a segment holds that the catalog does not: a sample of its rows is compared with their BLOBs."""
+def _compare_vectors(view: View, part: Part) -> list[str]:
+    """Return the problem of a segment whose vectors differ from those in the catalog, in a sample of its rows."""
     if not isinstance(part.segment, FaissSegment):
         return []
     passages = part.positions.passages
-    at = np.setdiff1d(np.linspace(0, len(passages) - 1, _SAMPLE).astype(np.int64), part.dead)
-    exist, stored = queries.rows(view, passages[at])
-    if exist.all() and np.array_equal(part.segment.rows(at), stored):
+    sample = np.setdiff1d(np.linspace(0, len(passages) - 1, _SAMPLE_ROWS).astype(np.int64), part.dead)
+    exist, stored = queries.vectors_by_id(view, passages[sample])
+    if exist.all() and np.array_equal(part.segment.rows(sample), stored):
         return []
-    return [f"segment {part.file}: does not hold the vectors of its passages; likewise compact writes it anew"]
+    return [f"segment {part.file}: does not hold the vectors of its passages; likewise compact writes it again"]
 
 
 def _notes(view: View, folder: Path) -> list[str]:
-    """What is worth knowing and not wrong: orphaned files, an unfinished run."""
+    """Return what is worth knowing but is not a problem: orphaned files, unreadable settings, an unfinished run."""
     named = {row.recorded.file for row in queries.segments(view)}
     orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
-    found = [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
+    notes = [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
     rows = queries.setting_rows(view)
-    found += [
+    notes += [
         f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"
         for name in unreadable(rows)
     ]
     if queries.run_is_unfinished(rows):
-        found.append("the last indexing run did not finish; run it again to continue")
-    return found
+        notes.append("the last indexing run did not finish; run it again to continue")
+    return notes
 
 
-def _restamp(catalog: Catalog, snapshots: Snapshots) -> None:
-    """Nothing to rebuild: files that were moved or copied need not be hashed at every opening again."""
-    folder = snapshots.folder
-    with snapshots.view() as view:
+def _restamp(catalog: Catalog, views: Views) -> None:
+    """Record new stamps of sound files that were moved or copied: they are no longer hashed at every opening."""
+    folder = views.folder
+    with views.view() as view:
         files = [row.recorded for row in queries.segments(view)]
         moved = {f.file: now for f in files if (now := stamp(folder / "segments", f.file)) != f.stamp}
-        row = word_files.recorded(view)
+        row = word_files.read_record(view)
     if moved:
         catalog.restamp(moved)
     if row is not None and word_files.stamp(folder, row) != row.stamp:

@@ -1,12 +1,12 @@
-"""Where the kill tests end a writer: at a named step, the n-th time it is reached. Does nothing otherwise."""
+"""Named steps at which a test may kill a writer, the n-th time one is reached. Without a test nothing happens."""
 
 from __future__ import annotations
 
 import os
 import signal
 
-_NAME, _, _TIMES = os.environ.get("LIKEWISE_KILL_AT", "").partition(":")
-_left = int(_TIMES or 1)
+_STEP, _, _COUNT = os.environ.get("LIKEWISE_KILL_AT", "").partition(":")
+_remaining = int(_COUNT or 1)
 
 STEPS = (
     "commit.begun",
@@ -26,9 +26,9 @@ STEPS = (
 
 
 def failpoint(step: str) -> None:
-    """Die here, by SIGKILL, when LIKEWISE_KILL_AT=step:n says so."""
-    global _left  # noqa: PLW0603 - one count a process
-    if step == _NAME:
-        _left -= 1
-        if _left == 0:
+    """End the process by SIGKILL if LIKEWISE_KILL_AT is `step:n` and this is the n-th time."""
+    global _remaining  # noqa: PLW0603 - one count per process
+    if step == _STEP:
+        _remaining -= 1
+        if _remaining == 0:
             os.kill(os.getpid(), signal.SIGKILL)

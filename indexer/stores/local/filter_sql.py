@@ -1,7 +1,7 @@
 """Filters over SQLite: metadata as rows of field and value, and a filter's tree as SQL over them.
 
-What a filter means is in `indexer.filters.tree`, what metadata is flattened to in flatten.py, and which fields a
-filter may name in field_types.py. The table `document` and the transactions are the catalog's.
+The meaning of a filter is in `indexer.filters.tree`, the flattening of metadata in flatten.py, and the fields that a
+filter may name are in field_types.py. The table `document` and the transactions are the catalog's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from indexer.errors import FilterError
 from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Scalar, Type, Where, type_of
-from indexer.stores.field_types import Known, expect
+from indexer.stores.field_types import FieldTypes, expect
 from indexer.stores.flatten import Row
 
 TABLES = """
@@ -26,10 +26,11 @@ CREATE TABLE field_value (
 CREATE INDEX field_value_document ON field_value (document_id);
 """
 
-_SHORT_LIST = 50  # values bound one by one; a longer list travels as one JSON parameter
-_WIDE = 16  # parts joined side by side; SQLite refuses expressions 1,000 levels deep
+_MAX_BOUND_VALUES = 50  # values that are bound one by one; a longer list is one parameter of JSON
+_MAX_ROW_PARTS = 16  # parts that are joined in one row; SQLite refuses expressions 1,000 levels deep
+_MAX_PARAMETERS = 32_000  # SQLite takes 32,766; the rest is for the caller
+
 _MEMBER = "document.id IN ("
-_MOST_PARAMETERS = 32_000  # SQLite takes 32,766; the rest is the caller's
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class Sql:
     """A boolean expression over a row of `document`, and the parameters of its question marks.
 
     Attributes:
-        select: the ids of the documents for which it is true, with the same parameters; perhaps some ids twice.
+        select: a statement for the ids of the documents for which it is true, with the same parameters. It may give
+            an id twice.
     """
 
     text: str
@@ -45,14 +47,14 @@ class Sql:
 
     @property
     def select(self) -> str:
-        # A bare membership needs no look-up of each document: the rows of field_value name them already.
+        # For a single membership no document has to be looked up: the rows of field_value name them already.
         if self.text.startswith(_MEMBER) and self.text.count("document.id") == 1:
             return self.text.removeprefix(_MEMBER)[:-1]
         return f"SELECT id FROM document WHERE {self.text}"
 
 
 def write(conn: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[Row]]]) -> None:
-    """Inserts the rows of new documents, by document id, within the caller's transaction."""
+    """Insert the rows of new documents, given with their ids, within the caller's transaction."""
     documents = list(documents)
     names = {(name, kind) for _, rows in documents for name, kind, _ in rows}
     conn.executemany("INSERT OR IGNORE INTO field (name, type) VALUES (?, ?)", sorted(names))
@@ -65,31 +67,32 @@ def write(conn: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[Row]
 
 
 def erase(conn: sqlite3.Connection, document_ids: Iterable[int]) -> None:
-    """Deletes the rows of these documents, within the caller's transaction."""
+    """Delete the rows of these documents, within the caller's transaction."""
     conn.executemany("DELETE FROM field_value WHERE document_id = ?", ((i,) for i in document_ids))
 
 
-def known_fields(conn: sqlite3.Connection) -> dict[str, frozenset[Type]] | None:
-    """What `compile_where` checks a filter against, as of now."""
+def read_field_types(conn: sqlite3.Connection) -> dict[str, frozenset[Type]] | None:
+    """Return the types of each field that some document has; None if there is no document."""
     if conn.execute("SELECT 1 FROM document LIMIT 1").fetchone() is None:
         return None
     used = "EXISTS (SELECT 1 FROM field_value WHERE field_id = field.id)"
-    known: dict[str, frozenset[Type]] = {}
+    types: dict[str, frozenset[Type]] = {}
     for name, kind in conn.execute(f"SELECT name, type FROM field WHERE {used}"):
-        known[name] = known.get(name, frozenset()) | {kind}
-    return known
+        types[name] = types.get(name, frozenset()) | {kind}
+    return types
 
 
-def compile_where(where: Where, known: Known) -> Sql:
-    """The filter as SQL: `SELECT id FROM document WHERE text` gives the matching documents. Never NULL.
+def compile_where(where: Where, types: FieldTypes) -> Sql:
+    """Return a filter as SQL: `SELECT id FROM document WHERE text` gives the matching documents. It is never NULL.
 
-    An index without documents (`known` is None) lets every field pass.
+    Args:
+        types: of an index without documents None, which allows every field.
 
     Raises:
-        FilterError: a field that no document has, a value of a type it has nowhere, or too many values.
+        FilterError: a field that no document has, a value of a type the field has nowhere, or too many values.
     """
-    compiled = _compile(where, known)
-    if len(compiled.parameters) > _MOST_PARAMETERS:
+    compiled = _compile(where, types)
+    if len(compiled.parameters) > _MAX_PARAMETERS:
         raise FilterError("filter: too many conditions for one question: use in with a list, or ask in parts")
     return Sql(compiled.text, tuple(compiled.parameters))
 
@@ -101,49 +104,50 @@ class _Part:
     levels: int = 0  # of parentheses around and, or
 
 
-def _compile(where: Where, known: Known) -> _Part:  # noqa: PLR0911 - one a kind of node
+def _compile(where: Where, types: FieldTypes) -> _Part:  # noqa: PLR0911 - one per kind of node
     match where:
         case And(parts):
-            return _join(" AND ", [_compile(part, known) for part in parts])
+            return _join(" AND ", [_compile(part, types) for part in parts])
         case Or(parts):
-            return _join(" OR ", [_compile(part, known) for part in _merged(parts)])
+            return _join(" OR ", [_compile(part, types) for part in _merged(parts)])
         case Not(part):
-            inner = _compile(part, known)
+            inner = _compile(part, types)
             return _Part(f"NOT {inner.text}", inner.parameters, inner.levels)
         case Exists(name):
-            expect(name, None, known)
+            expect(name, None, types)
             return _present(name, below=True)
         case Compare(name, "=" | "!=", value):
-            return _compile(In(name, (value,), negated=where.op == "!="), known)
+            return _compile(In(name, (value,), negated=where.op == "!="), types)
         case Compare(name, op, value):
-            expect(name, value, known)
+            expect(name, value, types)
             return _test(name, type_of(value), f"{op} ?", [value])
         case In(name, values, negated):
-            types: dict[Type, list[Scalar]] = {}
+            by_type: dict[Type, list[Scalar]] = {}
             for value in values:
-                types.setdefault(type_of(value), []).append(value)
-            for several in types.values():
-                expect(name, several[0], known)
-            if not types:  # equal to none of no values
-                expect(name, None, known)
+                by_type.setdefault(type_of(value), []).append(value)
+            for same_type in by_type.values():
+                expect(name, same_type[0], types)
+            if not by_type:  # equal to none of no values
+                expect(name, None, types)
                 return _present(name) if negated else _Part("0", [])
-            equal = _join(" OR ", [_test(name, t, *_equal(several)) for t, several in types.items()])
+            equal = _join(" OR ", [_test(name, kind, *_equal(same_type)) for kind, same_type in by_type.items()])
             if not negated:
                 return equal
             return _join(" AND ", [_present(name), _Part(f"NOT {equal.text}", equal.parameters)])
 
 
 def _join(word: str, parts: list[_Part]) -> _Part:
-    """Parts side by side, in an order and in groups that keep within the limits of SQLite's parser.
+    """Join parts in an order and in groups that keep within the limits of SQLite's parser.
 
-    Its stack holds 100 tokens, and the first of several parentheses takes fewest: so the deepest goes first.
-    A row of n is n levels deep to SQLite, of 1,000: so many parts are grouped by their square root.
+    Its stack holds 100 tokens, and of several parentheses the first takes the fewest: so the deepest goes first.
+    A row of n parts is n levels deep for SQLite, which allows 1,000: many parts are put into groups of about the
+    square root of their number.
     """
     parts = sorted(parts, key=lambda part: -part.levels)
     flat = [part for part in parts if not part.levels]
-    if len(parts) > _WIDE and 1 < len(flat) < len(parts):
+    if len(parts) > _MAX_ROW_PARTS and 1 < len(flat) < len(parts):
         return _join(word, [*parts[: -len(flat)], _join(word, flat)])
-    if len(parts) > _WIDE:
+    if len(parts) > _MAX_ROW_PARTS:
         size = math.isqrt(len(parts))
         parts = [_row(word, parts[i : i + size]) for i in range(0, len(parts), size)]
     return _row(word, parts)
@@ -157,7 +161,7 @@ def _row(word: str, parts: list[_Part]) -> _Part:
 
 
 def _merged(parts: Iterable[Where]) -> list[Where]:
-    """`x = 1 or x = 2` as one list: one look-up a field instead of one a value."""
+    """Merge `x = 1 or x = 2` into one list: one look-up per field instead of one per value."""
     lists: dict[str, list[Scalar]] = {}
     rest: list[Where] = []
     for part in parts:
@@ -172,9 +176,9 @@ def _merged(parts: Iterable[Where]) -> list[Where]:
 
 
 def _equal(values: list[Scalar]) -> tuple[str, list[Scalar]]:
-    if len(values) <= _SHORT_LIST:
+    if len(values) <= _MAX_BOUND_VALUES:
         return f"IN ({', '.join('?' * len(values))})", values
-    # SQLite's JSON rounds some fractions and ends text at a NUL: those are bound one by one.
+    # SQLite's JSON rounds some fractions and ends a text at a NUL: such values are bound one by one.
     exact = [v for v in values if isinstance(v, int) or (isinstance(v, str) and "\0" not in v)]
     other = [v for v in values if isinstance(v, float) or (isinstance(v, str) and "\0" in v)]
     bound = f" UNION ALL SELECT column1 FROM (VALUES {', '.join(['(?)'] * len(other))})" if other else ""

@@ -1,4 +1,4 @@
-"""What became of every file and record, as the catalog remembers it: the statements that read the ledger."""
+"""The statements that read the ledger: the outcome of every file and record."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from indexer.stores.port import LedgerRow
 
 
 def files(view: View) -> dict[str, KnownFile]:
-    """Every file the ledger knows, by path; entries that are gone are left out."""
-    known: dict[int, tuple[str, Stamp, list[tuple[str, str, str]]]] = {
+    """Return every file of the ledger by its path; entries that are gone are left out."""
+    by_id: dict[int, tuple[str, Stamp, list[tuple[str, str, str]]]] = {
         id_: (path, Stamp(size, mtime_ns, inode, read_ns), [])
         for id_, path, size, mtime_ns, inode, read_ns in view.connection.execute(
             "SELECT id, path, size, mtime_ns, inode, read_ns FROM file"
@@ -20,17 +20,18 @@ def files(view: View) -> dict[str, KnownFile]:
     for file_id, uri, state, reason in view.connection.execute(
         "SELECT file_id, uri, state, reason FROM ledger WHERE state <> 'gone' ORDER BY id"
     ):
-        known[file_id][2].append((uri, state, reason))
-    return {path: KnownFile(stamp, tuple(entries)) for path, stamp, entries in known.values()}
+        by_id[file_id][2].append((uri, state, reason))
+    return {path: KnownFile(stamp, tuple(entries)) for path, stamp, entries in by_id.values()}
 
 
 def rows(view: View, state: str | None = None) -> Iterator[LedgerRow]:
-    found = view.connection.execute(
+    """Return the rows in the order they were written; with a state only those of it."""
+    selected = view.connection.execute(
         "SELECT f.path, l.uri, l.state, l.reason FROM ledger l JOIN file f ON f.id = l.file_id"
         " WHERE :state IS NULL OR l.state = :state ORDER BY l.id",
         {"state": state},
     ).fetchall()
-    return (LedgerRow(*row) for row in found)
+    return (LedgerRow(*row) for row in selected)
 
 
 def counts(view: View) -> dict[str, int]:
@@ -38,9 +39,9 @@ def counts(view: View) -> dict[str, int]:
 
 
 def rows_of_documents(view: View) -> Iterator[LedgerRow]:
-    """Rows whose uri is a document."""
-    found = view.connection.execute(
+    """Return the rows whose uri is a document."""
+    selected = view.connection.execute(
         "SELECT f.path, l.uri, l.state, l.reason FROM ledger l JOIN file f ON f.id = l.file_id"
         " JOIN document d ON d.uri = l.uri"
     ).fetchall()
-    return (LedgerRow(*row) for row in found)
+    return (LedgerRow(*row) for row in selected)

@@ -1,4 +1,4 @@
-"""One writer at a time: an flock on INDEX/LOCK, which dies with its process. The file names the holder."""
+"""The lock of the one writer: an flock on INDEX/LOCK, which ends with its process. The file names the holder."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from indexer.errors import IndexLocked, StorageError
 
 
 class WriterLock:
-    """Held across a writer's whole work; re-entrant in the thread that holds it, shared by no others.
+    """The lock that a writer holds during its whole work. It is re-entrant in the thread that holds it.
 
-    flock belongs to the open file, so threads of one process are kept apart by a lock of our own.
+    An flock belongs to the open file, so threads of one process are kept apart by a lock of our own.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "LOCK"
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._process = os.getpid()
         self._threads = threading.RLock()
         self._depth = 0
         self._file: int | None = None
 
     @contextmanager
-    def held(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
+    def hold(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
         """Hold the lock.
 
         Args:
             wait: wait for another holder; otherwise raise at once.
-            on_wait: told once, with a message that names the holder, before waiting for another process.
+            on_wait: called once, with a message that names the holder, before waiting for another process.
 
         Raises:
             IndexLocked: another writer holds it and `wait` is False.
+            StorageError: the lock file cannot be written.
         """
-        if self._process != os.getpid():  # a forked child holds nothing, whatever its parent was at
+        if self._process != os.getpid():  # a forked child holds nothing, even if its parent does
             if self._file is not None:
                 os.close(self._file)
-            self._begin()
+            self._reset()
         threads, process = self._threads, self._process
         if not threads.acquire(blocking=wait):
             raise IndexLocked(f"{self._path.parent}: this process (pid {os.getpid()}) is writing already")
@@ -53,7 +54,7 @@ class WriterLock:
             try:
                 yield
             finally:
-                if process == os.getpid():  # a child forked inside leaves the block too, and holds nothing
+                if process == os.getpid():  # a child forked inside the block leaves it too, and holds nothing
                     self._depth -= 1
                 if self._depth == 0 and self._file is not None and process == os.getpid():
                     fcntl.flock(self._file, fcntl.LOCK_UN)  # a child forked meanwhile has the file open too
@@ -69,15 +70,15 @@ class WriterLock:
             return False
 
     def _lock(self, wait: bool, on_wait: Callable[[str], None] | None) -> int:
-        # A folder that was replaced while this waited has another lock.
-        while not self._is_in_place(file := self._acquired(wait, on_wait)):
+        # If the folder was replaced meanwhile, its lock is another file.
+        while not self._is_in_place(file := self._acquire(wait, on_wait)):
             os.close(file)
-        with suppress(OSError):  # a full disk: who waits is told of "unknown"
+        with suppress(OSError):  # on a full disk the holder is "unknown" to others
             os.ftruncate(file, 0)
             os.pwrite(file, str(os.getpid()).encode(), 0)
         return file
 
-    def _acquired(self, wait: bool, on_wait: Callable[[str], None] | None) -> int:
+    def _acquire(self, wait: bool, on_wait: Callable[[str], None] | None) -> int:
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:

@@ -1,6 +1,7 @@
-"""Which rows a question may return: a filter turned into masks over the positions of every part of a snapshot.
+"""The rows that a question may return: a filter as masks over the positions of every part of a snapshot.
 
-Worked out when a filter is first used and kept for the snapshot: bits for FAISS, positions where they are few.
+Masks are computed when a filter is first used, and kept for the snapshot: as bits for FAISS, as positions where there
+are few of them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from indexer.stores.local.segments.files import Positions
 
 Flags = NDArray[np.bool_]
 
-FEW = 20_000
-"""Allowed rows that are scored one by one: so many take some milliseconds, and nothing is approximate about them."""
+MAX_LISTED_ROWS = 20_000
+"""Allowed rows up to which each is scored by itself: this takes some milliseconds, and nothing is approximate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,8 @@ class Mask:
 
     Attributes:
         count: how many there are.
-        bits: one bit a position, little-endian; empty where `positions` are given.
-        positions: all of them, ascending, where they are at most FEW.
+        bits: one bit per position, little-endian; empty where `positions` are given.
+        positions: all of them in ascending order, if there are at most MAX_LISTED_ROWS.
         per_list: how many there are in each inverted list of an approximate segment.
     """
 
@@ -41,27 +42,33 @@ class Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
-    """The rows that may be returned: how many documents and passages, and a mask a part (None: all of it)."""
+class AllowedRows:
+    """The rows that may be returned.
+
+    Attributes:
+        documents: how many documents they belong to.
+        passages: how many there are.
+        masks: one per part; None allows the whole part.
+    """
 
     documents: int
     passages: int
     masks: tuple[Mask | None, ...]
 
 
-def mask(positions: Positions, dead: NDArray[np.int64], documents: Flags | None) -> Mask | None:
-    """The mask of one part.
+def make_mask(positions: Positions, dead: NDArray[np.int64], documents: Flags | None) -> Mask | None:
+    """Return the mask of one part; None where all of it is allowed.
 
     Args:
-        dead: positions (m,) whose passage exists no more.
-        documents: one flag a document id, or None for all.
+        dead: positions (m,) whose passage no longer exists.
+        documents: one flag per document id, or None for all documents.
     """
     if documents is None and not len(dead):
         return None
     flags = np.ones(len(positions.passages), np.bool_) if documents is None else documents[positions.documents]
     flags[dead] = False
     count = int(np.count_nonzero(flags))
-    if count <= FEW:
+    if count <= MAX_LISTED_ROWS:
         return Mask(count, positions=np.flatnonzero(flags))
     lists = None if positions.lists is None else np.bincount(positions.lists[flags])
     return Mask(count, np.packbits(flags, bitorder="little"), per_list=lists)

@@ -1,4 +1,4 @@
-"""Every statement that reads the catalog inside a view: hits, documents, filters, what `info` says."""
+"""Every statement that reads the catalog inside a view: vectors, filters, documents, passages, numbers for `info`."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ from indexer.filters.tree import And, Not, Or, Scalar, Where, render
 from indexer.records import Document, Section, Span, Vector
 from indexer.stores.hashes import row_hash
 from indexer.stores.local.filter_sql import compile_where
-from indexer.stores.local.masks import Allowed, mask
+from indexer.stores.local.masks import AllowedRows, Flags, make_mask
 from indexer.stores.local.segments.files import SegmentFile
-from indexer.stores.local.views import Flags, Ids, View
-from indexer.stores.port import Hashes, Passage
+from indexer.stores.local.views import View
+from indexer.stores.port import Hashes, Ids, Passage
 from indexer.stores.vectors import checksum, from_blobs
 
 _BATCH_ROWS = 2048
-_MANY = 500
-"""Values bound in one statement: SQLite takes more, but plans no faster."""
 
+_BOUND_VALUES = 500
+"""Values bound in one statement: SQLite takes more, but is not faster with them."""
 
 T = TypeVar("T")
 
 
 def _batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (values[at : at + _MANY] for at in range(0, len(values), _MANY))
+    return (values[start : start + _BOUND_VALUES] for start in range(0, len(values), _BOUND_VALUES))
 
 
 def run_is_unfinished(rows: Mapping[str, str]) -> bool:
-    """Whether the last indexing run has not come to its end, by the rows of the settings.
+    """Return whether the last indexing run did not finish.
+
+    Args:
+        rows: the settings by name.
 
     Raises:
-        IndexDamaged: they do not say.
+        IndexDamaged: the settings do not say.
     """
     if not {"run", "finished_run"} <= rows.keys():
         raise IndexDamaged("catalog.db: has lost the number of its last run; restore a backup, or index again")
@@ -49,9 +52,9 @@ def setting_rows(view: View) -> dict[str, str]:
     return dict(view.connection.execute("SELECT name, value FROM setting"))
 
 
-def frozen(view: View, name: str) -> bytes | None:
-    found = view.connection.execute("SELECT content FROM frozen WHERE name = ?", (name,)).fetchone()
-    return found[0] if found else None
+def frozen_content(view: View, name: str) -> bytes | None:
+    row = view.connection.execute("SELECT content FROM frozen WHERE name = ?", (name,)).fetchone()
+    return row[0] if row else None
 
 
 def format_version(view: View) -> int:
@@ -62,131 +65,134 @@ def format_version(view: View) -> int:
 # vectors
 
 
-def rows(view: View, ids: Ids) -> tuple[Flags, Vector]:
-    """Which of the passages exist (n,), and the stored vectors of those that do (existing, dimensions)."""
-    found: dict[int, bytes] = {}
-    for some in _batches(ids.tolist()):
-        marks = ",".join("?" * len(some))
-        found.update(view.connection.execute(f"SELECT id, vector FROM passage WHERE id IN ({marks})", some))
-    exist = np.array([id_ in found for id_ in ids.tolist()], np.bool_)
-    return exist, from_blobs([found[id_] for id_ in ids[exist].tolist()], view.state.dimensions)
+def vectors_by_id(view: View, ids: Ids) -> tuple[Flags, Vector]:
+    """Return which of the passages exist (n,), and the stored vectors of those that do (existing, dimensions)."""
+    blobs: dict[int, bytes] = {}
+    for batch in _batches(ids.tolist()):
+        marks = ",".join("?" * len(batch))
+        blobs.update(view.connection.execute(f"SELECT id, vector FROM passage WHERE id IN ({marks})", batch))
+    exist = np.array([id_ in blobs for id_ in ids.tolist()], np.bool_)
+    return exist, from_blobs([blobs[id_] for id_ in ids[exist].tolist()], view.state.dimensions)
 
 
-def vectors(view: View, first_id: int, batch: int) -> Iterator[Vector]:
-    """Every stored vector from a passage id on, in order of the ids, in batches."""
+def vectors_from(view: View, first_id: int, batch_rows: int) -> Iterator[Vector]:
+    """Yield every stored vector from a passage id on, in order of the ids, in batches (rows, dimensions)."""
     cursor = view.connection.execute("SELECT vector FROM passage WHERE id >= ? ORDER BY id", (first_id,))
-    while some := cursor.fetchmany(batch):
-        yield from_blobs([blob for (blob,) in some], view.state.dimensions)
+    while batch := cursor.fetchmany(batch_rows):
+        yield from_blobs([blob for (blob,) in batch], view.state.dimensions)
 
 
 def live_ids(view: View, first_id: int) -> tuple[Ids, Ids]:
-    """Passage ids from one on, ascending, and the documents they belong to."""
+    """Return the passage ids from one on (n,), ascending, and the documents they belong to (n,)."""
     cursor = view.connection.execute("SELECT id, document_id FROM passage WHERE id >= ? ORDER BY id", (first_id,))
     flat = np.fromiter((value for row in cursor for value in row), np.int64)
     return flat[::2].copy(), flat[1::2].copy()
 
 
 def stored_rows(view: View) -> tuple[Ids, Ids, NDArray[np.float16]]:
-    """Of every passage its id (n,), its document (n,) and its vector as stored (n, dimensions)."""
+    """Return id (n,), document (n,) and vector as stored (n, dimensions) of every passage."""
     passages, documents = live_ids(view, 0)
     rows = np.empty((len(passages), view.state.dimensions), np.float16)
     filled = 0
-    for batch in vectors(view, 0, _BATCH_ROWS):
+    for batch in vectors_from(view, 0, _BATCH_ROWS):
         rows[filled : filled + len(batch)] = batch
         filled += len(batch)
     return passages, documents, rows
 
 
 def highest_id(view: View) -> int:
-    """The highest passage id ever given."""
+    """Return the highest passage id that was ever given."""
     row = view.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'passage'").fetchone()
     return int(row[0]) if row else 0
 
 
 def document_vectors(view: View, uri: str) -> Vector | None:
-    """The stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
-    found = view.connection.execute(
+    """Return the stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
+    rows = view.connection.execute(
         "SELECT vector FROM passage WHERE document_id = (SELECT id FROM document WHERE uri = ?) ORDER BY id",
         (uri,),
     ).fetchall()
-    return from_blobs([blob for (blob,) in found], view.state.dimensions) if found else None
+    return from_blobs([blob for (blob,) in rows], view.state.dimensions) if rows else None
 
 
-def spans(view: View, document_id: int) -> tuple[tuple[Span, ...], Vector]:
-    """The passages of a document and their vectors; the tokens of all are counted to the first."""
-    found = view.connection.execute(
+def spans_and_vectors(view: View, document_id: int) -> tuple[tuple[Span, ...], Vector]:
+    """Return the passages of a document and their vectors (passages, dimensions).
+
+    The first passage has the tokens of the whole document, the others have none: they are not stored per passage.
+    """
+    rows = view.connection.execute(
         "SELECT start, end, heading, page, vector FROM passage WHERE document_id = ? ORDER BY id", (document_id,)
     ).fetchall()
     (tokens,) = view.connection.execute("SELECT tokens FROM document WHERE id = ?", (document_id,)).fetchone()
-    own = tuple(
+    spans = tuple(
         Span(start, end, tokens=0 if number else tokens, heading=heading, page=page)
-        for number, (start, end, heading, page, _) in enumerate(found)
+        for number, (start, end, heading, page, _) in enumerate(rows)
     )
-    return own, from_blobs([row[4] for row in found], view.state.dimensions)
+    return spans, from_blobs([row[4] for row in rows], view.state.dimensions)
 
 
 # filters
 
 
-_KEPT_FILTERS = 32
+_MAX_CACHED_FILTERS = 32
 
 
-def allowed(view: View, where: Where | None) -> Allowed:
-    """What a filter leaves of this snapshot; worked out once and kept."""
+def allowed_rows(view: View, where: Where | None) -> AllowedRows:
+    """Return the rows that a filter leaves, computed at its first use and kept with the state."""
     state = view.state
-    key = "" if where is None else render(where)  # as keys, `draft = 1` and `draft = true` would be one
-    if (known := state.allowed.get(key)) is not None:
-        return known
+    key = "" if where is None else render(where)  # trees as keys would not tell `draft = 1` from `draft = true`
+    if (cached := state.allowed.get(key)) is not None:
+        return cached
     flags = None if where is None else document_flags(view, where)
-    masks = tuple(mask(part.positions, part.dead, flags) for part in state.parts)
-    found = Allowed(
+    masks = tuple(make_mask(part.positions, part.dead, flags) for part in state.parts)
+    allowed = AllowedRows(
         documents=state.documents if flags is None else int(np.count_nonzero(flags)),
         passages=sum(
-            len(part.positions.passages) if own is None else own.count
-            for part, own in zip(state.parts, masks, strict=True)
+            len(part.positions.passages) if mask is None else mask.count
+            for part, mask in zip(state.parts, masks, strict=True)
         ),
         masks=masks,
     )
-    if len(state.allowed) >= _KEPT_FILTERS:
+    if len(state.allowed) >= _MAX_CACHED_FILTERS:
         state.allowed.clear()
-    state.allowed[key] = found
-    return found
+    state.allowed[key] = allowed
+    return allowed
 
 
-def passes(view: View, uri: str, where: Where) -> bool:
-    """Whether a filter leaves this document; False where there is none."""
+def matches(view: View, uri: str, where: Where) -> bool:
+    """Return whether a filter leaves this document; False where there is none."""
     row = view.connection.execute(
         "SELECT min(id) FROM passage WHERE document_id = (SELECT id FROM document WHERE uri = ?)", (uri,)
     ).fetchone()
     if row[0] is None:
         return False
-    for part, own in zip(view.state.parts, allowed(view, where).masks, strict=True):
-        at = int(np.searchsorted(part.positions.passages, row[0]))
-        if at < len(part.positions.passages) and part.positions.passages[at] == row[0]:
-            return own is None or own.has(at)
+    for part, mask in zip(view.state.parts, allowed_rows(view, where).masks, strict=True):
+        position = int(np.searchsorted(part.positions.passages, row[0]))
+        if position < len(part.positions.passages) and part.positions.passages[position] == row[0]:
+            return mask is None or mask.has(position)
     return False
 
 
 def document_flags(view: View, where: Where) -> Flags:
-    """One flag a document id, true where the filter is.
+    """Return one flag per document id, true where the filter holds.
 
-    Its parts are looked up one by one and joined here: SQLite would look up every document in each.
+    The parts of a filter are looked up one by one and combined here: SQLite would look up every document in each part.
     """
     match where:
         case And(parts):
-            return _joined(np.logical_and, view, parts)
+            return _combine(np.logical_and, view, parts)
         case Or(parts):
-            return _joined(np.logical_or, view, parts)
+            return _combine(np.logical_or, view, parts)
         case Not(part):
             return _flags(view, "SELECT id FROM document", ()) & ~document_flags(view, part)
     condition = compile_where(where, view.state.fields)
     return _flags(view, condition.select, condition.parameters)
 
 
-def _joined(how: np.ufunc, view: View, parts: Sequence[Where]) -> Flags:
+def _combine(operation: np.ufunc, view: View, parts: Sequence[Where]) -> Flags:
     flags = document_flags(view, parts[0])
     for part in parts[1:]:
-        how(flags, document_flags(view, part), out=flags)
+        operation(flags, document_flags(view, part), out=flags)
     return flags
 
 
@@ -200,35 +206,36 @@ def _flags(view: View, select: str, parameters: Sequence[Scalar]) -> Flags:
 
 
 def passages(view: View, ids: Sequence[int]) -> list[Passage]:
-    """Passages by id, in the order asked for.
+    """Return passages by their ids, in the order asked for.
 
     Raises:
-        IndexDamaged: a row whose text or vector does not match its checksum.
+        IndexDamaged: the text or vector of a row does not match its checksum, or there is no passage of an id.
     """
-    found: dict[int, Passage] = {}
-    for some in _batches(ids):
+    by_id: dict[int, Passage] = {}
+    for batch in _batches(ids):
         for row in view.connection.execute(
             "SELECT p.id, p.document_id, d.uri, d.title, substr(t.text, p.start + 1, p.end - p.start),"
             " p.start, p.end, p.line, p.heading, p.page, d.path, d.format, d.modified, d.metadata, d.row_hash,"
             " p.checksum, p.vector"
             " FROM passage p JOIN document d ON d.id = p.document_id JOIN document_text t ON t.document_id = d.id"
-            f" WHERE p.id IN ({','.join('?' * len(some))})",
-            some,
+            f" WHERE p.id IN ({','.join('?' * len(batch))})",
+            batch,
         ):
-            *values, metadata, row_recorded, recorded, vector = row
+            *values, metadata, recorded_hash, recorded_checksum, vector = row
             try:
                 passage = Passage(*values, json.loads(metadata))  # type: ignore[call-arg]  # 13 columns
-                if checksum(values[4], vector) != recorded or row_hash(passage) != row_recorded:
-                    raise damaged(values[2])
-                found[values[0]] = passage
+                if checksum(values[4], vector) != recorded_checksum or row_hash(passage) != recorded_hash:
+                    raise damage_of(values[2])
+                by_id[values[0]] = passage
             except (AttributeError, TypeError, ValueError) as error:
-                raise damaged(values[2]) from error
-    if len(found) < len(set(ids)):
+                raise damage_of(values[2]) from error
+    if len(by_id) < len(set(ids)):
         raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
-    return [found[id_] for id_ in ids]
+    return [by_id[id_] for id_ in ids]
 
 
-def damaged(uri: str) -> IndexDamaged:
+def damage_of(uri: str) -> IndexDamaged:
+    """Return the error that names a damaged document."""
     return IndexDamaged(
         f"{uri}: its stored row, text or vector is damaged; likewise check --repair, then index its "
         "source again (without --rebuild), or likewise remove it"
@@ -236,44 +243,48 @@ def damaged(uri: str) -> IndexDamaged:
 
 
 def get(view: View, uri: str) -> Document | None:
-    return next((document for _, document in _numbered(view, "d.uri = ?", (uri,), 1)), None)
+    return next((document for _, document in _documents(view, "d.uri = ?", (uri,), 1)), None)
 
 
 def hashes(view: View, uris: Sequence[str] | None) -> dict[str, Hashes]:
-    """Hashes of those of the uris that are documents, or of all documents."""
+    """Return the hashes of those of the uris that are documents, or of all documents."""
     select = "SELECT uri, content_hash, row_hash FROM document"
     if uris is None:
         rows = view.connection.execute(f"{select} ORDER BY id").fetchall()
     else:
         rows = [
             row
-            for some in _batches(uris)
-            for row in view.connection.execute(f"{select} WHERE uri IN ({','.join('?' * len(some))})", some)
+            for batch in _batches(uris)
+            for row in view.connection.execute(f"{select} WHERE uri IN ({','.join('?' * len(batch))})", batch)
         ]
     return {uri: Hashes(content, row) for uri, content, row in rows}
 
 
-def documents_after(view: View, after: int, many: int) -> list[tuple[int, Document]]:
-    """The next `many` documents after an id, with their ids; fewer up to a damaged one, which the next call names."""
-    found = []
+def documents_after(view: View, after: int, count: int) -> list[tuple[int, Document]]:
+    """Return the next `count` documents after an id, with their ids.
+
+    There are fewer if the next one is damaged: the call that begins with it raises IndexDamaged.
+    """
+    documents = []
     try:
-        for numbered in _numbered(view, "d.id > ?", (after,), many):
-            found.append(numbered)
+        for numbered in _documents(view, "d.id > ?", (after,), count):
+            documents.append(numbered)
     except IndexDamaged:
-        if not found:
+        if not documents:
             raise
-    return found
+    return documents
 
 
 def documents_of(view: View, ids: Ids) -> list[Document]:
-    """Those of these few ids that are documents still."""
-    some = ids.tolist()
-    return [document for _, document in _numbered(view, f"d.id IN ({','.join('?' * len(some))})", some, len(some))]
+    """Return the documents of these few ids; ids that are no longer documents are left out."""
+    values = ids.tolist()
+    condition = f"d.id IN ({','.join('?' * len(values))})"
+    return [document for _, document in _documents(view, condition, values, len(values))]
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A document as it is stored, with what was recorded of it; `document` is None where it cannot be read."""
+    """A document as it is stored, with its recorded hashes; `document` is None where it cannot be read."""
 
     id: int
     uri: str
@@ -284,9 +295,9 @@ class DocumentRow:
 
 
 def rows_of_documents(
-    view: View, condition: str = "true", parameters: Sequence[Any] = (), many: int = -1
+    view: View, condition: str = "true", parameters: Sequence[Any] = (), limit: int = -1
 ) -> Iterator[DocumentRow]:
-    """Rows in order of their ids, at most `many` unless that is negative."""
+    """Yield rows in order of their ids, at most `limit` of them unless that is negative."""
     for (
         id_,
         uri,
@@ -303,7 +314,7 @@ def rows_of_documents(
     ) in view.connection.execute(
         "SELECT d.id, d.uri, d.tokens, d.content_hash, d.row_hash, d.title, d.path, d.format, d.modified,"
         " d.metadata, t.text, t.sections FROM document d JOIN document_text t ON t.document_id = d.id"
-        f" WHERE {condition} ORDER BY d.id LIMIT {many}",
+        f" WHERE {condition} ORDER BY d.id LIMIT {limit}",
         parameters,
     ):
         document = None
@@ -313,30 +324,30 @@ def rows_of_documents(
         yield DocumentRow(id_, uri, tokens, content, row, document)
 
 
-def _numbered(view: View, condition: str, parameters: Sequence[Any], many: int) -> Iterator[tuple[int, Document]]:
-    """Documents with their ids, in order of those.
+def _documents(view: View, condition: str, parameters: Sequence[Any], limit: int) -> Iterator[tuple[int, Document]]:
+    """Yield documents with their ids, in order of the ids.
 
     Raises:
-        IndexDamaged: a row that does not match its hash. What nobody embedded has no hash of its text.
+        IndexDamaged: a row does not match its hash, or a passage its checksum.
     """
-    for row in list(rows_of_documents(view, condition, parameters, many)):
+    for row in list(rows_of_documents(view, condition, parameters, limit)):
         document = row.document
         if document is None:
-            raise damaged(row.uri)
+            raise damage_of(row.uri)
         try:
-            sound = row_hash(document) == row.row_hash and _passages_sound(view, row.id, document.text)
+            sound = row_hash(document) == row.row_hash and _has_sound_passages(view, row.id, document.text)
         except (AttributeError, TypeError, ValueError) as error:
-            raise damaged(row.uri) from error
+            raise damage_of(row.uri) from error
         if not sound:
-            raise damaged(row.uri)
+            raise damage_of(row.uri)
         yield row.id, document
 
 
-def _passages_sound(view: View, document_id: int, text: str) -> bool:
-    found = view.connection.execute(
+def _has_sound_passages(view: View, document_id: int, text: str) -> bool:
+    rows = view.connection.execute(
         "SELECT start, end, checksum, vector FROM passage WHERE document_id = ?", (document_id,)
     )
-    return all(checksum(text[start:end], vector) == recorded for start, end, recorded, vector in found)
+    return all(checksum(text[start:end], vector) == recorded for start, end, recorded, vector in rows)
 
 
 # info
@@ -344,6 +355,8 @@ def _passages_sound(view: View, document_id: int, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
+    """A segment of the catalog: it holds the passages from `first_id` to `last_id`, of which `alive` still exist."""
+
     recorded: SegmentFile
     first_id: int
     last_id: int
@@ -351,7 +364,7 @@ class SegmentRow:
 
 
 def segments(view: View) -> list[SegmentRow]:
-    """The manifest in order of the ids, with how many passages of each are alive."""
+    """Return the segments in order of the passage ids they hold."""
     return [
         SegmentRow(SegmentFile(*recorded), first_id, last_id, recorded[2] - dead)
         for *recorded, first_id, last_id, dead in view.connection.execute(

@@ -1,4 +1,4 @@
-"""How much an approximate index misses: its answers beside those of brute force, on the collection's own vectors."""
+"""The recall of an approximate index: its answers compared with brute force, for questions made of its own vectors."""
 
 from __future__ import annotations
 
@@ -12,39 +12,43 @@ from indexer.stores.local.sample import sample
 from indexer.stores.local.views import View
 from indexer.stores.port import Recall
 
-_K = 10
-_Z = 1.96
+_NEIGHBOURS = 10
+_Z_95 = 1.96
+"""Standard normal quantile of a 95 % interval."""
 
 
-def measure(view: View, questions: int = 200) -> Recall:
-    """Recall@10 of questions that lie among the passages: means of three of them, as questions are no passages."""
+def measure_recall(view: View, questions: int = 200) -> Recall:
+    """Measure recall@10. Each question is the mean of three random passages, because questions are not passages."""
     random, rows = np.random.default_rng(1), sample(view, 3 * questions, seed=1).vectors
     shares, exact = [], True
     for _ in range(questions if len(rows) else 0):
         vector = _question(rows, random)
-        found, truth = (rank(view, vector, _K, None, "passage", brute) for brute in (False, True))
-        shares.append(len(np.intersect1d(found.passages, truth.passages)) / len(truth.passages))
-        exact = exact and found.exact
+        ranking, truth = (rank(view, vector, _NEIGHBOURS, None, "passage", brute) for brute in (False, True))
+        shares.append(len(np.intersect1d(ranking.passages, truth.passages)) / len(truth.passages))
+        exact = exact and ranking.exact
     if not shares or exact:
         return Recall(1.0, 1.0, 1.0, len(shares), True)
-    return Recall(float(np.mean(shares)), *interval(shares, _K), len(shares), False)
+    return Recall(float(np.mean(shares)), *interval(shares, _NEIGHBOURS), len(shares), False)
 
 
 def _question(rows: Vector, random: np.random.Generator) -> Vector:
-    few = rows[random.integers(len(rows), size=3)]
-    total = few.sum(axis=0)
+    chosen = rows[random.integers(len(rows), size=3)]
+    total = chosen.sum(axis=0)
     length = np.linalg.norm(total)
-    return np.asarray(total / length, np.float32) if length > 1e-6 else few[0]  # opposite ones leave no direction
+    return np.asarray(total / length, np.float32) if length > 1e-6 else chosen[0]  # opposite rows add up to nothing
 
 
-def interval(shares: list[float], each: int) -> tuple[float, float]:
-    """The 95 % interval of a mean of shares, each of `each` trials (Wilson 1927, with the effective sample size).
+def interval(shares: list[float], trials_each: int) -> tuple[float, float]:
+    """Return the 95 % interval of a mean of shares (Wilson 1927, with the effective sample size).
 
-    The trials of one question rise and fall together: their number is what would give the variance that is seen.
+    The trials of one question are correlated: the effective number is the one that gives the variance observed.
+
+    Args:
+        trials_each: trials that each share is of.
     """
     mean, spread = float(np.mean(shares)), float(np.var(shares)) / len(shares)
-    most = len(shares) * each
-    trials = min(most, mean * (1 - mean) / spread) if spread else most
-    middle = mean + _Z**2 / (2 * trials)
-    width = _Z * math.sqrt(mean * (1 - mean) / trials + _Z**2 / (4 * trials**2))
-    return (middle - width) / (1 + _Z**2 / trials), (middle + width) / (1 + _Z**2 / trials)
+    total = len(shares) * trials_each
+    trials = min(total, mean * (1 - mean) / spread) if spread else total
+    centre = mean + _Z_95**2 / (2 * trials)
+    width = _Z_95 * math.sqrt(mean * (1 - mean) / trials + _Z_95**2 / (4 * trials**2))
+    return (centre - width) / (1 + _Z_95**2 / trials), (centre + width) / (1 + _Z_95**2 / trials)

@@ -29,7 +29,17 @@ _SET = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[:-1])
 def write_documents(
     connection: sqlite3.Connection, documents: Sequence[EmbeddedDocument], known: Mapping[str, int]
 ) -> dict[str, int]:
-    """The rows of new and known documents; the id of each by its uri."""
+    """Write the rows of new and known documents.
+
+    Args:
+        known: ids of those that are documents already, by uri.
+
+    Returns:
+        The id of each document by its uri.
+
+    Raises:
+        BadInput: an update of what is not a document, or metadata that no filter can hold.
+    """
     ids = dict(known)
     next_id = _highest(connection, "document") + 1
     for item in documents:
@@ -74,7 +84,11 @@ _json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=dict).encod
 def write_passages(
     connection: sqlite3.Connection, documents: Sequence[EmbeddedDocument], ids: Mapping[str, int]
 ) -> None:
-    """The passages of documents, with their vectors and checksums."""
+    """Write the passages of documents with their vectors and checksums.
+
+    Args:
+        ids: the id of each document by its uri.
+    """
     if not documents:
         return
     blobs = iter(to_blobs(np.concatenate([item.vectors for item in documents if item.vectors is not None])))
@@ -94,7 +108,7 @@ def write_passages(
 
 
 def erase_passages(connection: sqlite3.Connection, document_id: int) -> None:
-    """A document's passages, which are dead from now on where something derived still holds them."""
+    """Delete a document's passages, and record them as dead where a segment or the word index still holds them."""
     for dead, derived in (("dead", "segment"), ("dead_word", "word_index")):
         connection.execute(
             f"INSERT OR IGNORE INTO {dead} SELECT id FROM passage WHERE document_id = ?"

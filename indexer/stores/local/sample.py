@@ -10,9 +10,12 @@ from indexer.stores.port import Sample
 
 
 def sample(view: View, count: int, seed: int) -> Sample:
-    """`count` random passages, or all; drawn by order of addition, so that a copy of the index gives the same ones."""
+    """Return `count` random passages, or all there are.
+
+    They are drawn by their order of addition, so that a copy of the index gives the same ones.
+    """
     parts = [np.delete(part.positions.passages, part.dead) for part in view.state.parts]
     ids = np.concatenate([*parts, np.empty(0, np.int64)])
     if len(ids) > count:
         ids = np.sort(np.random.default_rng(seed).choice(ids, count, replace=False))
-    return Sample(ids, queries.rows(view, ids)[1])
+    return Sample(ids, queries.vectors_by_id(view, ids)[1])

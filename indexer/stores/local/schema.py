@@ -1,6 +1,7 @@
-"""The catalog's schema, as migrations: the first makes it, later ones change it. docs/format.md explains it.
+"""The catalog's schema as migrations: the first creates it, later ones change it. docs/format.md explains it.
 
-Writers only. Readers ask `PRAGMA user_version` and refuse what is newer than FORMAT_VERSION (connections.py).
+Only writers use this file. Readers check `PRAGMA user_version` and refuse formats newer than FORMAT_VERSION
+(connections.py).
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ CREATE TABLE dead_word (passage_id INTEGER PRIMARY KEY);
 
 @migrations()
 def words(db: Database) -> None:
-    # Derived, and not missed by who does not know it: the format stays the same.
+    # The word index is derived, and earlier versions do without it: the format stays the same.
     for statement in _WORDS.split(";\n"):
         if statement.strip():
             db.execute(statement)

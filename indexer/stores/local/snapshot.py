@@ -1,4 +1,4 @@
-"""One commit of a folder, as the port has it: each question goes to the file that answers it."""
+"""One commit of a folder as a `Snapshot`: each question is passed to the file that answers it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from indexer.records import Document, KnownFile, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores.local import ledger, queries
 from indexer.stores.local.candidates import candidates
-from indexer.stores.local.dense import rank
+from indexer.stores.local.dense import rank as rank_dense
 from indexer.stores.local.sample import sample
 from indexer.stores.local.views import View
 from indexer.stores.local.words import rank as word_rank
@@ -72,14 +72,14 @@ class LocalSnapshot:
 
     def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
         now = self.hashes()
-        yield from (uri for uri, own in now.items() if earlier.get(uri) != own)
+        yield from (uri for uri, hashes in now.items() if earlier.get(uri) != hashes)
         yield from (uri for uri in earlier if uri not in now)
 
     def get(self, uri: str) -> Document | None:
         return queries.get(self._view, uri)
 
     def matches(self, uri: str, where: Where) -> bool:
-        return queries.passes(self._view, uri, where)
+        return queries.matches(self._view, uri, where)
 
     @property
     def fields(self) -> Mapping[str, Collection[Type]] | None:
@@ -91,7 +91,7 @@ class LocalSnapshot:
     def dense(
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
     ) -> Ranking:
-        return rank(self._view, vector, k, where, unit, exact)
+        return rank_dense(self._view, vector, k, where, unit, exact)
 
     def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
         return word_rank.rank(self._view, self._open_words(), text, k, where, unit)
@@ -102,7 +102,7 @@ class LocalSnapshot:
         return candidates(self._view, self._open_words, vector, text, depth, where, unit, exact)
 
     def _open_words(self) -> Words:
-        words = self._words.at(self._view)
+        words = self._words.words_of(self._view)
         self._words_notes = words.notes
         return words
 
@@ -113,7 +113,7 @@ class LocalSnapshot:
         return queries.document_vectors(self._view, uri)
 
     def fitted_parameters(self) -> bytes | None:
-        return queries.frozen(self._view, "post")
+        return queries.frozen_content(self._view, "post")
 
     def sample(self, count: int, seed: int = 0) -> Sample:
         return sample(self._view, count, seed)
@@ -153,21 +153,21 @@ class LocalSnapshot:
         )
 
     def recall(self) -> Recall:
-        from indexer.stores.local.recall import measure
+        from indexer.stores.local.recall import measure_recall
 
-        return measure(self._view)
+        return measure_recall(self._view)
 
     def check(self, meaning: Meaning | None) -> CheckReport:
-        from indexer.stores.local import check  # a question needs none of it
+        from indexer.stores.local import check  # questions do not need it
 
         return check.check(self._view, self._folder, meaning)
 
 
 def _size(folder: Path) -> int:
-    """Bytes of the files below it, while a writer may remove some."""
+    """Return the bytes of all files in a folder. A writer may remove some meanwhile."""
     total = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             with suppress(FileNotFoundError):
-                total += (Path(place) / name).stat().st_size
+                total += (Path(parent) / name).stat().st_size
     return total

@@ -1,6 +1,6 @@
-"""A folder as a store: where it is, who may write, and how another takes its place.
+"""A folder as a store: its address, its snapshots and its one writer, and how another store takes its place.
 
-What a snapshot answers is in snapshot.py, what a writer does in writer.py.
+The answers of a snapshot are in snapshot.py, the changes of a writer in writer.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from indexer.stores.analysis import code
 from indexer.stores.local import queries
 from indexer.stores.local.lock import WriterLock
 from indexer.stores.local.snapshot import LocalSnapshot
-from indexer.stores.local.views import Snapshots, View
+from indexer.stores.local.views import View, Views
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import EmbeddedDocument, Hashes
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAGE_DOCUMENTS = 256
-"""Documents read in one transaction: a long listing keeps none open."""
+"""Documents read in one transaction: a long listing keeps no transaction open."""
 
 _NO_HASHES = Hashes(b"", b"")
 
@@ -44,8 +44,8 @@ class LocalStore:
     """A `Store` in a folder. Reads are safe from any thread; writes take the writer lock."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder = folder.absolute()  # whatever the process makes its working folder later
-        self._views = Snapshots(folder)
+        self._folder = folder = folder.absolute()  # the process may change its working folder later
+        self._views = Views(folder)
         self._words = WordReader(folder)
         self._lock = WriterLock(folder)
         self._process, self._inherited = os.getpid(), list[object]()
@@ -54,16 +54,17 @@ class LocalStore:
 
     @classmethod
     def create(cls, folder: Path, settings: Settings) -> LocalStore:
-        """Make an empty store. It appears whole or not at all.
+        """Make an empty store. It appears complete or not at all.
 
         Raises:
-            BadInput: something is there already, or words of the language cannot be stemmed.
+            BadInput: something exists there already, or there is no stemmer for the language.
+            StorageError: the disk refuses.
         """
-        from indexer.stores.local.copies import appearing  # readers need none of it
+        from indexer.stores.local.swap import new_folder  # readers do not need it
 
         settings = replace(settings, language=code(settings.language))
-        with appearing(folder) as sibling:
-            _lay_out(sibling, settings)
+        with new_folder(folder) as sibling:
+            _initialise(sibling, settings)
         return cls(folder)
 
     @property
@@ -87,24 +88,24 @@ class LocalStore:
         from indexer.stores.local.writer import LocalWriter  # only writers need sqlite-utils
 
         if not (self._folder / "catalog.db").exists():
-            raise NotAnIndex(f"{self._folder}: is no index any more")
+            raise NotAnIndex(f"{self._folder}: is no longer an index")
         if self._process != os.getpid():
             self._after_fork()
-        with self._lock.held(wait=wait, on_wait=on_wait):
+        with self._lock.hold(wait=wait, on_wait=on_wait):
             if self._writer is None:
                 self._writer = LocalWriter(self._folder, self._views)
             self._depth, process = self._depth + 1, self._process
             try:
                 yield self._writer
             finally:
-                if process == os.getpid():  # a child that was forked inside the block leaves it too
+                if process == os.getpid():  # a child that was forked inside the block leaves it too, and closes nothing
                     self._depth -= 1
                     if self._depth == 0:
                         self._writer.close()
                         self._writer = None
 
     def _after_fork(self) -> None:
-        """Begin again in a child: its parent's connections must be neither used nor closed."""
+        """Start again in a forked child: its parent's connections must be neither used nor closed."""
         self._inherited.append(self._writer)
         self._process, self._writer, self._depth = os.getpid(), None, 0
 
@@ -122,12 +123,12 @@ class LocalStore:
     def export(self) -> Iterator[EmbeddedDocument]:
         return self._pages(
             lambda view, page: [
-                EmbeddedDocument(document, _NO_HASHES, *queries.spans(view, id_)) for id_, document in page
+                EmbeddedDocument(document, _NO_HASHES, *queries.spans_and_vectors(view, id_)) for id_, document in page
             ]
         )
 
     def _pages(self, read: Callable[[View, list[tuple[int, Document]]], list[T]]) -> Iterator[T]:
-        """What is read of all documents, in pages of some of them."""
+        """Yield what `read` returns for each page of documents, in the order they were added."""
         last = 0
         while True:
             with self._views.view() as view:
@@ -140,31 +141,32 @@ class LocalStore:
 
     @contextmanager
     def successor(self, settings: Settings) -> Iterator[LocalStore]:
-        from indexer.stores.local.copies import appearing, exchange
+        from indexer.stores.local.swap import new_folder, swap
 
         folder = self._folder.resolve()
         sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
         _sweep_successors(folder)
         try:
-            with appearing(sibling) as draft:
-                _lay_out(draft, replace(settings, language=code(settings.language)))
+            with new_folder(sibling) as draft:
+                _initialise(draft, replace(settings, language=code(settings.language)))
             store = LocalStore(sibling)
             try:
                 yield store
             finally:
                 store.close()
-            exchange(folder, sibling)
+            swap(folder, sibling)
         finally:
             shutil.rmtree(sibling, ignore_errors=True)
 
     def backup(self, destination: str) -> tuple[str, ...]:
-        from indexer.stores.local.copies import appearing, copy_store
+        from indexer.stores.local.copies import copy_store
+        from indexer.stores.local.swap import new_folder
 
-        with appearing(Path(destination)) as sibling:
+        with new_folder(Path(destination)) as sibling:
             return copy_store(self._views, sibling)
 
 
-def _lay_out(folder: Path, settings: Settings) -> None:
+def _initialise(folder: Path, settings: Settings) -> None:
     """Fill an empty folder with a store that holds no document."""
     from indexer.stores.local.catalog import Catalog  # only writers need sqlite-utils
 
@@ -176,8 +178,8 @@ def _lay_out(folder: Path, settings: Settings) -> None:
 
 
 def _sweep_successors(folder: Path) -> None:
-    """Remove what a killed process left: nobody else makes a successor while this process holds the writer lock."""
-    left = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}")
+    """Remove successors that killed processes left: while this process has the writer lock, nobody else makes one."""
+    names = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}")
     for path in folder.parent.iterdir():
-        if left.fullmatch(path.name):
+        if names.fullmatch(path.name):
             shutil.rmtree(path, ignore_errors=True)

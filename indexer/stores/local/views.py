@@ -1,6 +1,6 @@
-"""The catalog as readers see it: one read transaction a query, and what is kept in memory between queries.
+"""The catalog as readers see it: one read transaction per question, and what is kept in memory between questions.
 
-Needs sqlite3 and numpy alone. A commit is noticed by the `generation` setting, a replaced folder by its inode.
+It needs only sqlite3 and numpy. A commit is noticed by the setting `generation`, a replaced folder by its inode.
 """
 
 from __future__ import annotations
@@ -14,40 +14,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged, StorageError
 from indexer.settings import Settings
-from indexer.stores.field_types import Known
+from indexer.stores.field_types import FieldTypes
 from indexer.stores.local.connections import (
     Identity,
     IdleConnections,
-    copied,
+    copy_catalog,
     identity_of,
-    opened,
-    unreadable,
+    open_catalog,
+    read_error,
     with_descriptors,
 )
-from indexer.stores.local.filter_sql import known_fields
-from indexer.stores.local.masks import Allowed
+from indexer.stores.local.filter_sql import read_field_types
+from indexer.stores.local.masks import AllowedRows
 from indexer.stores.local.segments.faiss_segment import FaissSegment, PlainSegment
 from indexer.stores.local.segments.files import Positions, SegmentFile
+from indexer.stores.port import Ids
 from indexer.stores.setting_rows import from_rows
 from indexer.stores.vectors import from_blobs
-
-Ids = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 _NO_IDS: Ids = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some of the passages: a segment, or the tail that is in no segment yet.
+    """Some of the passages: those of a segment, or the tail, whose passages are in no segment yet.
 
     Attributes:
-        dead: positions (m,) whose passage exists no more.
-        file: the segment's name; empty for the tail, and for what is served from the catalog in a segment's place.
+        dead: positions (m,) whose passage no longer exists.
+        file: the segment's name; empty for the tail, and for rows of the catalog that replace a damaged segment.
     """
 
     segment: FaissSegment | PlainSegment
@@ -61,7 +58,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Lineage:
-    """The states of a catalog that have the same word index below them. What readers keep of that index goes with it.
+    """The states of a catalog that are built on the same word index. What readers keep of that index is tied to it.
 
     Attributes:
         catalog: device and inode.
@@ -75,13 +72,14 @@ class Lineage:
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class State:
-    """What one generation of the catalog looks like in memory; shared by threads, replaced, never changed.
+    """One generation of the catalog in memory. It is shared by threads, and replaced instead of being changed.
 
     Attributes:
-        catalog: which file it was read from (device, inode): a copy that was put back counts on from where it stood.
+        catalog: which file it was read from (device, inode): a restored copy continues with the same generations.
         parts: the segments in order of their ids, then the tail.
         sealed: the highest passage id that a segment may hold.
-        damaged: a segment cannot be used, and its rows are served from the catalog.
+        damaged: a segment cannot be used, and its rows are read from the catalog.
+        last_document: the highest document id ever given.
         notes: one sentence per damaged segment, for every question that this state answers.
     """
 
@@ -96,22 +94,22 @@ class State:
     settings: Settings
     documents: int
     passages: int
-    last_document: int  # the highest id ever given
-    fields: Known
+    last_document: int
+    fields: FieldTypes
     lineage: Lineage
     notes: tuple[str, ...] = ()
-    allowed: dict[str, Allowed] = field(default_factory=dict)
+    allowed: dict[str, AllowedRows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One consistent read: a connection inside its transaction, and the state that goes with it."""
+    """One consistent read: a connection inside its transaction, and the state of the same commit."""
 
     connection: sqlite3.Connection
     state: State
 
 
-class Snapshots:
+class Views:
     """Consistent views of an index folder, for any number of threads."""
 
     def __init__(self, folder: Path) -> None:
@@ -120,12 +118,12 @@ class Snapshots:
         self._state: State | None = None
         self._lineage: Lineage | None = None
         self._identity = identity_of(folder)
-        self._idle = IdleConnections()  # another one as soon as those that are lent may not be used again
+        self._idle = IdleConnections()  # replaced when the connections that are lent may not be used again
         self._inherited: list[sqlite3.Connection] = []
         self._copy: tuple[Path, Callable[[], object]] | None = None
 
     def close(self) -> None:
-        """Let go of the folder; a later view opens it again."""
+        """Release the folder; a later view opens it again."""
         if self._process != os.getpid():  # another thread of the parent may have held the lock
             self._after_fork()
         with self._lock:
@@ -141,7 +139,7 @@ class Snapshots:
 
     @contextmanager
     def view(self) -> Iterator[View]:
-        """A read transaction on a connection of its own.
+        """Read in one transaction, on a connection that nothing else uses meanwhile.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: the folder cannot be read as an index.
@@ -149,11 +147,13 @@ class Snapshots:
         if self._process != os.getpid():
             self._after_fork()
         process = os.getpid()
-        connection, identity, idle = self._leased()
+        connection, identity, idle = self._lease()
         try:
             connection.execute("BEGIN")
-            yield View(connection, self._current(connection, identity))
-            if process != os.getpid():  # a forked child leaves the block too, with its parent's connection
+            yield View(connection, self._current_state(connection, identity))
+            if (
+                process != os.getpid()
+            ):  # a forked child leaves the block with its parent's connection, which is not its to use
                 self._inherited.append(connection)
                 return
             connection.execute("ROLLBACK")
@@ -162,14 +162,14 @@ class Snapshots:
                 self._inherited.append(connection)
                 raise
             connection.close()
-            idle.lost()
+            idle.discard()
             if isinstance(error, sqlite3.DatabaseError):
-                raise unreadable(self.folder / "catalog.db", error) from error
+                raise read_error(self.folder / "catalog.db", error) from error
             raise
         idle.take_back(connection)
 
-    def _leased(self) -> tuple[sqlite3.Connection, Identity, IdleConnections]:
-        """A connection to the catalog that is there now, which that is, and where to bring it back."""
+    def _lease(self) -> tuple[sqlite3.Connection, Identity, IdleConnections]:
+        """Return a connection to the present catalog, the catalog's identity, and where to return the connection."""
         while True:
             with self._lock:
                 identity = identity_of(self.folder)
@@ -184,78 +184,78 @@ class Snapshots:
                 return connection, identity, idle
             try:
                 connection = with_descriptors(self._connect)
-                if identity_of(self.folder)[:2] == identity[:2]:  # no other has taken its place meanwhile
+                if identity_of(self.folder)[:2] == identity[:2]:  # it was not replaced meanwhile
                     return connection, identity, idle
             except BaseException:
                 if connection is not None:
                     connection.close()
-                idle.lost()
+                idle.discard()
                 raise
             connection.close()
-            idle.lost()
+            idle.discard()
 
     def _after_fork(self) -> None:
-        """The child keeps the state; of its parent's connections, those that wait were taken away (connections.py)."""
+        """Keep the state in a forked child. Its parent's idle connections were taken away (connections.py)."""
         self._process, self._lock = os.getpid(), threading.Lock()
 
     def _connect(self) -> sqlite3.Connection:
         catalog = self.folder / "catalog.db"
         log = self.folder / "catalog.db-wal"
         if os.access(self.folder, os.W_OK):
-            return opened(catalog, "mode=ro")
-        # A WAL catalog cannot be opened in a folder one may not write, unless it is promised to stand still: what
-        # becomes of it is seen by its times (_identity), and it is opened anew.
+            return open_catalog(catalog, "mode=ro")
+        # SQLite opens a WAL catalog in a read-only folder only on the promise that it does not change. Changes are
+        # seen by its times (`identity_of`), and it is opened again.
         if not log.exists() or log.stat().st_size == 0:
-            return opened(catalog, "mode=ro&immutable=1")
-        with suppress(IndexDamaged, StorageError):  # with a writer at work its shared memory is there to be read
-            return opened(catalog, "mode=ro")
+            return open_catalog(catalog, "mode=ro&immutable=1")
+        with suppress(IndexDamaged, StorageError):  # while a writer works, its shared memory can be read
+            return open_catalog(catalog, "mode=ro")
         with self._lock:
             if self._copy is None:
-                self._copy = copied(self, self.folder)
-        return opened(self._copy[0] / "catalog.db", "mode=ro")
+                self._copy = copy_catalog(self, self.folder)
+        return open_catalog(self._copy[0] / "catalog.db", "mode=ro")
 
-    def _current(self, connection: sqlite3.Connection, identity: Identity) -> State:
+    def _current_state(self, connection: sqlite3.Connection, identity: Identity) -> State:
         try:
             key, state = (identity, *_generation(connection)), self._state
             if state is not None and (state.catalog, state.generation, state.history) == key:
                 return state
-            # Not under the lock for others' sake: a reader with a known state must not wait for this one.
+            # Outside the lock: a reader whose state is loaded must not wait for this one.
             lineage = self._lineage
             try:
                 loaded = with_descriptors(lambda: _load(self.folder, connection, identity, state, lineage))
             except IndexDamaged:
                 connection.execute("ROLLBACK")
                 connection.execute("BEGIN")
-                if (identity, *_generation(connection)) != key:  # a writer had put another segment in its place
-                    return self._current(connection, identity)
-                loaded = _load(self.folder, connection, identity, state, lineage, stand_in=True)
+                if (identity, *_generation(connection)) != key:  # a writer had replaced the segment
+                    return self._current_state(connection, identity)
+                loaded = _load(self.folder, connection, identity, state, lineage, replace_damaged=True)
         except (KeyError, TypeError, ValueError) as error:
-            raise unreadable(self.folder / "catalog.db", error) from error
+            raise read_error(self.folder / "catalog.db", error) from error
         with self._lock:
             newest = self._state
-            ahead = newest and (newest.catalog, newest.history) == (identity, loaded.history)
-            # That of a replaced folder would never be asked for again; and another thread may be further.
-            if identity == self._identity and not (ahead and newest and newest.generation > loaded.generation):
+            same_index = newest and (newest.catalog, newest.history) == (identity, loaded.history)
+            # The state of a replaced folder would never be asked for again, and another thread may have a later one.
+            if identity == self._identity and not (same_index and newest and newest.generation > loaded.generation):
                 self._state, self._lineage = loaded, loaded.lineage
         return loaded
 
 
 def _generation(connection: sqlite3.Connection) -> tuple[int, str]:
-    """The commit that is read, and of which index: two that are made alike count alike."""
+    """Return the commit that is read, and which index it is of: two indexes may have the same number of commits."""
     names = "SELECT value FROM setting WHERE name IN ('generation', 'history') ORDER BY name"
     (generation,), (history,) = connection.execute(names)
     return int(generation), history
 
 
-def _lineage(connection: sqlite3.Connection, catalog: Identity, history: str, known: Lineage | None) -> Lineage:
-    """The lineage of this transaction: the known one where it is still the same."""
+def _lineage(connection: sqlite3.Connection, catalog: Identity, history: str, earlier: Lineage | None) -> Lineage:
+    """Return the lineage of this transaction: the earlier object where it is still the same."""
     try:
         row = connection.execute("SELECT name FROM word_index").fetchone()
-    except sqlite3.OperationalError:  # an index that no writer has met since there are word indexes
+    except sqlite3.OperationalError:  # no writer has opened this index since word indexes were introduced
         row = None
     words = row[0] if row else ""
-    if known is not None and (known.catalog, known.history, known.words) == (catalog, history, words):
-        return known
+    if earlier is not None and (earlier.catalog, earlier.history, earlier.words) == (catalog, history, words):
+        return earlier
     return Lineage(catalog, history, words)
 
 
@@ -263,42 +263,44 @@ def _load(
     folder: Path,
     connection: sqlite3.Connection,
     identity: Identity,
-    before: State | None,
+    earlier: State | None,
     lineage: Lineage | None,
     *,
-    stand_in: bool = False,
+    replace_damaged: bool = False,
 ) -> State:
-    """The state of this transaction; open segments and the rows of the tail are taken over from `before`.
+    """Return the state of this transaction. Open segments and rows of the tail are taken over from `earlier`.
+
+    Args:
+        replace_damaged: read the rows of a damaged segment from the catalog.
 
     Raises:
-        IndexDamaged: a segment cannot be used, and the rows of the catalog are not to stand in for it.
+        IndexDamaged: a segment cannot be used, and `replace_damaged` is not set.
     """
     rows = dict(connection.execute("SELECT name, value FROM setting"))
     settings = from_rows(rows)
     dimensions, generation, history = settings.dimensions, int(rows["generation"]), rows["history"]
-    if before and (before.catalog, before.history) != (identity, history):
-        before = None
-    open_ = {part.file: part for part in before.parts} if before else {}
+    if earlier and (earlier.catalog, earlier.history) != (identity, history):
+        earlier = None
+    open_parts = {part.file: part for part in earlier.parts} if earlier else {}
     parts, notes, sealed = list[Part](), list[str](), 0
     for *recorded, first_id, last_id in connection.execute(
         "SELECT file, kind, count, size, sha256, stamp, parameters, first_id, last_id FROM segment ORDER BY first_id"
     ).fetchall():
-        earlier = open_.get(recorded[0])
         file, ids = SegmentFile(*recorded), (first_id, last_id)
         try:
-            parts.append(_part(folder, connection, file, ids, earlier))
+            parts.append(_part(folder, connection, file, ids, open_parts.get(file.file)))
         except IndexDamaged as error:
-            if not stand_in:
+            if not replace_damaged:
                 raise
             notes.append(f"{error}; answering from the catalog until the next writer rebuilds it")
-            parts.append(Part(_plain(connection, "id BETWEEN ? AND ?", ids, dimensions), _NO_IDS))
+            parts.append(Part(_read_rows(connection, "id BETWEEN ? AND ?", ids, dimensions), _NO_IDS))
         sealed = last_id
-    # Another thread may have gone ahead: its tail is not all in this transaction.
-    known = before.tail if before and before.sealed == sealed and before.generation <= generation else None
-    tail = _tail(connection, sealed, known, dimensions)
+    # Another thread may be at a later commit: its tail may hold rows that this transaction does not have.
+    is_past = earlier is not None and earlier.sealed == sealed and earlier.generation <= generation
+    tail = _tail(connection, sealed, earlier.tail if earlier and is_past else None, dimensions)
     if len(tail.rows):
         parts.append(Part(tail, _NO_IDS))
-    # Ever given, not alive: segments still hold the rows of documents that were removed.
+    # The highest id ever given, not the highest one alive: segments still hold rows of removed documents.
     (last_document,) = connection.execute(
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'document'"
     ).fetchone()
@@ -315,7 +317,7 @@ def _load(
         documents=int(rows["documents"]),
         passages=sum(len(part.positions.passages) - len(part.dead) for part in parts),
         last_document=last_document,
-        fields=known_fields(connection),
+        fields=read_field_types(connection),
         lineage=_lineage(connection, identity[:2], history, lineage),
         notes=tuple(notes),
     )
@@ -339,30 +341,30 @@ def _part(
     return Part(segment, np.searchsorted(segment.positions.passages, dead), recorded.file)
 
 
-def _tail(connection: sqlite3.Connection, sealed: int, before: PlainSegment | None, dimensions: int) -> PlainSegment:
-    """The rows after the last sealed id: those known before that are still there, and the new ones."""
-    if before is None:
-        return _plain(connection, "id > ?", (sealed,), dimensions)
-    known = before.positions.passages
-    last = int(known[-1])
-    new = _plain(connection, "id > ?", (last,), dimensions)
-    there = connection.execute("SELECT id FROM passage WHERE id > ? AND id <= ? ORDER BY id", (sealed, last)).fetchall()
-    if len(there) < len(known):
-        kept = np.searchsorted(known, np.array(there, np.int64).reshape(-1))
-        before = PlainSegment(before.rows[kept], Positions(known[kept], before.positions.documents[kept], None))
+def _tail(connection: sqlite3.Connection, sealed: int, earlier: PlainSegment | None, dimensions: int) -> PlainSegment:
+    """Return the rows after the last sealed id: those of the earlier tail that still exist, and the new ones."""
+    if earlier is None:
+        return _read_rows(connection, "id > ?", (sealed,), dimensions)
+    ids = earlier.positions.passages
+    last = int(ids[-1])
+    new = _read_rows(connection, "id > ?", (last,), dimensions)
+    alive = connection.execute("SELECT id FROM passage WHERE id > ? AND id <= ? ORDER BY id", (sealed, last)).fetchall()
+    if len(alive) < len(ids):
+        kept = np.searchsorted(ids, np.array(alive, np.int64).reshape(-1))
+        earlier = PlainSegment(earlier.rows[kept], Positions(ids[kept], earlier.positions.documents[kept], None))
     if not len(new.rows):
-        return before
-    passages = np.concatenate([before.positions.passages, new.positions.passages])
-    documents = np.concatenate([before.positions.documents, new.positions.documents])
-    return PlainSegment(np.concatenate([before.rows, new.rows]), Positions(passages, documents, None))
+        return earlier
+    passages = np.concatenate([earlier.positions.passages, new.positions.passages])
+    documents = np.concatenate([earlier.positions.documents, new.positions.documents])
+    return PlainSegment(np.concatenate([earlier.rows, new.rows]), Positions(passages, documents, None))
 
 
-def _plain(
+def _read_rows(
     connection: sqlite3.Connection, condition: str, parameters: tuple[int, ...], dimensions: int
 ) -> PlainSegment:
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT id, document_id, vector FROM passage WHERE {condition} ORDER BY id", parameters
     ).fetchall()
-    ids = np.array([row[:2] for row in found], np.int64).reshape(-1, 2)
-    rows = from_blobs([row[2] for row in found], dimensions)
-    return PlainSegment(rows, Positions(ids[:, 0].copy(), ids[:, 1].copy(), None))
+    ids = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
+    vectors = from_blobs([row[2] for row in rows], dimensions)
+    return PlainSegment(vectors, Positions(ids[:, 0].copy(), ids[:, 1].copy(), None))

@@ -1,4 +1,4 @@
-"""The one writer of a folder: each change is a commit of the catalog, and what is derived from it follows."""
+"""The one writer of a folder: each change is a commit of the catalog, and derived files are written after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from indexer.stores.local import check
 from indexer.stores.local.catalog import Catalog
 from indexer.stores.local.failpoint import failpoint
 from indexer.stores.local.segments import seal
-from indexer.stores.local.views import Snapshots
+from indexer.stores.local.views import Views
 from indexer.stores.local.words import files as word_files
 from indexer.stores.port import Batch, CheckReport, Kind, RunOutcome
 
@@ -21,7 +21,7 @@ from indexer.stores.port import Batch, CheckReport, Kind, RunOutcome
 class LocalWriter:
     """A `Writer` of a folder. Exists only while the writer lock is held."""
 
-    def __init__(self, folder: Path, views: Snapshots) -> None:
+    def __init__(self, folder: Path, views: Views) -> None:
         self._catalog, self._views = Catalog(folder / "catalog.db"), views
         self._notes: list[str] = []
 
@@ -37,7 +37,7 @@ class LocalWriter:
         try:
             seal.seal(self._catalog, self._views)
             word_files.catch_up(self._catalog, self._views)
-        except StorageError as error:  # the documents are committed, and found without being sealed
+        except StorageError as error:  # the documents are committed, and are found without being sealed
             self._notes.append(str(error))
         return changes
 
@@ -56,13 +56,13 @@ class LocalWriter:
     def settle(self, recall: float | None = None) -> None:
         self._tune_to(recall)
         seal.settle(self._catalog, self._views)
-        word_files.catch_up(self._catalog, self._views, least=1, worn=word_files.WORN)
+        word_files.catch_up(self._catalog, self._views, 1, word_files.MAX_DELETED_SHARE)
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
         seal.require_kind(kind)
         self._tune_to(recall)
         seal.rewrite(self._catalog, self._views, kind)
-        word_files.catch_up(self._catalog, self._views, least=1, worn=0)
+        word_files.catch_up(self._catalog, self._views, 1, max_deleted_share=0)
         self._catalog.vacuum()
         failpoint("compact.vacuumed")
 
@@ -73,5 +73,5 @@ class LocalWriter:
         if recall is None:
             return
         if not 0 < recall <= 1:
-            raise BadInput(f"recall {recall} is no share: give a number above 0 and up to 1, such as 0.98")
+            raise BadInput(f"recall {recall} is not a share: give a number above 0 and up to 1, such as 0.98")
         self._catalog.change(lambda settings: replace(settings, recall=recall))

@@ -149,7 +149,7 @@ def test_recall_is_a_setting_and_has_to_be_a_share(tmp_path: Path) -> None:
     assert index.info().segments[0]["file"] == before
     index.compact("approximate", recall=0.95)
     assert json.loads(index.info().segments[0]["parameters"])["recall"] == 0.95
-    with pytest.raises(BadInput, match=r"recall 1\.5 is no share"):
+    with pytest.raises(BadInput, match=r"recall 1\.5 is not a share"):
         index.compact(recall=1.5)
     assert snapshot_of(LocalStore(tmp_path / "x.index")).recall().questions == 200
     index.remove([f"d{i}" for i in range(597)])  # hardly a row of the segment is alive
@@ -158,9 +158,9 @@ def test_recall_is_a_setting_and_has_to_be_a_share(tmp_path: Path) -> None:
 
 def test_nothing_is_made_inside_of_an_index(tmp_path: Path) -> None:
     index = _made(tmp_path / "x.index", 5)
-    with pytest.raises(BadInput, match="lies inside of an index"):
+    with pytest.raises(BadInput, match="is inside of an index"):
         index.backup(tmp_path / "x.index" / "backup")
-    with pytest.raises(BadInput, match="lies inside of an index"):
+    with pytest.raises(BadInput, match="is inside of an index"):
         Index.create(tmp_path / "x.index" / "deep" / "er", dimensions=2)
 
 

@@ -14,7 +14,7 @@ from indexer.errors import BadInput, FilterError
 from indexer.filters.parse import parse
 from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Type, Where, matches, render
 from indexer.stores.flatten import scalars
-from indexer.stores.local.filter_sql import TABLES, compile_where, erase, known_fields, write
+from indexer.stores.local.filter_sql import TABLES, compile_where, erase, read_field_types, write
 
 COLUMNS = ("uri", "title", "path", "format", "modified")
 DOCUMENT = "CREATE TABLE document (id INTEGER PRIMARY KEY, uri, title, path, format, modified);"
@@ -32,7 +32,7 @@ def collection(documents: Sequence[tuple[Mapping[str, str | None], Mapping[str, 
 
 
 def found(conn: sqlite3.Connection, where: Where) -> list[int]:
-    sql = compile_where(where, known_fields(conn))
+    sql = compile_where(where, read_field_types(conn))
     rows = conn.execute(f"SELECT id FROM document WHERE {sql.text} ORDER BY id", sql.parameters).fetchall()
     nulls = conn.execute(f"SELECT count(*) FROM document WHERE ({sql.text}) IS NULL", sql.parameters).fetchone()
     assert nulls == (0,)
@@ -132,10 +132,10 @@ def test_scalars_flatten_by_dotted_path() -> None:
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ({"a": {"b": float("nan")}}, "u7: metadata field 'a.b' is nan, no number to compare with: use null"),
-        ({"a": [float("-inf")]}, "u7: metadata field 'a' is -inf, no number to compare with: use null"),
+        ({"a": {"b": float("nan")}}, "u7: metadata field 'a.b' is nan, which cannot be compared: use null"),
+        ({"a": [float("-inf")]}, "u7: metadata field 'a' is -inf, which cannot be compared: use null"),
         ({"a": 2**63}, "u7: metadata field 'a' is a whole number beyond 64 bits: write it as text"),
-        ({"a": b"x"}, "u7: metadata field 'a' holds a bytes, no JSON value: write it as text"),
+        ({"a": b"x"}, "u7: metadata field 'a' holds a bytes, which is not a JSON value: write it as text"),
         ({1: 2}, "u7: metadata key 1 is not text: write it as text"),
         ({"a": "\ud800"}, "u7: metadata field 'a' holds half a surrogate pair: repair its encoding"),
     ],
@@ -237,14 +237,14 @@ def test_answers(papers: sqlite3.Connection, text: str, ids: list[int]) -> None:
         ),
     ],
 )
-def test_unknown_fields_and_types(papers: sqlite3.Connection, text: str, message: str) -> None:
+def test_unread_field_types_and_types(papers: sqlite3.Connection, text: str, message: str) -> None:
     with pytest.raises(FilterError) as caught:
         ask(papers, text)
     assert str(caught.value) == message
 
 
 def test_fields_are_known_while_a_document_has_them(papers: sqlite3.Connection) -> None:
-    assert known_fields(papers) == {
+    assert read_field_types(papers) == {
         "year": {"number"},
         "tags": {"text"},
         "draft": {"boolean"},
@@ -257,13 +257,13 @@ def test_fields_are_known_while_a_document_has_them(papers: sqlite3.Connection) 
     }
     erase(papers, [1, 2, 4])
     papers.execute("DELETE FROM document WHERE id <> 3")
-    assert known_fields(papers) == {"year_end": {"text"}, "mixed": {"number"}, "long": {"text"}}
+    assert read_field_types(papers) == {"year_end": {"text"}, "mixed": {"number"}, "long": {"text"}}
     write(papers, [(3, scalars("c", {"mixed": 2}))])
     assert ask(papers, "mixed in (1, 2)") == [3]
     erase(papers, [3])
-    assert known_fields(papers) == {}
+    assert read_field_types(papers) == {}
     papers.execute("DELETE FROM document")
-    assert known_fields(papers) is None
+    assert read_field_types(papers) is None
     assert ask(papers, "anything = 1 and exists whatever") == []
 
 

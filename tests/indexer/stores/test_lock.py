@@ -56,11 +56,11 @@ def index(tmp_path: Path) -> Index:
 def test_another_process_is_named_or_waited_for(index: Index) -> None:
     lock, told = WriterLock(Path(store_of(index).address)), []
     with held(Path(store_of(index).address)) as process:
-        with pytest.raises(IndexLocked, match=rf"written by process {process.pid}: try again"), lock.held(wait=False):
+        with pytest.raises(IndexLocked, match=rf"written by process {process.pid}: try again"), lock.hold(wait=False):
             pass
         start = time.monotonic()
         threading.Timer(0.3, process.kill).start()
-        with lock.held(on_wait=told.append):
+        with lock.hold(on_wait=told.append):
             assert time.monotonic() - start >= 0.25
     (said,) = told
     assert said.startswith(f"{Path(store_of(index).address)} is being written by process {process.pid}: waiting")
@@ -70,7 +70,7 @@ def test_a_killed_holder_leaves_no_lock_behind(index: Index) -> None:
     with held(Path(store_of(index).address)) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
-        with WriterLock(Path(store_of(index).address)).held(wait=False):
+        with WriterLock(Path(store_of(index).address)).hold(wait=False):
             assert (Path(store_of(index).address) / "LOCK").read_text() == str(os.getpid())
 
 
@@ -132,5 +132,5 @@ def test_who_waited_for_a_folder_that_was_replaced_locks_the_new_one(index: Inde
             process.kill()
 
         threading.Timer(0.3, replace).start()
-        with lock.held(), pytest.raises(IndexLocked), WriterLock(folder).held(wait=False):
+        with lock.hold(), pytest.raises(IndexLocked), WriterLock(folder).hold(wait=False):
             pass

@@ -24,8 +24,8 @@ from indexer import Document, Index
 from indexer.errors import StorageError
 from indexer.stores.local import connections, views
 from indexer.stores.local.segments import files as segment_files
-from indexer.stores.local.temporary import temporary
-from indexer.stores.local.views import Snapshots
+from indexer.stores.local.temporary import temporary_folder
+from indexer.stores.local.views import Views
 from indexer.stores.local.words import tantivy_index
 from search import Searcher
 
@@ -89,7 +89,7 @@ def none_idle() -> None:
     connections.close_idle()
 
 
-def ask_together(snapshots: Snapshots, threads: int) -> None:
+def ask_together(snapshots: Views, threads: int) -> None:
     """Views of so many threads, all open at the same time."""
     barrier = threading.Barrier(threads, timeout=60)
 
@@ -108,8 +108,8 @@ def ask_together(snapshots: Snapshots, threads: int) -> None:
 def test_idle_connections_of_many_indexes_and_threads_are_bounded(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "_IDLE_DESCRIPTORS", 30)
-    indexes = [Snapshots(made(f"{number}.index")) for number in range(8)]
+    monkeypatch.setattr(connections, "_MAX_IDLE_DESCRIPTORS", 30)
+    indexes = [Views(made(f"{number}.index")) for number in range(8)]
     before = len(descriptors())
     for _ in range(2):
         for snapshots in indexes:
@@ -128,8 +128,8 @@ def test_idle_connections_of_many_indexes_and_threads_are_bounded(
 def test_more_threads_than_may_wait_are_answered_and_leave_nothing(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "_IDLE_DESCRIPTORS", 12)
-    snapshots = Snapshots(made("x.index"))
+    monkeypatch.setattr(connections, "_MAX_IDLE_DESCRIPTORS", 12)
+    snapshots = Views(made("x.index"))
     before = len(descriptors())
     ask_together(snapshots, 10)
     assert len(snapshots._idle) <= 4
@@ -141,15 +141,15 @@ def test_more_threads_than_may_wait_are_answered_and_leave_nothing(
 def test_views_that_overlap_open_one_connection_for_each_thread_however_low_the_limit(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, real = list[Path](), views.opened
+    opened, real = list[Path](), views.open_catalog
 
     def counted(catalog: Path, mode: str) -> sqlite3.Connection:
         opened.append(catalog.parent)
         return real(catalog, mode)
 
-    monkeypatch.setattr(connections, "_IDLE_DESCRIPTORS", 12)
-    monkeypatch.setattr(views, "opened", counted)
-    unused, asked = Snapshots(made("unused.index")), Snapshots(made("asked.index"))
+    monkeypatch.setattr(connections, "_MAX_IDLE_DESCRIPTORS", 12)
+    monkeypatch.setattr(views, "open_catalog", counted)
+    unused, asked = Views(made("unused.index")), Views(made("asked.index"))
     before = len(descriptors())
     ask_together(unused, 2)
     with asked.view():
@@ -172,15 +172,15 @@ def test_views_that_overlap_open_one_connection_for_each_thread_however_low_the_
 def test_the_bound_follows_the_limit_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     for soft, limit in ((256, 42), (1024, 170), (20_000, 170), (resource.RLIM_INFINITY, 170)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
-        assert connections._limit() == limit
+        assert connections._max_idle_connections() == limit
 
 
 def test_an_open_index_that_is_not_asked_holds_connections_and_nothing_else(
     made: Callable[[str], Path],
 ) -> None:
     folder = made("x.index")
-    owner = Snapshots(folder)
-    temporary(owner, "likewise-")  # the lock of the temporary folder, which all indexes share
+    owner = Views(folder)
+    temporary_folder(owner, "likewise-")  # the lock of the temporary folder, which all indexes share
     before = len(descriptors())
     with Searcher(folder) as searcher:
         assert searcher.search_vector(ROWS[0], 1)[0].uri == "d0"
@@ -191,7 +191,7 @@ def test_an_open_index_that_is_not_asked_holds_connections_and_nothing_else(
 
 
 def test_idle_connections_make_room_when_no_file_can_be_opened(made: Callable[[str], Path]) -> None:
-    indexes = [Snapshots(made(f"{number}.index")) for number in range(5)]
+    indexes = [Views(made(f"{number}.index")) for number in range(5)]
     folder = made("new.index")
     for snapshots in indexes:
         ask_together(snapshots, 1)
@@ -210,7 +210,7 @@ def test_idle_connections_make_room_when_no_file_can_be_opened(made: Callable[[s
 def test_too_few_descriptors_are_an_error_or_the_same_answer_and_no_damage(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, mode: Any
 ) -> None:
-    monkeypatch.setattr(segment_files, "_READ_AT_ONCE", 0)  # mapped, as a large one is
+    monkeypatch.setattr(segment_files, "_MAX_READ_BYTES", 0)  # mapped, as a large one is
     folder, outcomes = made("x.index"), []
     with Searcher(folder) as searcher:  # imports what a question needs
         assert [len(searcher.search("text", 1, mode="words")), len(searcher.search_vector(ROWS[0], 1))] == [1, 1]
@@ -240,9 +240,9 @@ def test_a_mapped_file_of_positions_is_the_same_as_one_that_is_read(
 ) -> None:
     file = tmp_path / "x.ids"
     file.write_bytes(bytes(range(256)))
-    assert segment_files._mapped(file).tolist() == list(range(256))
-    monkeypatch.setattr(segment_files, "_READ_AT_ONCE", 0)
-    assert segment_files._mapped(file).tolist() == list(range(256))
+    assert segment_files._map(file).tolist() == list(range(256))
+    monkeypatch.setattr(segment_files, "_MAX_READ_BYTES", 0)
+    assert segment_files._map(file).tolist() == list(range(256))
 
 
 def mapped(inodes: set[int]) -> set[int]:
@@ -290,12 +290,12 @@ def test_a_question_under_way_keeps_the_words_it_began_with(made: Callable[[str]
     files = word_files(folder)
     with Index.open(folder) as index, Searcher(folder) as searcher:
         with store_of(searcher).snapshot() as snapshot:
-            words = snapshot._words.at(snapshot._view)
+            words = snapshot._words.words_of(snapshot._view)
             index.add([Document("d1", "more text")], vectors=ROWS[1:2])
             index.compact()
             with ThreadPoolExecutor(1) as pool:
                 assert pool.submit(searcher.search, "text", 2, mode="words").result().matched == 2
-            assert snapshot._words.at(snapshot._view) is words
+            assert snapshot._words.words_of(snapshot._view) is words
             assert snapshot.words("text", 2).matched == 1
             assert mapped(files) == files
         del words, snapshot

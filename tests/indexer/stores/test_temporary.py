@@ -20,7 +20,7 @@ from opened import store_of
 
 from indexer import Document, Index
 from indexer.stores.local import temporary as temporaries
-from indexer.stores.local.temporary import temporary
+from indexer.stores.local.temporary import temporary_folder
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,12 +36,12 @@ sys.stdin.read()
 
 PARENT = """
 import os, sys
-from indexer.stores.local.temporary import temporary
+from indexer.stores.local.temporary import temporary_folder
 class Owner: pass
 owner = Owner()
-folder, _ = temporary(owner, "likewise-")
+folder, _ = temporary_folder(owner, "likewise-")
 if (child := os.fork()) == 0:
-    of_child, _ = temporary(owner, "likewise-")
+    of_child, _ = temporary_folder(owner, "likewise-")
     os.write(1, f"{folder} {of_child}\\n".encode())
     sys.stdin.read()
     os._exit(0)
@@ -99,7 +99,7 @@ def test_the_next_process_removes_what_killed_readers_left_and_nothing_of_the_li
         assert [killed.wait(60), ended.wait(60)] == [-signal.SIGKILL, -signal.SIGTERM]
         assert len(set(place.iterdir()) - others) == 3
         owner = Owner()
-        own, remove = temporary(owner, "likewise-")
+        own, remove = temporary_folder(owner, "likewise-")
         left = set(place.iterdir()) - others
         assert len(left) == 2
         assert own.parent in left
@@ -122,14 +122,14 @@ def test_what_a_killed_parent_made_stays_as_long_as_its_forked_child(place: Path
             assert folders[0].parent != folders[1].parent
             parent.kill()
             parent.wait(60)
-            _, remove = temporary(owners[0], "likewise-")
+            _, remove = temporary_folder(owners[0], "likewise-")
             remove()
             assert [folder.exists() for folder in folders] == [True, True]
         finally:
             os.kill(child, signal.SIGKILL)
         assert parent.stdout is not None
         assert parent.stdout.read() == ""  # the child is gone: nobody has the other end of the pipe
-    _, remove = temporary(owners[1], "likewise-")
+    _, remove = temporary_folder(owners[1], "likewise-")
     remove()
     assert list(place.iterdir()) == []
 
@@ -145,7 +145,7 @@ def left_behind(place: Path, count: int) -> list[Path]:
 
 def test_many_sweep_at_once(place: Path) -> None:
     owner = Owner()
-    own, remove = temporary(owner, "likewise-")
+    own, remove = temporary_folder(owner, "likewise-")
     folders = left_behind(place, 12)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(temporaries._sweep, [place] * 8))
@@ -172,7 +172,7 @@ def test_a_folder_of_another_host_is_left_alone_where_its_lock_is_not_seen(
 
     try:
         on("other")
-        folder, remove = temporary(owner, "likewise-")
+        folder, remove = temporary_folder(owner, "likewise-")
         (left,) = left_behind(place, 1)
         on("this")
         with monkeypatch.context() as patch:
@@ -203,7 +203,7 @@ def test_folders_of_other_users_and_links_to_folders_are_left_alone(place: Path,
 
 def test_folders_of_one_process_share_one_and_it_goes_with_the_last(place: Path) -> None:
     owners = [Owner(), Owner()]
-    (first, remove_first), (second, _) = [temporary(owner, "likewise-words-") for owner in owners]
+    (first, remove_first), (second, _) = [temporary_folder(owner, "likewise-words-") for owner in owners]
     assert first.parent == second.parent
     assert list(place.iterdir()) == [first.parent]
     remove_first()
@@ -215,11 +215,11 @@ def test_folders_of_one_process_share_one_and_it_goes_with_the_last(place: Path)
 
 def test_a_temporary_folder_that_was_emptied_is_made_again(place: Path) -> None:
     owners = [Owner(), Owner(), Owner()]
-    first, remove = temporary(owners[0], "likewise-")
+    first, remove = temporary_folder(owners[0], "likewise-")
     shutil.rmtree(first.parent)
-    second, _ = temporary(owners[1], "likewise-")
+    second, _ = temporary_folder(owners[1], "likewise-")
     remove()
-    third, _ = temporary(owners[2], "likewise-")
+    third, _ = temporary_folder(owners[2], "likewise-")
     assert second.is_dir()
     assert third.parent == second.parent != first.parent
     owners.clear()
@@ -233,7 +233,7 @@ def test_without_locks_a_folder_has_a_name_that_nobody_sweeps(place: Path, monke
     owner = Owner()
     with monkeypatch.context() as patch:
         patch.setattr(temporaries.fcntl, "flock", no_locks)
-        folder, remove = temporary(owner, "likewise-")
+        folder, remove = temporary_folder(owner, "likewise-")
     temporaries._sweep(place)
     assert folder.is_dir()
     remove()

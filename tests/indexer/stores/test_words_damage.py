@@ -157,7 +157,7 @@ def test_a_long_tail_is_caught_up_while_adding(tmp_path: Path, monkeypatch: pyte
             add(index, documents)
             assert snapshot_of(index).words("text", 5).matched == len(index) == 20 * (number + 1)
         with store_of(index)._views.view() as view:
-            row = word_files.recorded(view)
+            row = word_files.read_record(view)
         assert row is not None
         assert (row.last_id, row.appended) == (180, 2)
         assert len(list((tmp_path / "x.index" / "words").iterdir())) == 2  # the one before is spared
@@ -202,7 +202,7 @@ def test_a_copied_folder_is_hashed_once_more_and_trusted(tmp_path: Path) -> None
     with Index.open(tmp_path / "copy.index") as copy:
         copy.check(repair=True)
         with store_of(copy)._views.view() as view:
-            row = word_files.recorded(view)
+            row = word_files.read_record(view)
         assert row is not None
         assert word_files.stamp(tmp_path / "copy.index", row) == row.stamp
 

@@ -1,9 +1,9 @@
-"""The one file that talks to FAISS: segments built, opened and searched by position.
+"""Segments in FAISS: built, opened and searched by position.
 
-Which passage stands at which position, its caller knows. Scores are inner products, which for unit rows are cosines.
+The caller knows which passage is at which position. Scores are inner products, which for unit rows are cosines.
 
-An exact segment is the stored vectors themselves (float16), scanned whole. An approximate one has an inverted file
-over product-quantised codes besides (Jégou, Douze and Schmid 2011; André, Kermarrec and Le Scouarnec 2015): it
+An exact segment holds the stored vectors themselves (float16) and is scanned whole. An approximate one also has an
+inverted file over product-quantised codes (Jégou, Douze and Schmid 2011; André, Kermarrec and Le Scouarnec 2015): it
 proposes candidates, which are scored from the same float16 vectors. How far it looks is tuned when it is built.
 """
 
@@ -25,32 +25,47 @@ from indexer.records import Vector
 from indexer.stores.local.masks import Mask
 from indexer.stores.local.segments.files import Positions, SegmentFile, map_positions, paths, publish, verify
 
-# A child that was forked has none of the threads that FAISS would wait for: there it works in the calling one.
+# A forked child has none of the threads that FAISS would wait for, so FAISS works in the calling thread there.
 os.register_at_fork(after_in_child=lambda: faiss.omp_set_num_threads(1))
 
 EXACT, APPROXIMATE = "exact", "approximate"
 
-LEAST_APPROXIMATE = 256
-"""Rows below which there is nothing to train on: such a segment is exact, whatever was asked for."""
+MIN_APPROXIMATE_ROWS = 256
+"""With fewer rows there is nothing to train on: such a segment is exact, whatever was asked for."""
 
-_BATCH = 16_384
-_SAMPLE = 256
-"""Questions an approximate segment is tuned with: the recall of so many is known to about half a point."""
-_SPARED = 0.5
-"""Of what may be missed so much is aimed for: real questions were up to a point harder than the sample."""
-_DEPTHS = (10, 100, 1000)
-_MOST = 8192
-"""Candidates at most: the ten nearest of a million passages are among the first 700, of ten million they need more."""
+_BATCH_ROWS = 16_384
 
-Found = tuple[NDArray[np.float32], NDArray[np.int64], bool]
-"""Scores and positions, best first, and whether they are provably the best."""
+_TUNING_QUESTIONS = 256
+"""Questions an approximate segment is tuned with: they measure recall to about half a percentage point."""
 
-_NONE: Found = (np.empty(0, np.float32), np.empty(0, np.int64), True)
+_TUNED_MISS_SHARE = 0.5
+"""Tuning aims at this share of the misses that are allowed, because real questions were up to one percentage point
+harder than the tuning questions."""
+
+_TUNED_DEPTHS = (10, 100, 1000)
+"""Numbers of nearest rows that a segment is tuned to find."""
+
+_MAX_CANDIDATES = 8192
+"""The ten nearest of a million passages are among the first 700 candidates; of ten million they need more."""
+
+_CANDIDATE_COST_CODES = 30
+"""Scoring one candidate takes as long as scanning about this many codes."""
+
+SegmentHits = tuple[NDArray[np.float32], NDArray[np.int64], bool]
+"""Scores (n,) and positions (n,), best first, and whether they are provably the best."""
+
+_NO_HITS: SegmentHits = (np.empty(0, np.float32), np.empty(0, np.int64), True)
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far to look for the `depth` nearest: rows of the nearest lists to scan, and candidates to score exactly."""
+    """How far to look for the nearest rows.
+
+    Attributes:
+        depth: how many nearest rows it was tuned for.
+        rows: rows of the nearest lists to scan.
+        candidates: candidates to score exactly.
+    """
 
     depth: int
     rows: int
@@ -65,11 +80,15 @@ def build_exact(
     documents: NDArray[np.int64],
     batches: Iterable[Vector],
 ) -> SegmentFile:
-    """Write a segment of unit rows given in batches (n, dimensions), in order of their positions.
+    """Write a segment of unit rows.
+
+    Args:
+        passages, documents: ids at each position (n,).
+        batches: the rows in order of their positions, in batches (rows, dimensions).
 
     Raises:
         StorageError: the disk refused; nothing is left behind.
-    """  # fmt: skip
+    """
     flat = _flat(dimensions, batches)
     return publish(folder, name, EXACT, Positions(passages, documents, None), lambda path: _write(flat, path))
 
@@ -83,17 +102,21 @@ def build_approximate(
     batches: Iterable[Vector],
     recall: float,
 ) -> SegmentFile:
-    """As `build_exact`, with an inverted file tuned to find `recall` of the ten nearest, and of more."""  # fmt: skip
+    """Do the same as `build_exact`, with an inverted file that is tuned to find a share of the nearest rows.
+
+    Args:
+        recall: the share of the nearest 10, 100 and 1000 rows to find.
+    """
     flat = _flat(dimensions, batches)
     count = flat.ntotal
     random = np.random.default_rng(0)
-    ivf, described = _train(flat, random)
-    sample = _questions(flat, random)
-    depth = min(_DEPTHS[-1], count)
+    ivf, description = _train(flat, random)
+    sample = _tuning_questions(flat, random)
+    depth = min(_TUNED_DEPTHS[-1], count)
     nearest: NDArray[np.int64] = np.empty((len(sample), 0), np.int64)
     scores: Vector = np.empty((len(sample), 0), np.float32)
-    for start in range(0, count, _BATCH):
-        rows = flat.reconstruct_n(start, min(_BATCH, count - start))
+    for start in range(0, count, _BATCH_ROWS):
+        rows = flat.reconstruct_n(start, min(_BATCH_ROWS, count - start))
         ivf.add(rows)
         scores = np.hstack([scores, sample @ rows.T])
         nearest = np.hstack([nearest, np.tile(np.arange(start, start + len(rows)), (len(sample), 1))])
@@ -101,13 +124,13 @@ def build_approximate(
             best = np.argpartition(scores, -depth, axis=1)[:, -depth:]
             scores, nearest = np.take_along_axis(scores, best, 1), np.take_along_axis(nearest, best, 1)
     nearest = np.take_along_axis(nearest, np.argsort(-scores, axis=1, kind="stable"), 1)
-    reaches = _tune(ivf, sample, nearest, 1 - _SPARED * (1 - recall))
+    reaches = _tune(ivf, sample, nearest, 1 - _TUNED_MISS_SHARE * (1 - recall))
     lists = np.empty(count, np.int32)
     inverted = faiss.downcast_InvertedLists(ivf.invlists)  # type: ignore[arg-type]
     for number in range(ivf.nlist):
         if size := inverted.list_size(number):
             lists[faiss.rev_swig_ptr(inverted.get_ids(number), size)] = number
-    parameters = {"index": described, "recall": recall, "reach": [[r.depth, r.rows, r.candidates] for r in reaches]}
+    parameters = {"index": description, "recall": recall, "reach": [[r.depth, r.rows, r.candidates] for r in reaches]}
     whole = faiss.IndexRefine(ivf, flat)
     return publish(
         *(folder, name, APPROXIMATE, Positions(passages, documents, lists)),
@@ -128,55 +151,60 @@ def _flat(dimensions: int, batches: Iterable[Vector]) -> faiss.IndexScalarQuanti
 
 
 def _train(flat: faiss.IndexScalarQuantizer, random: np.random.Generator) -> tuple[faiss.IndexIVF, str]:
-    """An empty inverted file for these rows, and its name in FAISS's own language."""
+    """Return an empty inverted file that is trained for these rows, and its description for FAISS's index factory."""
     count, dimensions = flat.ntotal, flat.d
-    lists = min(2 ** round(math.log2(4 * math.sqrt(count))), max(1, count // 39))  # FAISS wants 39 rows a list
+    lists = min(2 ** round(math.log2(4 * math.sqrt(count))), max(1, count // 39))  # FAISS wants 39 rows per list
     pieces = max(m for m in range(1, max(1, dimensions // 4) + 1) if dimensions % m == 0)
-    # A quarter of the dimensions as codes of four bits; where it does not divide, a byte a dimension.
+    # Codes of four bits, one per four dimensions; where that does not divide evenly, one byte per dimension.
     coding = f"PQ{pieces}x4fs" if dimensions <= 6 * pieces else "SQ8"
-    described = f"IVF{lists},{coding}"
-    ivf = faiss.index_factory(dimensions, described, faiss.METRIC_INNER_PRODUCT)
+    description = f"IVF{lists},{coding}"
+    ivf = faiss.index_factory(dimensions, description, faiss.METRIC_INNER_PRODUCT)
     assert isinstance(ivf, faiss.IndexIVF)
     ivf.cp.niter, ivf.cp.max_points_per_centroid, ivf.cp.min_points_per_centroid = 10, 64, 1
     if isinstance(ivf, faiss.IndexIVFPQFastScan):
         ivf.pq.cp.min_points_per_centroid = 1
-    few = min(count, max(64 * lists, 65_536))
-    ivf.train(flat.reconstruct_batch(np.sort(random.choice(count, few, replace=False))))
-    return ivf, f"{described},Refine(SQfp16)"
+    sample = min(count, max(64 * lists, 65_536))
+    ivf.train(flat.reconstruct_batch(np.sort(random.choice(count, sample, replace=False))))
+    return ivf, f"{description},Refine(SQfp16)"
 
 
-def _questions(flat: faiss.IndexScalarQuantizer, random: np.random.Generator) -> Vector:
-    """Vectors to tune with, that lie among the rows as questions do.
+def _tuning_questions(flat: faiss.IndexScalarQuantizer, random: np.random.Generator) -> Vector:
+    """Return unit vectors (questions, dimensions) that are as far from the rows as questions are: means of three rows.
 
-    Rows themselves would flatter: of a million passages, the settings that find .99 of a row's neighbours find .80 of
-    a real question's. The mean of three rows is as far from its neighbours as a question is (cosine of the nearest
-    .69 and .64), and a little harder: .971 and .989 at the same settings.
+    The rows themselves would be too easy: with a million passages, the settings that find .99 of a row's neighbours
+    find .80 of a real question's. The mean of three rows is as far from its neighbours as a question is (cosine of the
+    nearest .69 and .64), and a little harder: .971 and .989 are found at the same settings.
     """
-    rows = flat.reconstruct_batch(random.integers(flat.ntotal, size=3 * _SAMPLE)).reshape(_SAMPLE, 3, -1).sum(axis=1)
+    chosen = flat.reconstruct_batch(random.integers(flat.ntotal, size=3 * _TUNING_QUESTIONS))
+    rows = chosen.reshape(_TUNING_QUESTIONS, 3, -1).sum(axis=1)
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), np.float32)
 
 
 def _tune(ivf: faiss.IndexIVF, sample: Vector, nearest: NDArray[np.int64], recall: float) -> list[Reach]:
-    """The least work that finds `recall` of the neighbours of the sample, for each depth.
+    """Return the reach with the least work that finds `recall` of the sample's neighbours, for each depth.
 
-    The candidates are scored exactly, so what is among them is found.
+    Candidates are scored exactly: a neighbour is found if it is among them.
+
+    Args:
+        sample: unit rows (questions, dimensions).
+        nearest: positions of the nearest rows of each question, nearest first (questions, depth).
     """
     average = max(1.0, ivf.ntotal / ivf.nlist)
     probes = sorted({*(2**power for power in range(ivf.nlist.bit_length()) if 2**power <= ivf.nlist), ivf.nlist})
     reaches = []
-    for depth in (d for d in _DEPTHS if d <= nearest.shape[1] or d == _DEPTHS[0]):
-        few = slice(max(32, 10 * _SAMPLE // depth))  # deep rankings hold many neighbours each
-        truth = nearest[few, :depth]
-        most = min(ivf.ntotal, _MOST)
+    for depth in (d for d in _TUNED_DEPTHS if d <= nearest.shape[1] or d == _TUNED_DEPTHS[0]):
+        questions = slice(max(32, 10 * _TUNING_QUESTIONS // depth))  # deep rankings have many neighbours each
+        truth = nearest[questions, :depth]
+        most = min(ivf.ntotal, _MAX_CANDIDATES)
         best: tuple[float, Reach] | None = None
         for probe in probes:
-            _, proposed = ivf.search(sample[few], most, params=faiss.SearchParametersIVF(nprobe=probe))  # type: ignore[call-arg]
+            _, proposed = ivf.search(sample[questions], most, params=faiss.SearchParametersIVF(nprobe=probe))  # type: ignore[call-arg]
             ranks = np.concatenate([_ranks(t, p) for t, p in zip(truth, proposed, strict=True)])
             needed = np.sort(ranks)[min(len(ranks) - 1, math.ceil(recall * len(ranks)) - 1)]
-            if needed == most:  # not found; where that never changes, a search of this depth looks at everything
+            if needed == most:  # not found: without any reach, a search of this depth looks at everything
                 continue
             reach = Reach(depth, math.ceil(probe * average), max(2 * depth, 32, int(needed) + 1))
-            work = reach.rows + 30 * reach.candidates  # scoring a candidate costs about 30 scanned codes
+            work = reach.rows + _CANDIDATE_COST_CODES * reach.candidates
             if best is not None and reach.rows > best[0]:
                 break
             if best is None or work < best[0]:
@@ -187,14 +215,14 @@ def _tune(ivf: faiss.IndexIVF, sample: Vector, nearest: NDArray[np.int64], recal
 
 
 def _ranks(truth: NDArray[np.int64], proposed: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each true neighbour stands among the proposed ones; their number for one that does not."""
+    """Return the rank of each true neighbour among the proposed ones, and their number if it is not among them."""
     order = np.argsort(proposed)
-    at = np.minimum(np.searchsorted(proposed, truth, sorter=order), len(proposed) - 1)
-    return np.where(proposed[order[at]] == truth, order[at], len(proposed))
+    places = np.minimum(np.searchsorted(proposed, truth, sorter=order), len(proposed) - 1)
+    return np.where(proposed[order[places]] == truth, order[places], len(proposed))
 
 
 class FaissSegment:
-    """An open segment, mapped into memory: pages are read as searches touch them. Safe to share among threads."""
+    """An open segment, mapped into memory: pages are read when a search needs them. Safe to share among threads."""
 
     def __init__(self, folder: Path, recorded: SegmentFile) -> None:
         verify(folder, recorded)
@@ -207,7 +235,7 @@ class FaissSegment:
             raise IndexDamaged(f"segment {path}: holds {index.ntotal} vectors instead of {recorded.count}")
         self.recorded = recorded
         self.positions = map_positions(folder, recorded)
-        self._whole = index  # owns what the next two point into
+        self._whole = index  # owns the memory that the next two point into
         self._ivf: faiss.IndexIVF | None = None
         self._reach: list[Reach] = []
         if isinstance(index, faiss.IndexRefine):
@@ -222,38 +250,39 @@ class FaissSegment:
         self._rows = codes.view("<f2").reshape(index.ntotal, index.d)
 
     def rows(self, positions: NDArray[np.int64]) -> Vector:
-        """The vectors at these positions (n, dimensions), float32."""
+        """Return the vectors at these positions (n, dimensions), float32."""
         return np.asarray(self._rows[positions], np.float32)
 
-    def search(self, vector: Vector, n: int, mask: Mask | None, depth: int | None) -> Found:
-        """The n best positions for a unit vector (dimensions,), best first; fewer only where fewer are allowed.
+    def search(self, vector: Vector, n: int, mask: Mask | None, depth: int | None) -> SegmentHits:
+        """Return the n best positions for a unit vector (dimensions,); fewer only where fewer are allowed.
 
         Args:
+            mask: the allowed positions; None allows all.
             depth: how many of them have to be right; None looks at every allowed row, whatever the kind.
         """
         n = min(n, len(self._rows) if mask is None else mask.count)
         if not n:
-            return _NONE
+            return _NO_HITS
         if mask is not None and mask.positions is not None:
             return (*_best(self.rows(mask.positions) @ vector, mask.positions, n), True)
         selector = None if mask is None else faiss.IDSelectorBitmap(mask.bits)  # type: ignore[call-arg, arg-type]
         reach = next((reach for reach in self._reach if depth is not None and depth <= reach.depth), None)
         if reach is not None:
-            scores, positions = self._approximately(vector, n, reach, mask, selector)
+            scores, positions = self._search_lists(vector, n, reach, mask, selector)
             if len(positions) == n:
                 return scores, positions, False
         parameters = None if selector is None else faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]
-        return (*_found(*self._flat.search(vector[None, :], n, params=parameters)), True)
+        return (*_without_padding(*self._flat.search(vector[None, :], n, params=parameters)), True)
 
-    def _approximately(
+    def _search_lists(
         self, vector: Vector, n: int, reach: Reach, mask: Mask | None, selector: faiss.IDSelector | None
     ) -> tuple[Vector, NDArray[np.int64]]:
-        """The n best of the candidates that the nearest lists propose; fewer where those hold fewer."""
+        """Return the n best of the candidates that the nearest lists propose; fewer where those hold fewer."""
         assert self._ivf is not None
         if mask is None or mask.per_list is None:
             probes = math.ceil(reach.rows * self._ivf.nlist / len(self._rows))
         else:
-            # As many allowed rows as are scanned without a filter: lists near the question may hold none of them.
+            # Scan as many allowed rows as without a filter: the lists near the question may hold none of them.
             nearest = np.argsort(-(self._centroids @ vector), kind="stable")
             per_list = np.zeros(self._ivf.nlist, np.int64)
             per_list[: len(mask.per_list)] = mask.per_list
@@ -262,22 +291,22 @@ class FaissSegment:
             k_factor=max(2.0, (reach.candidates + 0.5) / n),
             base_index_params=faiss.SearchParametersIVF(nprobe=min(probes, self._ivf.nlist), sel=selector),  # type: ignore[call-arg]
         )
-        return _found(*self._whole.search(vector[None, :], n, params=parameters))
+        return _without_padding(*self._whole.search(vector[None, :], n, params=parameters))
 
 
-def _found(scores: Vector, positions: NDArray[np.int64]) -> tuple[Vector, NDArray[np.int64]]:
+def _without_padding(scores: Vector, positions: NDArray[np.int64]) -> tuple[Vector, NDArray[np.int64]]:
     kept = positions[0] >= 0  # FAISS pads with -1
     return scores[0][kept], positions[0][kept]
 
 
 class PlainSegment:
-    """Rows held in memory and scanned with numpy: the unsealed tail, or a segment whose file is damaged."""
+    """Rows that are kept in memory and scanned with numpy: the tail, or those of a segment whose file is damaged."""
 
     def __init__(self, rows: Vector, positions: Positions) -> None:
         self.rows, self.positions = rows, positions
 
-    def search(self, vector: Vector, n: int, mask: Mask | None, depth: int | None) -> Found:
-        """As `FaissSegment.search`; always exact."""
+    def search(self, vector: Vector, n: int, mask: Mask | None, depth: int | None) -> SegmentHits:
+        """Do the same as `FaissSegment.search`, always exactly."""
         if mask is None:
             return (*_best(self.rows @ vector, np.arange(len(self.rows)), n), True)
         allowed = mask.positions

@@ -1,6 +1,6 @@
-"""A segment on disk: two immutable files, written whole or not at all, and verified before they are trusted.
+"""A segment on disk: two immutable files, written completely or not at all, and verified before they are used.
 
-NAME.faiss holds the vectors by position (segments.py), NAME.ids which passage and document stand at each position.
+NAME.faiss holds the vectors by position (faiss_segment.py), NAME.ids the passage and document id at each position.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from indexer.stores.local.failpoint import failpoint
 _ID = np.dtype("<i8")
 _LIST = np.dtype("<i4")
 
-_READ_AT_ONCE = 2**18
-"""Bytes of a file of positions that is read instead of mapped: 16,384 passages of an exact segment."""
+_MAX_READ_BYTES = 2**18
+"""Size up to which a file of positions is read instead of mapped: 16,384 passages of an exact segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """What the catalog records of a segment.
+    """A row of the table `segment`: the record that the catalog keeps of a segment's files.
 
     Attributes:
         file: name of its files in segments/, without suffix.
         kind: "exact" or "approximate".
         count: vectors in it.
         size: bytes of both files together.
-        sha256: of both files, one after the other.
-        stamp: of both files, when the sha256 was last seen to be right.
-        parameters: JSON: how an approximate one was built and is to be searched; "{}" for an exact one.
+        sha256: hash of both files, one after the other.
+        stamp: stamp of both files (`stamp_of`) when the hash was last verified.
+        parameters: JSON object: how an approximate segment was built and is to be searched; "{}" for an exact one.
     """
 
     file: str
@@ -51,11 +51,11 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """What stands at each position of a segment, mapped from its file: nothing is read before it is used.
+    """The ids at each position of a segment, mapped from its file: nothing is read before it is used.
 
     Attributes:
         passages, documents: ids (n,), int64; passages ascending.
-        lists: the inverted list of each (n,), int32; None for an exact segment.
+        lists: number of the inverted list of each (n,), int32; None for an exact segment.
     """
 
     passages: NDArray[np.int64]
@@ -76,13 +76,13 @@ def sha256(folder: Path, name: str) -> str:
 
 
 def stamp_of(files: Iterable[Path]) -> str:
-    """What changes when a file's content may have: device, inode, size and times."""
-    found = (path.stat() for path in files)
-    return " ".join(f"{s.st_dev}:{s.st_ino}:{s.st_size}:{s.st_mtime_ns}:{s.st_ctime_ns}" for s in found)
+    """Return a text that changes when the content of a file may have changed: devices, inodes, sizes and times."""
+    stats = (path.stat() for path in files)
+    return " ".join(f"{s.st_dev}:{s.st_ino}:{s.st_size}:{s.st_mtime_ns}:{s.st_ctime_ns}" for s in stats)
 
 
 def sha256_of(files: Iterable[Path]) -> str:
-    """Of files, one after the other."""
+    """Return the hash of files, one after the other, in hexadecimal."""
     digest = hashlib.sha256()
     for path in files:
         with path.open("rb") as file:
@@ -92,7 +92,7 @@ def sha256_of(files: Iterable[Path]) -> str:
 
 
 def sync(path: Path) -> None:
-    """See a file, or the names in a folder, through to the disk."""
+    """Write a file, or the names in a folder, through to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -103,7 +103,10 @@ def sync(path: Path) -> None:
 def publish(
     folder: Path, name: str, kind: str, positions: Positions, write: Callable[[Path], None], parameters: str = "{}"
 ) -> SegmentFile:
-    """Write a segment's files; `write` makes the FAISS one. Durable when this returns, and nothing before.
+    """Write a segment's files. They are durable when this returns, and have no effect before.
+
+    Args:
+        write: writes the FAISS file to a path.
 
     Raises:
         StorageError: the disk refused; nothing is left behind.
@@ -127,7 +130,7 @@ def publish(
             source.rename(target)
             failpoint("seal.renamed")
         sync(folder)
-    except (OSError, RuntimeError) as error:  # faiss raises RuntimeError for a full disk
+    except (OSError, RuntimeError) as error:  # FAISS raises RuntimeError for a full disk
         for path in (*paths(folder, temporary), *paths(folder, name)):
             path.unlink(missing_ok=True)
         raise StorageError(f"{folder / name}: could not be written ({error}); free some space and run again") from error
@@ -136,39 +139,42 @@ def publish(
 
 
 def verify(folder: Path, recorded: SegmentFile, *, thorough: bool = False) -> None:
-    """Compare a segment's files with their record: size always, content when they may have changed.
+    """Compare a segment's files with their record: always their size, their content if it may have changed.
+
+    Args:
+        thorough: compare the content in any case.
 
     Raises:
-        IndexDamaged: one is missing, or not what was sealed.
+        IndexDamaged: a file is missing, or is not what was written.
     """
     try:
-        seen = stamp(folder, recorded.file)
+        new_stamp = stamp(folder, recorded.file)
         size = sum(path.stat().st_size for path in paths(folder, recorded.file))
         if size != recorded.size:
             raise IndexDamaged(f"segment {folder / recorded.file}: has {size} bytes instead of {recorded.size}")
-        if (thorough or seen != recorded.stamp) and sha256(folder, recorded.file) != recorded.sha256:
+        if (thorough or new_stamp != recorded.stamp) and sha256(folder, recorded.file) != recorded.sha256:
             raise IndexDamaged(f"segment {folder / recorded.file}: its content does not match its checksum")
     except OSError as error:
         raise IndexDamaged(f"segment {error.filename}: cannot be read ({error.strerror})") from error
 
 
 def map_positions(folder: Path, recorded: SegmentFile) -> Positions:
-    """The positions of a verified segment."""
+    """Return the positions of a verified segment."""
     _, path = paths(folder, recorded.file)
-    data = _mapped(path)
+    data = _map(path)
     count = recorded.count
     ids = data[: 2 * count * _ID.itemsize].view(_ID)
     rest = data[2 * count * _ID.itemsize :]
     return Positions(ids[:count], ids[count:], rest.view(_LIST) if len(rest) else None)
 
 
-def _mapped(path: Path) -> NDArray[np.uint8]:
-    """The bytes of a file: of a large one as they are touched, of a small one at once.
+def _map(path: Path) -> NDArray[np.uint8]:
+    """Return the bytes of a file. A large one is mapped, so that its bytes are read when they are used.
 
     Before Python 3.13 a mapped file also keeps a file descriptor, and a process may have many small indexes open.
     """
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size <= _READ_AT_ONCE:
+        if os.fstat(file.fileno()).st_size <= _MAX_READ_BYTES:
             return np.fromfile(file, np.uint8)
         if sys.version_info >= (3, 13):
             return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, trackfd=False), np.uint8)

@@ -1,7 +1,7 @@
-"""When vectors move from the tail into segments, and segments into larger ones; what belongs to nothing goes.
+"""Sealing: vectors move from the tail into segments, and segments into larger ones; unused files are removed.
 
-Small exact segments are sealed while documents are added. Approximate ones take longer to build: that is done by
-`compact` and at the end of an indexing run, never inside an add. Use under the writer lock.
+Small exact segments are sealed while documents are added. Approximate ones take longer to build, so they are built
+by `compact` and at the end of an indexing run, never inside an add. Use under the writer lock.
 """
 
 from __future__ import annotations
@@ -18,93 +18,105 @@ from indexer.stores.local.failpoint import failpoint
 from indexer.stores.local.segments.faiss_segment import (
     APPROXIMATE,
     EXACT,
-    LEAST_APPROXIMATE,
+    MIN_APPROXIMATE_ROWS,
     build_approximate,
     build_exact,
 )
 from indexer.stores.local.segments.files import SegmentFile
-from indexer.stores.local.views import Snapshots, View
+from indexer.stores.local.views import View, Views
 
 if TYPE_CHECKING:
     from indexer.stores.local.catalog import Catalog
 
-SEAL_AT = 8192
-"""Passages outside any segment that make sealing them worth it: a scan of so many costs about a millisecond."""
+SEAL_PASSAGES = 8192
+"""Passages in the tail from which they are sealed: a scan of this many takes about a millisecond."""
 
-MERGE_TO = 65_536
-"""Passages of a segment up to which adding merges: writing more would be felt as a pause."""
+MAX_MERGED_PASSAGES = 65_536
+"""Size up to which segments are merged while documents are added: writing more would be a noticeable pause."""
 
-APPROXIMATE_AT = 100_000
-"""Passages from which a scan of them all (7 ms) is slow beside an approximate index (under 1 ms)."""
+APPROXIMATE_PASSAGES = 100_000
+"""Passages from which an approximate segment is built: scanning this many takes 7 ms, an approximate search under 1."""
 
-WORN = 0.2
-"""Share of dead passages from which a segment is written anew at the end of a run."""
+MAX_DEAD_SHARE = 0.2
+"""Share of dead passages above which segments are rewritten at the end of a run."""
 
-_BATCH = 8192
+_BATCH_ROWS = 8192
 
 
-def seal(catalog: Catalog, snapshots: Snapshots, least: int = SEAL_AT) -> None:
-    """Put a tail of `least` passages into an exact segment, together with segments not much larger.
+def seal(catalog: Catalog, views: Views, min_passages: int = SEAL_PASSAGES) -> None:
+    """Put the tail into an exact segment, together with segments that are not much larger; rebuild damaged segments.
 
-    Merging only those of up to twice its size writes each vector a logarithmic number of times.
+    Only segments of up to twice the size are merged, so that each vector is written a logarithmic number of times.
+
+    Args:
+        min_passages: a shorter tail is left as it is.
     """
-    with snapshots.view() as view:
+    with views.view() as view:
         if view.state.damaged:
-            _build(catalog, snapshots.folder, view, 0, EXACT)
-            return sweep(snapshots)
-        sealed = queries.segments(view)
-        together = view.state.passages - sum(row.alive for row in sealed)
-        if together < least:
+            _build(catalog, views.folder, view, 0, EXACT)
+            return sweep(views)
+        segments = queries.segments(view)
+        passages = view.state.passages - sum(row.alive for row in segments)
+        if passages < min_passages:
             return
-        first = view.state.sealed + 1
-        for row in reversed(sealed):
-            if row.recorded.kind != EXACT or row.alive > min(2 * together, MERGE_TO - together):
+        first_id = view.state.sealed + 1
+        for row in reversed(segments):
+            if row.recorded.kind != EXACT or row.alive > min(2 * passages, MAX_MERGED_PASSAGES - passages):
                 break
-            together += row.alive
-            first = row.first_id
-        _build(catalog, snapshots.folder, view, first, EXACT)
-    sweep(snapshots)
+            passages += row.alive
+            first_id = row.first_id
+        _build(catalog, views.folder, view, first_id, EXACT)
+    sweep(views)
 
 
-def settle(catalog: Catalog, snapshots: Snapshots) -> None:
-    """The end of an indexing run: seal what is left, and build an approximate segment where one is worth it."""
-    with snapshots.view() as view:
-        sealed = queries.segments(view)
-        fast = sum(row.alive for row in sealed if row.recorded.kind == APPROXIMATE)
-        worn = any(row.alive < (1 - WORN) * row.recorded.count for row in sealed)
-        slow = view.state.passages - fast
-    # A tenth of what is there: so that a collection which grows is not written anew by every run.
-    if slow >= max(APPROXIMATE_AT, fast // 10) or (worn and fast):
-        rewrite(catalog, snapshots, "auto")
+def settle(catalog: Catalog, views: Views) -> None:
+    """Seal the tail at the end of an indexing run, and build an approximate segment where it is worth it."""
+    with views.view() as view:
+        segments = queries.segments(view)
+        approximate = sum(row.alive for row in segments if row.recorded.kind == APPROXIMATE)
+        has_many_dead = any(row.alive < (1 - MAX_DEAD_SHARE) * row.recorded.count for row in segments)
+        exact = view.state.passages - approximate
+    # At least a tenth of the approximate ones: otherwise every run would rewrite a collection that grows.
+    if exact >= max(APPROXIMATE_PASSAGES, approximate // 10) or (has_many_dead and approximate):
+        rewrite(catalog, views, "auto")
     else:
-        seal(catalog, snapshots, least=1)
+        seal(catalog, views, min_passages=1)
 
 
 def require_kind(kind: str) -> None:
-    """Raise BadInput unless segments of this kind can be asked for."""
+    """Raise BadInput unless this is a kind of segment, or "auto"."""
     if kind not in ("auto", EXACT, APPROXIMATE):
         raise BadInput(f"compact: kind {kind!r} is unknown, use auto, {EXACT} or {APPROXIMATE}")
 
 
-def rewrite(catalog: Catalog, snapshots: Snapshots, kind: str, *, force: bool = False) -> None:
-    """Put everything that is alive into one segment of a kind; nothing to do where that is so, unless forced."""
+def rewrite(catalog: Catalog, views: Views, kind: str, *, force: bool = False) -> None:
+    """Put everything that is alive into one segment.
+
+    Args:
+        kind: "exact", "approximate" or "auto".
+        force: write it even if there is such a segment already.
+
+    Raises:
+        BadInput: an unknown kind.
+        StorageError: the disk refused.
+    """
     require_kind(kind)
-    with snapshots.view() as view:
+    with views.view() as view:
         passages = view.state.passages
         if kind == "auto":
-            kind = APPROXIMATE if passages >= APPROXIMATE_AT else EXACT
-        if passages < LEAST_APPROXIMATE:
+            kind = APPROXIMATE if passages >= APPROXIMATE_PASSAGES else EXACT
+        if passages < MIN_APPROXIMATE_ROWS:
             kind = EXACT
-        sealed = queries.segments(view)
-        whole = len(sealed) == 1 and sealed[0].alive == sealed[0].recorded.count == passages
-        same = (
-            whole
-            and sealed[0].recorded.kind == kind
-            and json.loads(sealed[0].recorded.parameters).get("recall", _recall(view)) == _recall(view)
+        segments = queries.segments(view)
+        is_whole = len(segments) == 1 and segments[0].alive == segments[0].recorded.count == passages
+        is_same = (
+            is_whole
+            and segments[0].recorded.kind == kind
+            and json.loads(segments[0].recorded.parameters).get("recall", _recall(view)) == _recall(view)
         )
-        if (force or not same) and (passages or sealed):
-            _build(catalog, snapshots.folder, view, 0, kind)
-    sweep(snapshots)
+        if (force or not is_same) and (passages or segments):
+            _build(catalog, views.folder, view, 0, kind)
+    sweep(views)
 
 
 def _recall(view: View) -> float:
@@ -113,25 +125,25 @@ def _recall(view: View) -> float:
 
 
 def _build(catalog: Catalog, folder: Path, view: View, first_id: int, kind: str) -> None:
-    """Seal every passage from `first_id` on into a new segment that takes the place of those there."""
+    """Seal every passage from `first_id` on into a new segment that replaces the segments from there on."""
     passages, documents = queries.live_ids(view, first_id)
     name, segments = secrets.token_hex(8), folder / "segments"
-    rows = queries.vectors(view, first_id, _BATCH)
-    what = (segments, name, view.state.dimensions, passages, documents, rows)
+    rows = queries.vectors_from(view, first_id, _BATCH_ROWS)
+    content = (segments, name, view.state.dimensions, passages, documents, rows)
     if not len(passages):
         recorded = SegmentFile(name, EXACT, 0, 0, "", "")
     elif kind == APPROXIMATE:
-        recorded = build_approximate(*what, recall=_recall(view))
+        recorded = build_approximate(*content, recall=_recall(view))
     else:
-        recorded = build_exact(*what)
+        recorded = build_exact(*content)
     catalog.add_segment(recorded, first_id, queries.highest_id(view))
 
 
-def sweep(snapshots: Snapshots) -> None:
-    """Unlink segment files that no row names. Readers that have one mapped keep it until they let go."""
-    with snapshots.view() as view:
+def sweep(views: Views) -> None:
+    """Remove segment files that no row names. Readers that have one mapped keep it until they close it."""
+    with views.view() as view:
         named = {row.recorded.file for row in queries.segments(view)}
-    for path in (snapshots.folder / "segments").glob("*"):
+    for path in (views.folder / "segments").glob("*"):
         if path.stem not in named:
             path.unlink(missing_ok=True)
     failpoint("seal.swept")

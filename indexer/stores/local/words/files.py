@@ -1,8 +1,8 @@
 """The word index in a folder: derived from the catalog as segments are, and replaced as a whole.
 
-words/NAME/documents and words/NAME/passages are two indexes of tantivy_index.py. The catalog's row names the one that
-counts, with its checksum and the passage id up to which it has caught up; whatever else lies in words/ is swept. What
-came or went since then, readers add for themselves (reader.py).
+words/NAME/documents and words/NAME/passages are two indexes of tantivy_index.py. The catalog's row names the index that
+counts, with its checksums and the passage id up to which it is complete. Everything else in words/ is swept. Readers
+add for themselves what came or went since then (reader.py).
 """
 
 from __future__ import annotations
@@ -22,38 +22,39 @@ from indexer.errors import IndexDamaged, StorageError
 from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.local.failpoint import failpoint
 from indexer.stores.local.segments.files import sha256_of, stamp_of, sync
-from indexer.stores.local.views import Snapshots, View
+from indexer.stores.local.views import View, Views
 from indexer.stores.local.words.record import WordFiles
 
 if TYPE_CHECKING:
     from indexer.stores.local.catalog import Catalog
-    from indexer.stores.local.words.tantivy_index import Engine, Unit
+    from indexer.stores.local.words.tantivy_index import Engine, IndexedText
 
 UNITS = ("documents", "passages")
 
-CATCH_UP_AT = 4096
-"""Changed passages that a writer adds while documents come in: every reader would take half a second for them."""
+CATCH_UP_PASSAGES = 4096
+"""Changed passages from which a writer catches up while documents come in: every reader would take half a second to add
+that many for itself."""
 
-WORN = 0.2
-"""Share of deleted passages from which it is made anew at the end of a run."""
+MAX_DELETED_SHARE = 0.2
+"""Share of deleted passages above which the index is rebuilt at the end of a run."""
 
 
-def recorded(view: View) -> WordFiles | None:
-    """The word index that the catalog names; None where there is none yet."""
+def read_record(view: View) -> WordFiles | None:
+    """Return the record of the word index that the catalog names; None where there is none yet."""
     try:
         row = view.connection.execute("SELECT * FROM word_index").fetchone()
-    except sqlite3.OperationalError:  # an index that no writer has met since there are word indexes
+    except sqlite3.OperationalError:  # no writer has opened this index since word indexes were introduced
         return None
     return WordFiles(*row) if row else None
 
 
-def language(view: View) -> Analysis:
-    """How text becomes terms in this index."""
+def analysis_of(view: View) -> Analysis:
+    """Return the analysis that turns text into terms in this index."""
     return stored_analysis(view.state.settings.language)
 
 
-def dead(view: View) -> list[int]:
-    """Passages that exist no more, of those in the word index."""
+def dead_ids(view: View) -> list[int]:
+    """Return the ids of passages that are in the word index but no longer exist."""
     return [id_ for (id_,) in view.connection.execute("SELECT passage_id FROM dead_word")]
 
 
@@ -62,10 +63,13 @@ def paths(folder: Path, row: WordFiles) -> list[Path]:
 
 
 def verify(folder: Path, row: WordFiles, *, thorough: bool = False) -> None:
-    """Compare the files with their record: always that they are there, their content when it may have changed.
+    """Compare the files with their record: always that they exist, their content if it may have changed.
+
+    Args:
+        thorough: compare the content in any case.
 
     Raises:
-        IndexDamaged: one is missing, or not what was written.
+        IndexDamaged: a file is missing, or is not what was written.
     """
     try:
         if thorough or stamp(folder, row) != row.stamp:
@@ -82,87 +86,96 @@ def stamp(folder: Path, row: WordFiles) -> str:
     return stamp_of(paths(folder, row))
 
 
-def state(view: View, folder: Path) -> tuple[list[str], list[str]]:
-    """What is wrong with the word index, and what is worth knowing of it."""
-    row = recorded(view)
+def check(view: View, folder: Path) -> tuple[list[str], list[str]]:
+    """Return the problems of the word index, and notes about it."""
+    row = read_record(view)
     if row is None:
         return [], []
     try:
         verify(folder, row, thorough=True)
     except IndexDamaged as error:
         return [str(error)], []
-    (new,) = view.connection.execute("SELECT count(*) FROM passage WHERE id > ?", (row.last_id,)).fetchone()
-    if row.analysis != str(language(view)):
-        return [], ["the word index is of an earlier version and lies idle; the next indexing run or compact renews it"]
-    lagging = (
-        f"the word index lags {new} passage(s) behind; readers add them, the next indexing run or compact writes them"
+    (lag,) = view.connection.execute("SELECT count(*) FROM passage WHERE id > ?", (row.last_id,)).fetchone()
+    if row.analysis != str(analysis_of(view)):
+        note = "the word index is of an earlier version and is not used; the next indexing run or compact renews it"
+        return [], [note]
+    note = (
+        f"the word index lags {lag} passage(s) behind; readers add them, the next indexing run or compact writes them"
     )
-    return [], [lagging] if new else []
+    return [], [note] if lag else []
 
 
-def units(view: View, after: int, analysis: Analysis) -> Iterator[tuple[Unit, list[Unit]]]:
-    """Every document whose passages come after an id, by the id of its first, and its passages.
+def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[IndexedText, list[IndexedText]]]:
+    """Yield every document whose passages have ids above `after`, under the id of its first passage, and its passages.
 
-    Documents and passages are found by their title too.
+    Documents and passages are found by the words of their title too.
+
+    Raises:
+        IndexDamaged: a passage has no document.
     """
-    from indexer.stores.local.words.tantivy_index import Unit
+    from indexer.stores.local.words.tantivy_index import IndexedText
 
     rows = view.connection.execute("SELECT document_id, id, start, end FROM passage WHERE id > ? ORDER BY id", (after,))
     for document, spans in groupby(rows, itemgetter(0)):
-        found = view.connection.execute(
+        row = view.connection.execute(
             "SELECT d.title, t.text FROM document d JOIN document_text t ON t.document_id = d.id WHERE d.id = ?",
             (document,),
         ).fetchone()
-        if found is None or not isinstance(found[1], str):
+        if row is None or not isinstance(row[1], str):
             raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
-        title, text = found
-        whole = analysis.words(f"{title} {text}")
+        title, text = row
+        words = analysis.words(f"{title} {text}")
         passages = [
-            Unit(id_, document, whole if end - start == len(text) else analysis.words(f"{title} {text[start:end]}"))
+            IndexedText(
+                id_, document, words if end - start == len(text) else analysis.words(f"{title} {text[start:end]}")
+            )
             for _, id_, start, end in spans
         ]
-        yield Unit(passages[0].id, document, whole), passages
+        yield IndexedText(passages[0].id, document, words), passages
 
 
 def catch_up(
     catalog: Catalog,
-    snapshots: Snapshots,
-    least: int = CATCH_UP_AT,
-    worn: float | None = None,
+    views: Views,
+    min_changes: int = CATCH_UP_PASSAGES,
+    max_deleted_share: float | None = None,
     *,
     thorough: bool = False,
 ) -> None:
-    """Bring the word index up to the catalog where `least` passages have changed; write a damaged one anew.
+    """Bring the word index up to the catalog where enough passages have changed, and rebuild a damaged one.
 
     Args:
-        worn: the share of deleted passages from which it is written anew; 0 leaves it in as few pieces as can be.
-        thorough: hash it, to tell whether it is damaged.
+        min_changes: changed passages from which it is written.
+        max_deleted_share: share of deleted passages above which it is rebuilt from the catalog; 0 also rebuilds it
+            wherever that leaves it in fewer pieces. None never rebuilds it for this reason.
+        thorough: hash its files to learn whether they are damaged.
 
     Raises:
-        StorageError: the disk refused; what was there is still used.
+        StorageError: the disk refused; the earlier word index is still used.
     """
-    with snapshots.view() as view:
-        named, row = recorded(view), _usable(snapshots.folder, view, thorough)
-        gone = dead(view) if row is not None else []
-        (changed,) = view.connection.execute(
-            "SELECT count(*) FROM passage WHERE id > ?", (row.last_id if row is not None else 0,)
+    with views.view() as view:
+        current, base = read_record(view), _usable_record(views.folder, view, thorough)
+        removed = dead_ids(view) if base is not None else []
+        (changes,) = view.connection.execute(
+            "SELECT count(*) FROM passage WHERE id > ?", (base.last_id if base is not None else 0,)
         ).fetchone()
-        changed += len(gone)
-        if row is not None and worn is not None:
-            removed = row.removed + len(gone)
-            if removed > worn * view.state.passages or (worn == 0 and (row.appended or changed)):
-                row, changed = None, max(changed, least)
-        if changed < least and (row is not None or named is None):
+        changes += len(removed)
+        if base is not None and max_deleted_share is not None:
+            deleted = base.removed + len(removed)
+            fragmented = max_deleted_share == 0 and (base.appended or changes)
+            if deleted > max_deleted_share * view.state.passages or fragmented:
+                base, changes = None, max(changes, min_changes)
+        if changes < min_changes and (base is not None or current is None):
             return
-        written = _write(snapshots.folder, view, language(view), row, gone)
-    catalog.add_words(written)
-    # A reader that has just begun may be about to open the one before; compaction gives its space back all the same.
-    sweep(snapshots, spared=named.name if named is not None and worn != 0 else "")
+        record = _write(views.folder, view, analysis_of(view), base, removed)
+    catalog.add_words(record)
+    # A reader that has just begun may be about to open the earlier index. Compaction frees its space all the same.
+    sweep(views, spared=current.name if current is not None and max_deleted_share != 0 else "")
 
 
-def _usable(folder: Path, view: View, thorough: bool) -> WordFiles | None:
-    row = recorded(view)
-    if row is None or row.analysis != str(language(view)):
+def _usable_record(folder: Path, view: View, thorough: bool) -> WordFiles | None:
+    row = read_record(view)
+    if row is None or row.analysis != str(analysis_of(view)):
         return None
     try:
         verify(folder, row, thorough=thorough)
@@ -171,31 +184,35 @@ def _usable(folder: Path, view: View, thorough: bool) -> WordFiles | None:
     return row
 
 
-def _write(folder: Path, view: View, analysis: Analysis, row: WordFiles | None, gone: list[int]) -> WordFiles:
-    """A new index under a new name: all of the catalog, or what `row` has with what has changed since."""
-    from indexer.stores.local.words.tantivy_index import opened
+def _write(folder: Path, view: View, analysis: Analysis, base: WordFiles | None, removed: list[int]) -> WordFiles:
+    """Write an index under a new name: the whole catalog, or `base` with the changes since it was written.
+
+    Args:
+        removed: passages that are in `base` but no longer exist.
+    """
+    from indexer.stores.local.words.tantivy_index import open_index
 
     name = secrets.token_hex(8)
     target, temporary = folder / "words" / name, folder / "words" / f"{name}.tmp"
-    known: dict[str, str] = {}
+    digests: dict[str, str] = {}
     try:
         for unit in UNITS:
             (temporary / unit).mkdir(parents=True)
-        if row is not None:
-            # The engine never changes a file of terms: links will do, and only the lists of files are copied.
-            for path, (file, digest) in zip(paths(folder, row), json.loads(row.files).items(), strict=True):
+        if base is not None:
+            # The engine never changes a file of terms, so links are enough. Only the lists of files are copied.
+            for path, (file, digest) in zip(paths(folder, base), json.loads(base.files).items(), strict=True):
                 if path.suffix == ".json":
                     shutil.copy(path, temporary / file)
                 else:
-                    _linked_or_copied(path, temporary / file)
-                    known[file] = digest
-        indexes = [opened(temporary / unit, analysis) for unit in UNITS]
-        last = fill(indexes, view, analysis, row.last_id if row is not None else 0, gone)
-        found = sorted(path for path in temporary.glob("*/*") if path.suffix != ".lock")
-        for path in (*found, *(temporary / unit for unit in UNITS), temporary):
+                    _link_or_copy(path, temporary / file)
+                    digests[file] = digest
+        indexes = [open_index(temporary / unit, analysis) for unit in UNITS]
+        last_id = fill(indexes, view, analysis, base.last_id if base is not None else 0, removed)
+        files = sorted(path for path in temporary.glob("*/*") if path.suffix != ".lock")
+        for path in (*files, *(temporary / unit for unit in UNITS), temporary):
             sync(path)
-        names = [str(path.relative_to(temporary)) for path in found]
-        files = {file: known.get(file) or sha256_of([temporary / file]) for file in names}
+        names = [str(path.relative_to(temporary)) for path in files]
+        digests = {file: digests.get(file) or sha256_of([temporary / file]) for file in names}
         failpoint("words.written")
         temporary.rename(target)
         sync(target.parent)
@@ -203,45 +220,52 @@ def _write(folder: Path, view: View, analysis: Analysis, row: WordFiles | None, 
     except (OSError, RuntimeError, ValueError) as error:  # the engine raises ValueError for a full disk
         shutil.rmtree(temporary, ignore_errors=True)
         raise StorageError(f"{target}: could not be written ({error}); free some space and run again") from error
-    removed, appended = (row.removed + len(gone), row.appended + 1) if row is not None else (0, 0)
-    seen = stamp_of(target / file for file in files)
-    return WordFiles(name, str(analysis), last, removed, appended, json.dumps(files), seen)
+    deleted, appended = (base.removed + len(removed), base.appended + 1) if base is not None else (0, 0)
+    new_stamp = stamp_of(target / file for file in digests)
+    return WordFiles(name, str(analysis), last_id, deleted, appended, json.dumps(digests), new_stamp)
 
 
-def _linked_or_copied(path: Path, target: Path) -> None:
+def _link_or_copy(path: Path, target: Path) -> None:
     try:
         os.link(path, target)
-    except OSError:  # some file systems know no links; a full one refuses the copy too
+    except OSError:  # some file systems have no links; a full one refuses the copy too
         shutil.copyfile(path, target)
 
 
-def fill(indexes: Sequence[Engine], view: View, analysis: Analysis, after: int, gone: list[int]) -> int:
-    """Bring the two indexes, of documents and of passages, up to a view; the highest passage id in them.
+def fill(indexes: Sequence[Engine], view: View, analysis: Analysis, after: int, removed: list[int]) -> int:
+    """Bring the two indexes, of documents and of passages, up to a view.
 
     Args:
-        after: the highest that was.
-        gone: passages in them that exist no more.
-    """
-    from indexer.stores.local.words.tantivy_index import Writing
+        after: the highest passage id in them so far.
+        removed: passages that are in them but no longer exist.
 
-    writings = [Writing(index) for index in indexes]
-    for writing in writings:
-        writing.remove(gone)
-    for document, passages in units(view, after, analysis):
-        writings[0].add(document)
+    Returns:
+        The highest passage id in them now.
+    """
+    from indexer.stores.local.words.tantivy_index import IndexWriter
+
+    writers = [IndexWriter(index) for index in indexes]
+    for writer in writers:
+        writer.remove(removed)
+    for document, passages in texts_after(view, after, analysis):
+        writers[0].add(document)
         for passage in passages:
-            writings[1].add(passage)
+            writers[1].add(passage)
         after = passages[-1].id
-    for writing in writings:
-        writing.commit()
+    for writer in writers:
+        writer.commit()
     return after
 
 
-def sweep(snapshots: Snapshots, spared: str = "") -> None:
-    """Unlink what the catalog does not name. Readers that have it open keep it until they let go."""
-    with snapshots.view() as view:
-        row = recorded(view)
-    for path in (snapshots.folder / "words").glob("*"):
+def sweep(views: Views, spared: str = "") -> None:
+    """Remove everything in words/ that the catalog does not name. Readers keep what they have open until they close it.
+
+    Args:
+        spared: name of an index to leave for now.
+    """
+    with views.view() as view:
+        row = read_record(view)
+    for path in (views.folder / "words").glob("*"):
         if path.name != spared and (row is None or path.name != row.name):
             shutil.rmtree(path, ignore_errors=True)
     failpoint("words.swept")

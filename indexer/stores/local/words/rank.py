@@ -1,7 +1,7 @@
-"""Ranking by BM25 over a snapshot, with a filter: documents by all their words, or passages by theirs.
+"""Ranking by BM25 over a snapshot, with a filter: documents by all their words, or passages by their own words.
 
-Scoring whole documents is at least as good as their best passage (docs/decisions.md); a document is shown by the
-passage that scores best by itself.
+Scoring whole documents is at least as good as scoring their best passage (docs/decisions.md). A document is shown by
+the passage that scores best by itself.
 """
 
 from __future__ import annotations
@@ -14,84 +14,92 @@ from numpy.typing import NDArray
 
 from indexer.filters.tree import Where, render
 from indexer.stores.local import queries
-from indexer.stores.local.views import Ids, View
+from indexer.stores.local.views import View
 from indexer.stores.local.words.reader import Words
-from indexer.stores.port import Ranking, Unit
+from indexer.stores.port import Ids, Ranking, Unit
 
 if TYPE_CHECKING:
-    from indexer.stores.local.words.tantivy_index import Chosen, Found, Postings
+    from indexer.stores.local.words.tantivy_index import Postings, Restriction, WordHits
 
-_KEPT_FILTERS = 32
-_PASSAGES = 8
-"""Passages fetched a document, in the hope that the best of each is among them."""
+_MAX_CACHED_FILTERS = 32
+
+_PASSAGES_PER_DOCUMENT = 8
+"""Passages fetched per document at first: the best passage of each document is usually among them."""
 
 
 def rank(view: View, words: Words, text: str, k: int, where: Where | None, unit: Unit) -> Ranking:
-    """The k best documents or passages that hold a word of the text; equal ones in the order they were added.
+    """Return the k best documents or passages that hold a word of the text; equal scores in order of addition.
 
     Raises:
         NoWords: the text has no word, or none but the language's stop words.
     """
     terms = words.analysis.asked_terms(text)
-    only = _filter(view, words, where)
+    restriction = _restriction(view, words, where)
     if unit == "passage":
-        found = words.passages.search(terms, k, only)
-        return Ranking(found.ids, found.documents, found.scores, found.matched, exact=True)
-    found = words.documents.search(terms, k, only)
-    best = _best(words.passages, terms, found)
-    return Ranking(best, found.documents, found.scores, found.matched, exact=True)
+        hits = words.passages.search(terms, k, restriction)
+        return Ranking(hits.ids, hits.documents, hits.scores, hits.matched, exact=True)
+    hits = words.documents.search(terms, k, restriction)
+    best = _best_passages(words.passages, terms, hits)
+    return Ranking(best, hits.documents, hits.scores, hits.matched, exact=True)
 
 
-def documents(view: View, words: Words, text: str, k: int, where: Where | None) -> Found:
-    """As `rank` has the documents, without looking for the passage to show of each."""
+def rank_documents(view: View, words: Words, text: str, k: int, where: Where | None) -> WordHits:
+    """Return the same documents as `rank`, without looking for the passage that each is shown by."""
     terms = words.analysis.asked_terms(text)
-    return words.documents.search(terms, k, _filter(view, words, where))
+    return words.documents.search(terms, k, _restriction(view, words, where))
 
 
-def scores(words: Words, text: str, ids: Ids, unit: Unit) -> NDArray[np.float32]:
-    """BM25 of documents or passages by their ids (n,), as `rank` has it; 0 where none holds a word of the text."""
+def score(words: Words, text: str, ids: Ids, unit: Unit) -> NDArray[np.float32]:
+    """Return the BM25 score (n,) that `rank` gives each document or passage; 0 where it holds no word of the text.
+
+    Args:
+        ids: of documents, or of passages (n,).
+    """
     terms = words.analysis.terms(text)
     if unit == "document":
         return words.documents.scores(terms, "document", ids)
     return words.passages.scores(terms, "id", ids)
 
 
-def _filter(view: View, words: Words, where: Where | None) -> Chosen | None:
-    """The documents that a filter leaves, as a question; None where that is all of them. Kept with the words."""
-    from indexer.stores.local.words.tantivy_index import chosen
+def _restriction(view: View, words: Words, where: Where | None) -> Restriction | None:
+    """Return a filter as a restriction to its documents, kept with the words; None where it leaves all documents."""
+    from indexer.stores.local.words.tantivy_index import restrict
 
     if where is None:
         return None
     key = render(where)
-    if (kept := words.chosen.get(key, words)) is not words:  # None is a filter that leaves all
-        return kept  # type: ignore[return-value]
+    if (cached := words.restrictions.get(key, words)) is not words:  # None is a filter that leaves all documents
+        return cached  # type: ignore[return-value]
     flags = queries.document_flags(view, where)
-    allowed = int(np.count_nonzero(flags))
-    if allowed == view.state.documents:
-        only = None
-    elif 2 * allowed < len(flags):
-        only = chosen("document", np.flatnonzero(flags))
-    else:  # the shorter list of the two
-        only = chosen("document", np.flatnonzero(~flags), excluded=True)
-    if len(words.chosen) >= _KEPT_FILTERS:  # other threads may be clearing it too
-        words.chosen.clear()
-    words.chosen[key] = only
-    return only
+    matched = int(np.count_nonzero(flags))
+    if matched == view.state.documents:
+        restriction = None
+    elif 2 * matched < len(flags):
+        restriction = restrict("document", np.flatnonzero(flags))
+    else:  # the list of excluded documents is shorter
+        restriction = restrict("document", np.flatnonzero(~flags), excluded=True)
+    if len(words.restrictions) >= _MAX_CACHED_FILTERS:  # another thread may clear it at the same time
+        words.restrictions.clear()
+    words.restrictions[key] = restriction
+    return restriction
 
 
-def _best(passages: Postings, terms: Sequence[str], found: Found) -> Ids:
-    """The best passage of each document; its first where no passage holds a word, as that was cut in two."""
-    from indexer.stores.local.words.tantivy_index import chosen
+def _best_passages(passages: Postings, terms: Sequence[str], hits: WordHits) -> Ids:
+    """Return the best passage of each document (n,).
+
+    It is the first passage where none holds a word: the word was cut in two.
+    """
+    from indexer.stores.local.words.tantivy_index import restrict
 
     best: dict[int, int] = {}
-    documents, fetched = found.documents.tolist(), _PASSAGES * len(found.documents)
-    left = documents
-    while left:
-        near = passages.search(terms, fetched, chosen("document", np.unique(left)))
-        for document, passage in zip(near.documents.tolist(), near.ids.tolist(), strict=True):
+    documents, fetched = hits.documents.tolist(), _PASSAGES_PER_DOCUMENT * len(hits.documents)
+    remaining = documents
+    while remaining:
+        passage_hits = passages.search(terms, fetched, restrict("document", np.unique(remaining)))
+        for document, passage in zip(passage_hits.documents.tolist(), passage_hits.ids.tolist(), strict=True):
             best.setdefault(document, passage)
-        if fetched >= near.matched:
+        if fetched >= passage_hits.matched:
             break
-        left = [document for document in left if document not in best]
+        remaining = [document for document in remaining if document not in best]
         fetched *= 4
-    return np.array([best.get(*pair) for pair in zip(documents, found.ids.tolist(), strict=True)], np.int64)
+    return np.array([best.get(*pair) for pair in zip(documents, hits.ids.tolist(), strict=True)], np.int64)

@@ -1,7 +1,8 @@
-"""The word index as readers see it: what stands in words/, with what the catalog has beyond it.
+"""The word index as readers see it: a writer's files in words/, with the changes that the catalog has beyond them.
 
-A reader opens it through a temporary folder of links, as the engine wants to write a lock even to read. Passages
-committed since a writer last caught up are added there, and the dead deleted: by its own view, and by nobody else's.
+A reader opens the files through a temporary folder of links, because the engine wants to write a lock even to read.
+Passages that were committed since a writer last wrote the index are added there, and dead ones deleted. Only this
+reader sees those changes.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from indexer.errors import IndexDamaged, StorageError
 from indexer.stores.analysis import Analysis
 from indexer.stores.local import queries
 from indexer.stores.local.connections import Identity, with_descriptors
-from indexer.stores.local.temporary import temporary
+from indexer.stores.local.temporary import temporary_folder
 from indexer.stores.local.views import Lineage, State, View
-from indexer.stores.local.words.files import UNITS, dead, fill, language, paths, recorded, verify
+from indexer.stores.local.words.files import UNITS, analysis_of, dead_ids, fill, paths, read_record, verify
 from indexer.stores.local.words.record import WordFiles
+from indexer.stores.port import Ids
 
 if TYPE_CHECKING:
-    from indexer.stores.local.words.tantivy_index import Chosen, Engine, Postings
+    from indexer.stores.local.words.tantivy_index import Engine, Postings, Restriction
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,68 +40,70 @@ class Words:
 
     Attributes:
         documents: each under the id of its first passage.
-        notes: what every question by these words should be told: the word index is damaged, say.
-        chosen: filters that were asked for, as questions to the engine; None leaves everything.
+        notes: what every question that uses these words should be told, such as a damaged word index.
+        restrictions: filters that were used, by their text; None for a filter that leaves all documents.
     """
 
     analysis: Analysis
     documents: Postings
     passages: Postings
     notes: tuple[str, ...] = ()
-    chosen: dict[str, Chosen | None] = field(default_factory=dict)
+    restrictions: dict[str, Restriction | None] = field(default_factory=dict)
 
-    def are_of(self, view: View) -> bool:
+    def match_counts(self, view: View) -> bool:
+        """Return whether there are as many documents and passages as in the view."""
         return (self.documents.count, self.passages.count) == (view.state.documents, view.state.passages)
 
 
 class WordReader:
-    """Finds the words that go with a view. Safe to share among threads.
+    """Finds the words that belong to a view. Safe to share among threads.
 
-    The words of a state are kept as long as a view of it is open or it is the newest, and the files below them, which
-    are mapped, as long as a state has them: those of a replaced folder are let go of at the next question of any kind.
+    The words of a state are kept as long as a view of it is open or it is the newest. The files below them, which are
+    mapped into memory, are kept as long as a state has them: those of a replaced folder are released at the next
+    question of any kind.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process, self._lock = os.getpid(), threading.Lock()
-        self._known: WeakKeyDictionary[State, Words] = WeakKeyDictionary()
+        self._words: WeakKeyDictionary[State, Words] = WeakKeyDictionary()
         self._overlays: WeakKeyDictionary[Lineage, _Overlay] = WeakKeyDictionary()
 
     def close(self) -> None:
         if self._process != os.getpid():  # another thread of the parent may have held the lock
             self._after_fork()
         with self._lock:
-            self._known.clear()
+            self._words.clear()
             for overlay in self._overlays.values():
                 overlay.close()
             self._overlays.clear()
 
     def _after_fork(self) -> None:
-        """The child makes a copy of its own when there is something new: its parent goes on writing to the other."""
+        """Make an own overlay in a forked child when there is something new: the parent goes on writing to its own."""
         self._process, self._lock, self._overlays = os.getpid(), threading.Lock(), WeakKeyDictionary()
 
-    def at(self, view: View) -> Words:
-        """The words of a view: opened at its first question, brought up to date after each commit."""
+    def words_of(self, view: View) -> Words:
+        """Return the words of a view: opened at the first question, brought up to date after each commit."""
         state, lineage = view.state, view.state.lineage
-        if (known := self._known.get(state)) is not None:
-            return known
+        if (words := self._words.get(state)) is not None:
+            return words
         if self._process != os.getpid():
             self._after_fork()
         with self._lock:
-            if (known := self._known.get(state)) is not None:
-                return known
-            row, latest = recorded(view), self._overlays.get(lineage)
+            if (words := self._words.get(state)) is not None:
+                return words
+            row, latest = read_record(view), self._overlays.get(lineage)
             overlay = latest
-            if overlay is None or not overlay.leads_to(view, row):
+            if overlay is None or not overlay.can_advance_to(view, row):
                 overlay = _Overlay(self._folder, view, row)
             try:
-                words = overlay.advanced(view)
-                if overlay.is_sealed and not words.are_of(view):
+                words = overlay.advance(view)
+                if overlay.has_files and not words.match_counts(view):
                     overlay.close()
                     problem = f"word index {overlay.name}: does not hold the passages of the catalog"
                     overlay = _Overlay(self._folder, view, row, problem)
-                    words = overlay.advanced(view)
-            except BaseException:  # half of a change may be in it
+                    words = overlay.advance(view)
+            except BaseException:  # the overlay may hold half of a change
                 if overlay is latest:
                     del self._overlays[lineage]
                 overlay.close()
@@ -112,133 +116,137 @@ class WordReader:
                     self._overlays[lineage] = overlay
                     if latest is not None:
                         latest.close()
-            self._known[state] = words
+            self._words[state] = words
             has_written = overlay.has_written
-        if has_written:  # not under the lock: it may take long, and others may wait for words
-            from indexer.stores.local.words.tantivy_index import give_memory_back
+        if has_written:  # outside the lock, because it may take long and other threads may wait for words
+            from indexer.stores.local.words.tantivy_index import trim_memory
 
-            give_memory_back()
+            trim_memory()
         return words
 
 
-def _index_of(view: View) -> tuple[Identity, str]:
-    """Which file, and which index in it; its times, which tell of commits where one may not write, are left out."""
+def _index_identity(view: View) -> tuple[Identity, str]:
+    """Return which file the catalog is, and which index it holds.
+
+    A catalog in a read-only folder is also identified by its times. They change with each commit, and are left out.
+    """
     return view.state.catalog[:2], view.state.history
 
 
 class _Overlay:
-    """An index of a reader's own that follows the catalog from one generation to the next."""
+    """An index of the reader's own that follows the catalog from one generation to the next."""
 
     def __init__(self, folder: Path, view: View, row: WordFiles | None, problem: str = "") -> None:
-        """`problem`: why the writer's files below are not to be used, if they are not."""
-        self._of, self._generation = _index_of(view), -1
+        """`problem`: why the writer's files are not to be used, if they are not."""
+        self._identity, self._generation = _index_identity(view), -1
         self.name = row.name if row is not None else ""
-        self._analysis = language(view)
-        self._linked: Path | None = None
+        self._analysis = analysis_of(view)
+        self._links: Path | None = None
         usable = not problem and row is not None and row.analysis == str(self._analysis)
         if row is not None and usable:
             try:
-                self._indexes = with_descriptors(lambda: self._opened_with(folder, row))
+                self._indexes = with_descriptors(lambda: self._open_linked(folder, row))
             except (IndexDamaged, OSError, ValueError) as error:
-                self._linked, usable = None, False
-                if not _superseded(folder, row):
+                self._links, usable = None, False
+                if not _was_replaced(folder, row):
                     problem = str(error) if isinstance(error, IndexDamaged) else f"word index {row.name}: {error}"
         note = f"{problem}; answering from the catalog until the next writer rebuilds it"
         self._notes = (note,) if problem else ()
-        self._sealed = row.last_id if row is not None and usable else 0
-        self._worn = bool(usable and row is not None and row.removed)
-        self._last, self._dead = self._sealed, set[int]()
-        self._tail = np.empty(0, np.int64)
+        self._last_file_id = row.last_id if row is not None and usable else 0
+        self._has_deletions = bool(usable and row is not None and row.removed)
+        self._last_id, self._deleted = self._last_file_id, set[int]()
+        self._added: Ids = np.empty(0, np.int64)
         if not usable:
-            self._indexes = self._opened()
+            self._indexes = self._open()
         self._words: Words | None = None
         self.has_written = False  # when it last advanced
 
-    def _opened_with(self, folder: Path, row: WordFiles) -> list[Engine]:
-        """The indexes on top of a writer's files, in a folder of links to them."""
+    def _open_linked(self, folder: Path, row: WordFiles) -> list[Engine]:
+        """Open the indexes over a writer's files, in a folder of links to them."""
         verify(folder, row)
-        linked, forget = temporary(self, "likewise-words-")
+        links, remove = temporary_folder(self, "likewise-words-")
         try:
-            _link(folder, row, linked)
-            self._linked, self._forget = linked, forget
-            return self._opened()
+            _link(folder, row, links)
+            self._links, self._remove_links = links, remove
+            return self._open()
         except BaseException:
-            self._linked = None
-            forget()
+            self._links = None
+            remove()
             raise
 
-    def _opened(self) -> list[Engine]:
-        from indexer.stores.local.words.tantivy_index import opened
+    def _open(self) -> list[Engine]:
+        from indexer.stores.local.words.tantivy_index import open_index
 
-        return [opened(self._linked / unit if self._linked else None, self._analysis) for unit in UNITS]
+        return [open_index(self._links / unit if self._links else None, self._analysis) for unit in UNITS]
 
     def close(self) -> None:
-        if self._linked is not None:
-            self._forget()
+        if self._links is not None:
+            self._remove_links()
 
     @property
-    def is_sealed(self) -> bool:
-        """Whether there is a word index of a writer's below."""
-        return self._linked is not None
+    def has_files(self) -> bool:
+        """Whether it is built on a word index that a writer wrote."""
+        return self._links is not None
 
     def is_ahead_of(self, view: View) -> bool:
-        return self._of == _index_of(view) and self._generation > view.state.generation
+        return self._identity == _index_identity(view) and self._generation > view.state.generation
 
-    def leads_to(self, view: View, row: WordFiles | None) -> bool:
-        """Whether it can become that view's: the same word index below it, and no earlier state."""
+    def can_advance_to(self, view: View, row: WordFiles | None) -> bool:
+        """Return whether it can become that view's: it is built on the same word index, and has no later state."""
         name = row.name if row is not None else ""
-        same = self._of == _index_of(view) and self.name == name
-        return same and self._generation <= view.state.generation and self._analysis == language(view)
+        same = self._identity == _index_identity(view) and self.name == name
+        return same and self._generation <= view.state.generation and self._analysis == analysis_of(view)
 
-    def advanced(self, view: View) -> Words:
-        """The words of this view; later ones are made from here."""
+    def advance(self, view: View) -> Words:
+        """Bring it up to this view and return the words of the view. It can only go forward from here."""
         from indexer.stores.local.words.tantivy_index import Postings
 
-        changed = self._change(view)
+        changed = self._apply_changes(view)
         self._generation = view.state.generation
-        before = self._words
-        self.has_written = changed or (before is None and self._worn)  # filler, where units were deleted
-        if before is None or changed:
-            # Reading an index anew opens its list of files again.
+        earlier = self._words
+        # Opening an index with deletions also writes: it is padded.
+        self.has_written = changed or (earlier is None and self._has_deletions)
+        if earlier is None or changed:
+            # Opening an index again opens its list of files again.
             documents, passages = with_descriptors(
-                lambda: [Postings(index, worn=self._worn) for index in self._indexes]
+                lambda: [Postings(index, has_deletions=self._has_deletions) for index in self._indexes]
             )
         else:
-            documents, passages = before.documents, before.passages
+            documents, passages = earlier.documents, earlier.passages
         self._words = Words(self._analysis, documents, passages, self._notes)
         return self._words
 
-    def _change(self, view: View) -> bool:
-        """Take in what came and went since; whether there was anything."""
-        there, _ = queries.live_ids(view, self._sealed + 1)
-        removed = np.setdiff1d(self._tail, there).tolist()
-        if self._sealed:
-            removed += [id_ for id_ in dead(view) if id_ <= self._sealed and id_ not in self._dead]
-        changed = bool(removed) or (len(there) > 0 and int(there[-1]) > self._last)
+    def _apply_changes(self, view: View) -> bool:
+        """Add the passages that are new and delete those that are gone; return whether there were any."""
+        alive, _ = queries.live_ids(view, self._last_file_id + 1)
+        removed = np.setdiff1d(self._added, alive).tolist()
+        if self._last_file_id:
+            removed += [id_ for id_ in dead_ids(view) if id_ <= self._last_file_id and id_ not in self._deleted]
+        changed = bool(removed) or (len(alive) > 0 and int(alive[-1]) > self._last_id)
         if changed:
             try:
-                self._last = fill(self._indexes, view, self._analysis, self._last, removed)
+                self._last_id = fill(self._indexes, view, self._analysis, self._last_id, removed)
             except (OSError, ValueError) as error:
                 raise StorageError(f"{tempfile.gettempdir()}: words cannot be written there ({error})") from error
-            self._dead.update(removed)
-            self._worn = self._worn or bool(removed)
-        self._tail = there
+            self._deleted.update(removed)
+            self._has_deletions = self._has_deletions or bool(removed)
+        self._added = alive
         return changed
 
 
-def _link(folder: Path, row: WordFiles, linked: Path) -> None:
-    """Links to the files of a word index; its lists of files are copied, as they change with it."""
+def _link(folder: Path, row: WordFiles, links: Path) -> None:
+    """Link to the files of a word index. Its lists of files are copied instead, because changes rewrite them."""
     for path in paths(folder.absolute(), row):
-        to = linked / path.parent.name / path.name
-        to.parent.mkdir(exist_ok=True)
+        target = links / path.parent.name / path.name
+        target.parent.mkdir(exist_ok=True)
         if path.suffix == ".json":
-            shutil.copy(path, to)
+            shutil.copy(path, target)
         else:
-            to.symlink_to(path)
+            target.symlink_to(path)
 
 
-def _superseded(folder: Path, row: WordFiles) -> bool:
-    """Whether a writer has replaced it since the view began."""
+def _was_replaced(folder: Path, row: WordFiles) -> bool:
+    """Return whether a writer has replaced the word index since the view began."""
     try:
         with closing(sqlite3.connect(f"{(folder / 'catalog.db').absolute().as_uri()}?mode=ro", uri=True)) as connection:
             return connection.execute("SELECT name FROM word_index").fetchall() != [(row.name,)]

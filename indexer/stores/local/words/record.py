@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WordFiles:
-    """What the catalog records of the word index; schema.py says what each is."""
+    """A row of the table `word_index`.
+
+    Attributes:
+        name: folder below words/.
+        analysis: version and language of the analysis that made its terms (`str` of an `Analysis`).
+        last_id: it holds every passage up to this id that existed when it was written.
+        removed: passages deleted from it since it was written from the whole catalog.
+        appended: times it was brought up to date since then.
+        files: JSON object: names below words/NAME, and the SHA-256 of each.
+        stamp: stamp of these files when their content was last verified (`segments.files.stamp_of`).
+    """
 
     name: str
     analysis: str

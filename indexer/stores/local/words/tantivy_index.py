@@ -1,8 +1,9 @@
-"""The file that talks to tantivy's index: units of text in, the best of them by BM25 out.
+"""The file that talks to tantivy: texts are added to an index, and the best of them by BM25 come back.
 
-BM25 (Robertson, Zaragoza 2009) with k1 = 1.2 and b = 0.75, as tantivy has it: lengths are rounded as in Lucene. Its
-statistics also count what was deleted and not merged away. They are put right here, so that scores depend on nothing
-but the units that are alive: document frequencies by a factor on each term, the mean length by padding.
+BM25 (Robertson, Zaragoza 2009) with k1 = 1.2 and b = 0.75, as tantivy computes it: lengths are rounded as in Lucene.
+tantivy's statistics also count texts that were deleted and not merged away. They are corrected here, so that scores
+depend on nothing but the texts that are alive: document frequencies by a factor on each term, the mean length by
+padding.
 """
 
 from __future__ import annotations
@@ -22,32 +23,36 @@ from numpy.typing import NDArray
 from tantivy import Occur, Query
 
 from indexer.stores.analysis import Analysis
+from indexer.stores.port import Ids
 
-Ids = NDArray[np.int64]
 Engine: TypeAlias = tantivy.Index
 
-_FEW = 200
-"""Ids asked for one by one; more are looked up as a set, which takes 0.3 ms to begin with."""
+_MAX_TERM_QUERIES = 200
+"""Ids that are looked up one by one. More are looked up as a set, which takes 0.3 ms to begin with."""
 
-_RUNS = 16
-"""Runs of successive ids looked for by their bounds: documents of one source, say. 50,000 in one take 1 ms, not 16."""
+_MAX_RANGE_QUERIES = 16
+"""Runs of successive ids that are looked up by their bounds (documents of one source, for example): 50,000 ids in one
+run take 1 ms instead of 16 ms."""
 
-_HEAP = 50_000_000
-_DIGITS = 4
-"""Scores that agree to so many digits are equal: tantivy sums single floats, in an order of its own."""
+_WRITER_HEAP_BYTES = 50_000_000
+
+_SCORE_DECIMALS = 4
+"""Scores that agree to this many decimals are equal: tantivy sums single floats, in an order of its own."""
 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
-_TRIM_EVERY = 0.25
-"""Seconds between two returns of memory: the next writing thread has to ask the system for it again, about 7 ms."""
 
-_TRIM_SHARE = 0.1
-"""Share of the time that it may take."""
+_TRIM_INTERVAL_SECONDS = 0.25
+"""Least time between two returns of memory: the next writing thread has to ask the system for it again, about 7 ms."""
+
+_MAX_TRIM_TIME_SHARE = 0.1
+"""Largest share of the process's time that returning memory may take."""
+
 _next_trim = 0.0
 
-_PADDING = 0  # the id of what is no unit
-_FILLER = "_"  # a term that analysis never makes
+_PADDING_ID = 0  # no text has this id
+_PADDING_TERM = "_"  # analysis never makes this term
 
-# Signed: the engine silently deletes nothing by an unsigned number.
+# Signed integers: the engine silently deletes nothing when asked to delete by an unsigned number.
 _SCHEMA = (
     tantivy.SchemaBuilder()
     .add_integer_field("id", indexed=True, fast=True)
@@ -59,8 +64,8 @@ _SCHEMA = (
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """Something to be found: its id, the document it is of, and its words as `Analysis.words` has them."""
+class IndexedText:
+    """A text to be found, of a document or a passage: its id, its document's id, and its words (`Analysis.words`)."""
 
     id: int
     document: int
@@ -68,39 +73,55 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The best units, best first, equal scores by id: ids, documents, scores (n,), and how many there are in all."""
+class WordHits:
+    """The best texts, best first, equal scores by id.
+
+    Attributes:
+        ids: ids of the texts (n,).
+        documents: ids of their documents (n,).
+        scores: BM25 of each (n,).
+        matched: how many texts match in all.
+    """
 
     ids: Ids
     documents: Ids
     scores: NDArray[np.float32]
     matched: int
 
+    def first(self, n: int) -> WordHits:
+        """Return the n best of them."""
+        return WordHits(self.ids[:n], self.documents[:n], self.scores[:n], self.matched)
+
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Documents that may be found, as part of a question: None are excluded where `excluded` is not set."""
+class Restriction:
+    """Limits a search to the texts that a query names or, if `excluded`, to all others."""
 
     query: Query
     excluded: bool = False
 
 
-def chosen(field: str, ids: Ids, *, excluded: bool = False) -> Chosen:
-    """Units whose `field` ("id" or "document") is one of the ids, which ascend, or none of them."""
-    pieces: list[Query]
-    if len(ids) <= _FEW:
-        pieces = [Query.term_query(_SCHEMA, field, id_, "basic") for id_ in ids.tolist()]
-    elif len(runs := np.split(ids, np.flatnonzero(np.diff(ids) > 1) + 1)) <= _RUNS:
+def restrict(field: str, ids: Ids, *, excluded: bool = False) -> Restriction:
+    """Limit a search to texts whose `field` is one of the ids; if `excluded`, to texts whose field is none of them.
+
+    Args:
+        field: "id" or "document".
+        ids: in ascending order (n,).
+    """
+    queries: list[Query]
+    if len(ids) <= _MAX_TERM_QUERIES:
+        queries = [Query.term_query(_SCHEMA, field, id_, "basic") for id_ in ids.tolist()]
+    elif len(runs := np.split(ids, np.flatnonzero(np.diff(ids) > 1) + 1)) <= _MAX_RANGE_QUERIES:
         bounds = ((int(run[0]), int(run[-1])) for run in runs)
-        pieces = [Query.range_query(_SCHEMA, field, tantivy.FieldType.Integer, *bound) for bound in bounds]
+        queries = [Query.range_query(_SCHEMA, field, tantivy.FieldType.Integer, *bound) for bound in bounds]
     else:
-        pieces = [Query.term_set_query(_SCHEMA, field, ids.tolist())]
-    query = Query.boolean_query([(Occur.Should, piece) for piece in pieces])
-    return Chosen(query if excluded else Query.const_score_query(query, 0.0), excluded)
+        queries = [Query.term_set_query(_SCHEMA, field, ids.tolist())]
+    query = Query.boolean_query([(Occur.Should, one) for one in queries])
+    return Restriction(query if excluded else Query.const_score_query(query, 0.0), excluded)
 
 
-def opened(folder: Path | None, analysis: Analysis) -> Engine:
-    """The index in a folder, made there where there is none; in memory without a folder."""
+def open_index(folder: Path | None, analysis: Analysis) -> Engine:
+    """Open the index in a folder, or make one there; without a folder make one in memory."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     index = Engine(_SCHEMA, None if folder is None else str(folder))
@@ -109,32 +130,32 @@ def opened(folder: Path | None, analysis: Analysis) -> Engine:
     return index
 
 
-def give_memory_back() -> None:
-    """Return what writing threads have freed to the system; only glibc keeps it.
+def trim_memory() -> None:
+    """Return memory that writing threads have freed to the system; only glibc keeps it.
 
-    Each writer works in a thread of its own, and glibc keeps for later what that thread has freed: 2.4 MB for each
-    small index with documents that its word index lacks, and 0.5 MB after this. It takes 0.03 ms, but 50 ms where a
-    process has freed every second one of 200,000 objects: after so long it is left out for a while.
+    Each writer works in a thread of its own, and glibc keeps what that thread has freed for later: 2.4 MB for each
+    small index whose word index lacks some documents, and 0.5 MB after this call. It takes 0.03 ms, but 50 ms where a
+    process has freed every second one of 200,000 objects: after a call that long it is left out for a while.
     """
     global _next_trim  # noqa: PLW0603
-    begun = time.monotonic()
-    if _TRIM is not None and begun >= _next_trim:
+    start = time.monotonic()
+    if _TRIM is not None and start >= _next_trim:
         _TRIM(0)
-        ended = time.monotonic()
-        _next_trim = ended + max(_TRIM_EVERY, (ended - begun) / _TRIM_SHARE)
+        end = time.monotonic()
+        _next_trim = end + max(_TRIM_INTERVAL_SECONDS, (end - start) / _MAX_TRIM_TIME_SHARE)
 
 
-class Writing:
-    """Changes to an index, which appear together with `commit`."""
+class IndexWriter:
+    """Changes to an index. They appear together with `commit`."""
 
     def __init__(self, index: Engine) -> None:
-        # One thread: units of equal score come out in the order they went in.
-        self._writer = index.writer(_HEAP, 1)
+        # One thread: texts of equal score come out in the order they went in.
+        self._writer = index.writer(_WRITER_HEAP_BYTES, 1)
 
-    def add(self, unit: Unit) -> None:
-        text = " ".join(unit.words)
+    def add(self, text: IndexedText) -> None:
+        words = " ".join(text.words)
         self._writer.add_document(
-            tantivy.Document(id=unit.id, document=unit.document, length=len(unit.words), words=text)
+            tantivy.Document(id=text.id, document=text.document, length=len(text.words), words=words)
         )
 
     def remove(self, ids: Sequence[int]) -> None:
@@ -142,8 +163,9 @@ class Writing:
             self._writer.delete_documents_by_query(Query.term_set_query(_SCHEMA, "id", ids))
 
     def pad(self, words: int, empty: int) -> None:
-        for text in [" ".join([_FILLER] * words)] + [""] * empty:
-            self._writer.add_document(tantivy.Document(id=_PADDING, document=_PADDING, length=0, words=text))
+        """Add one text of this many padding words, and this many empty texts."""
+        for text in [" ".join([_PADDING_TERM] * words)] + [""] * empty:
+            self._writer.add_document(tantivy.Document(id=_PADDING_ID, document=_PADDING_ID, length=0, words=text))
 
     def commit(self) -> None:
         self._writer.commit()
@@ -151,124 +173,128 @@ class Writing:
 
 
 class Postings:
-    """One state of an index. Safe to share among threads; changes to the index are not seen.
+    """One state of an index; later changes to the index are not seen. Safe to share among threads.
 
     Attributes:
-        count: units alive.
+        count: texts that are alive.
     """
 
-    def __init__(self, index: Engine, *, worn: bool) -> None:
-        """`worn`: units were deleted from it since it was made."""
-        self._worn = worn
-        self._physical = 0
-        self._factors: dict[str, float] = {}  # of terms that were asked for
+    def __init__(self, index: Engine, *, has_deletions: bool) -> None:
+        """`has_deletions`: texts were deleted from the index since it was made."""
+        self._has_deletions = has_deletions
+        self._counted_texts = 0
+        self._factors: dict[str, float] = {}  # by term, for terms that were asked for
         index.reload()
         self._searcher = index.searcher()
         self.count = self._searcher.num_docs
-        if worn:
-            self._mend(index)
+        if has_deletions:
+            self._pad_to_mean_length(index)
 
-    def search(self, terms: Sequence[str], n: int, only: Chosen | None = None) -> Found:
-        """The n best units that hold a term."""
-        query = self._query(terms, only)
-        most = min(n, self.count)
-        n = max(1, most)  # the engine makes room for as many as it is asked for, and refuses none
+    def search(self, terms: Sequence[str], n: int, restriction: Restriction | None = None) -> WordHits:
+        """Return the n best texts that hold one of the terms."""
+        query = self._query(terms, restriction)
+        wanted = min(n, self.count)
+        n = max(1, wanted)  # the engine makes room for as many as it is asked for, and refuses to look for none
         fetched = n + 8
         while True:
             result = self._searcher.search(query, fetched)
-            found = self._found(result.hits, n, result.count)
-            # What was left out may score the same as the last that is in.
-            if fetched >= result.count or found.scores[-1] > _rounded([result.hits[-1][0]])[0]:
-                return found if most else Found(found.ids[:0], found.documents[:0], found.scores[:0], found.matched)
+            hits = self._hits(result.hits, n, result.count)
+            # A text that was not fetched may have the same score as the last one that was.
+            if fetched >= result.count or hits.scores[-1] > _rounded([result.hits[-1][0]])[0]:
+                return hits.first(wanted)
             fetched *= 4
 
     def scores(self, terms: Sequence[str], field: str, ids: Ids) -> NDArray[np.float32]:
-        """The score of units by `field` ("id" or "document"), 0 where none holds a term (n,)."""
-        known: dict[int, float] = {}
-        if terms and len(ids):
-            query = self._query(terms, chosen(field, np.unique(ids)))
-            hits = self._searcher.search(query, max(1, len(ids)), count=False).hits
-            where = self._values(field, [address for _, address in hits]).tolist()
-            known = dict(zip(where, _rounded([score for score, _ in hits]).tolist(), strict=True))
-        return np.array([known.get(id_, 0.0) for id_ in ids.tolist()], np.float32)
+        """Return the score of each text (n,), 0 where it holds none of the terms.
 
-    def _found(self, hits: list[tuple[Any, Any]], n: int, matched: int) -> Found:
+        Args:
+            field: "id" or "document": what the ids are.
+        """
+        score_by_id: dict[int, float] = {}
+        if terms and len(ids):
+            query = self._query(terms, restrict(field, np.unique(ids)))
+            hits = self._searcher.search(query, max(1, len(ids)), count=False).hits
+            ids_of_hits = self._values(field, [address for _, address in hits]).tolist()
+            score_by_id = dict(zip(ids_of_hits, _rounded([score for score, _ in hits]).tolist(), strict=True))
+        return np.array([score_by_id.get(id_, 0.0) for id_ in ids.tolist()], np.float32)
+
+    def _hits(self, hits: list[tuple[Any, Any]], n: int, matched: int) -> WordHits:
         addresses = [address for _, address in hits]
         ids = self._values("id", addresses)
         scores = _rounded([score for score, _ in hits])
         order = np.lexsort((ids, -scores))[:n]
         documents = self._values("document", addresses)
-        return Found(ids[order], documents[order], scores[order], matched)
+        return WordHits(ids[order], documents[order], scores[order], matched)
 
     def _values(self, field: str, addresses: list[Any]) -> Ids:
         return np.array(self._searcher.fast_field_values(field, addresses), np.int64)
 
-    def _query(self, terms: Sequence[str], only: Chosen | None) -> Query:
+    def _query(self, terms: Sequence[str], restriction: Restriction | None) -> Query:
         any_term = Query.boolean_query([(Occur.Should, self._term(term)) for term in terms])
-        if only is None:
+        if restriction is None:
             return any_term
-        return Query.boolean_query(
-            [(Occur.Must, any_term), (Occur.MustNot if only.excluded else Occur.Must, only.query)]
-        )
+        limit = Occur.MustNot if restriction.excluded else Occur.Must
+        return Query.boolean_query([(Occur.Must, any_term), (limit, restriction.query)])
 
     def _term(self, term: str) -> Query:
         query = Query.term_query(_SCHEMA, "words", term, "freq")
-        if not self._worn:
+        if not self._has_deletions:
             return query
         if (factor := self._factors.get(term)) is None:
             alive = self._searcher.search(query, 1).count
             counted = self._searcher.doc_freq("words", term)
-            factor = self._factors[term] = _idf(self.count, alive) / _idf(self._physical, counted)
+            factor = self._factors[term] = _idf(self.count, alive) / _idf(self._counted_texts, counted)
         return Query.boost_query(query, factor)
 
-    def _mend(self, index: Engine) -> None:
-        """Pad the index until the mean length that tantivy counts is that of the units alive."""
-        padding = Query.term_query(_SCHEMA, "id", _PADDING)
+    def _pad_to_mean_length(self, index: Engine) -> None:
+        """Pad the index until the mean length that tantivy counts is that of the texts that are alive."""
+        padding = Query.term_query(_SCHEMA, "id", _PADDING_ID)
         words, empty = 1, 0
-        for _ in range(8):  # a merge in the background may count anew
-            writing = Writing(index)
-            writing.pad(words, empty)
-            writing.commit()
+        for _ in range(8):  # a merge in the background may change the counts again
+            writer = IndexWriter(index)
+            writer.pad(words, empty)
+            writer.commit()
             index.reload()
             self._searcher = index.searcher()
             self.count = self._searcher.num_docs - self._searcher.search(padding, 1).count
             total = self._searcher.aggregate(Query.all_query(), {"total": {"sum": {"field": "length"}}})
-            alive = float(total["total"]["value"]) / max(1, self.count)
-            self._physical, mean = self._counted()
-            if not alive or abs(mean / alive - 1) < 1e-7:
+            alive_mean = float(total["total"]["value"]) / max(1, self.count)
+            self._counted_texts, mean = self._statistics()
+            if not alive_mean or abs(mean / alive_mean - 1) < 1e-7:
                 return
-            words, empty = _padding(round(mean * self._physical), self._physical, alive)
+            words, empty = _padding(round(mean * self._counted_texts), self._counted_texts, alive_mean)
 
-    def _counted(self) -> tuple[int, float]:
-        """Units that tantivy counts, the dead and the padding among them, and their mean length."""
-        query = Query.term_query(_SCHEMA, "words", _FILLER, "freq")
+    def _statistics(self) -> tuple[int, float]:
+        """Return how many texts tantivy counts, dead ones and padding included, and their mean length."""
+        query = Query.term_query(_SCHEMA, "words", _PADDING_TERM, "freq")
         ((_, address),) = self._searcher.search(query, 1).hits
-        said = dict(_flat(json.loads(query.explain(self._searcher, address).to_json())))
-        return int(said["N, total number of docs"]), said["avgdl, average length of field"]
+        values = dict(_flatten(json.loads(query.explain(self._searcher, address).to_json())))
+        return int(values["N, total number of docs"]), values["avgdl, average length of field"]
 
 
-def _padding(counted: int, physical: int, mean: float) -> tuple[int, int]:
-    """Words of one piece of padding, and how many empty ones beside it, that bring a mean length about.
+def _padding(counted_words: int, counted_texts: int, mean: float) -> tuple[int, int]:
+    """Return the words of one padding text, and the number of empty texts to add, that give this mean length.
 
-    Whole words seldom hit it: of a thousand numbers of empty ones the first is taken that hits it nearly.
+    A whole number of words seldom gives it exactly: of a thousand numbers of empty texts, the first is taken that comes
+    close enough.
     """
-    least = max(0, math.ceil(counted / mean) - physical - 1)
-    empty = least + np.arange(1000)
-    words = mean * (physical + 1 + empty) - counted
-    off = np.abs(words - np.round(words))
-    best = int(np.argmax(off <= max(off.min(), 1e-8 * counted)))
+    min_empty = max(0, math.ceil(counted_words / mean) - counted_texts - 1)
+    empty = min_empty + np.arange(1000)
+    words = mean * (counted_texts + 1 + empty) - counted_words
+    errors = np.abs(words - np.round(words))
+    best = int(np.argmax(errors <= max(errors.min(), 1e-8 * counted_words)))
     return round(words[best]), int(empty[best])
 
 
-def _flat(explained: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    yield explained["description"], explained["value"]
-    for part in explained.get("details", ()):
-        yield from _flat(part)
+def _flatten(explanation: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    yield explanation["description"], explanation["value"]
+    for detail in explanation.get("details", ()):
+        yield from _flatten(detail)
 
 
-def _idf(count: int, holding: int) -> float:
-    return math.log(1 + (count - holding + 0.5) / (holding + 0.5))
+def _idf(count: int, containing: int) -> float:
+    return math.log(1 + (count - containing + 0.5) / (containing + 0.5))
 
 
 def _rounded(scores: Sequence[float]) -> NDArray[np.float32]:
-    return np.round(np.array(scores, np.float64), _DIGITS).astype(np.float32)
+    return np.round(np.array(scores, np.float64), _SCORE_DECIMALS).astype(np.float32)
