@@ -63,7 +63,7 @@ def choose_dtype(precision: Precision, device: str) -> torch.dtype:
     import torch
 
     if precision not in get_args(Precision):
-        raise ModelError(f"precision {precision!r} is none of {', '.join(get_args(Precision))}")
+        raise ModelError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
     if precision == "float32":
         return torch.float32
     if device.startswith("cuda"):

@@ -74,7 +74,7 @@ def load_encoder(
         if value is not None and (not isinstance(value, Integral) or isinstance(value, bool)):
             raise ModelError(f"{name} is {value!r}: give a whole number")
     if precision not in get_args(Precision):
-        raise ModelError(f"precision {precision!r} is none of {', '.join(get_args(Precision))}")
+        raise ModelError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
     request = RecipeSpec(
         spec.model,
         pooling=pooling or spec.pooling,
@@ -86,13 +86,13 @@ def load_encoder(
         document_prompt=spec.document_prompt,
     )
     if request.combine not in COMBINES:
-        raise ModelError(f"combine {request.combine!r} is none of {', '.join(COMBINES)}")
+        raise ModelError(f"combine {request.combine!r} is not one of {', '.join(COMBINES)}")
     if request.combine != "mean" and request.pooling is None and request.layers is None:
         raise ModelError(f"combine {request.combine!r} is for hidden layers: name them, or leave it out")
     if spec.post:
         raise ModelError(f"{spec}: {spec.post} is fitted on passages first; load it without and use fit_post")
     if runtime not in RUNTIME_NAMES:
-        raise ModelError(f"runtime {runtime!r} is none of {', '.join(RUNTIME_NAMES)}")
+        raise ModelError(f"runtime {runtime!r} is not one of {', '.join(RUNTIME_NAMES)}")
     if runtime == "openvino" and precision == "int8":
         raise ModelError("int8 runs on torch alone: leave out the runtime, or the precision")
     encoder = _load(request, Runtime(precision, device, trust_remote_code, runtime))
@@ -111,14 +111,14 @@ def _spec(model: str | Path | RecipeSpec | Recipe) -> RecipeSpec:
             return dataclasses.replace(spec_of(model), post=model.post)
         case str() | Path():
             return RecipeSpec.parse(str(model))
-    raise ModelError(f"model {model!r:.80} is no name, folder or recipe")
+    raise ModelError(f"model {model!r:.80} is not a name, folder or recipe")
 
 
 def _layers(layers: int | str | Sequence[int]) -> tuple[int, ...]:
     parsed = parse_layers(layers) if isinstance(layers, str) else layers
     numbers = tuple(parsed) if isinstance(parsed, Iterable) else (parsed,)
     if not all(isinstance(number, Integral) and not isinstance(number, bool) for number in numbers):
-        raise ModelError(f"layers {layers!r} are no layers: give whole numbers, such as -1 or [-4, -3, -2, -1]")
+        raise ModelError(f"layers {layers!r} are not layers: give whole numbers, such as -1 or [-4, -3, -2, -1]")
     return tuple(map(int, numbers))
 
 
@@ -254,7 +254,7 @@ def _raw_head(spec: RecipeSpec, transformer: Transformer) -> Head:
     """
     pooling, combine = spec.pooling or "mean", spec.combine
     if pooling not in POOLINGS:
-        raise ModelError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
+        raise ModelError(f"pooling {pooling!r} is not one of {', '.join(POOLINGS)}")
     last = transformer.layers
     requested = spec.layers if spec.layers is not None else (-1,)
     layers = tuple(layer if layer >= 0 else layer + last + 1 for layer in requested)

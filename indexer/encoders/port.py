@@ -20,7 +20,7 @@ class Encoder(Protocol):
 
     @property
     def recipe(self) -> Recipe:
-        """What its vectors mean."""
+        """The recipe of its vectors."""
 
     @property
     def dimensions(self) -> int:

@@ -181,7 +181,7 @@ def parse_layers(text: str) -> tuple[int, ...]:
         first, last = int(span[1]), int(span[2])
         if first <= last and (first < 0) == (last < 0):
             return tuple(range(first, last + 1))
-    raise ModelError(f"layers {text!r} are no layers: write -1, -4..-1 or -4,-3,-2,-1 (0 is the embedding layer)")
+    raise ModelError(f"layers {text!r} are not layers: write -1, -4..-1 or -4,-3,-2,-1 (0 is the embedding layer)")
 
 
 def _word(text: str, word: str) -> tuple[str, str | int]:

@@ -103,7 +103,7 @@ def get_query_encoder(
 def load_with_recipe(
     model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, runtime: Runtime
 ) -> tuple[Encoder, Recipe]:
-    """Load whatever names a model, for an index or a comparison.
+    """Load a model, however it is named, for an index or a comparison.
 
     Args:
         model: a name, a folder, a recipe's text, a stored recipe (whose encoder is shared) or an encoder.
@@ -113,7 +113,7 @@ def load_with_recipe(
         not fitted yet: the encoder is then the one to fit it to.
 
     Raises:
-        BadInput: `model` is none of these.
+        BadInput: `model` is not one of these.
         ModelError: the model cannot be loaded.
     """
     if isinstance(model, Recipe):
@@ -121,7 +121,7 @@ def load_with_recipe(
     if isinstance(model, RecipeSpec | str | PathLike):
         return _load_spec(model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model)), runtime)
     if not hasattr(model, "encode"):
-        raise BadInput(f"model {model!r:.80} is no name, folder, recipe or encoder")
+        raise BadInput(f"model {model!r:.80} is not a name, folder, recipe or encoder")
     return model, model.recipe
 
 

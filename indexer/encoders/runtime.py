@@ -1,4 +1,4 @@
-"""How vectors are computed: library, precision and device. What they mean is the recipe's (recipe.py)."""
+"""The runtime of an encoder: library, precision and device. What its vectors mean is in recipe.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUNTIME_NAMES: tuple[RuntimeName, ...] = "auto", "torch", "openvino"
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """How an encoder is to compute. It is not stored in an index: vectors of two runtimes of one recipe mix.
+    """The way an encoder computes. It is not stored in an index, which may mix vectors of several runtimes.
 
     Attributes:
         precision: of the model's weights.

@@ -99,19 +99,19 @@ class Tokenizer:
         if isinstance(texts, str):
             raise BadInput("one string was given in place of a list of texts: put it in brackets")
         if not isinstance(texts, Iterable):
-            raise BadInput(f"the texts are no list but {type(texts).__name__}")
+            raise BadInput(f"the texts are not a list but {type(texts).__name__}")
         if role not in self._prompts:
-            raise BadInput(f"role {role!r} is none of {', '.join(self._prompts)}")
+            raise BadInput(f"role {role!r} is not one of {', '.join(self._prompts)}")
         checked = list(texts)
         for index, text in enumerate(checked):
             if not isinstance(text, str):
-                raise BadInput(f"text {index} is no string but {type(text).__name__}")
+                raise BadInput(f"text {index} is not a string but {type(text).__name__}")
             if not text or text.isspace():
                 raise BadInput(f"text {index} is empty: there is nothing to embed; leave it out")
             try:
                 text.encode()
             except UnicodeEncodeError as error:
-                raise BadInput(f"text {index} is no valid Unicode at character {error.start}") from error
+                raise BadInput(f"text {index} is not valid Unicode at character {error.start}") from error
         return checked
 
     def _special_tokens(self) -> tuple[list[int], list[int]]:

@@ -16,7 +16,7 @@ from search.cli.output import number, on_terminal, printable, quiet_libraries, s
 
 if TYPE_CHECKING:
     from indexer.encoders import Encoder, Role
-    from indexer.encoders.inspection.vector_files import Embedded
+    from indexer.encoders.inspection.vector_files import EmbeddedText
     from indexer.encoders.recipe import RecipeSpec
     from search.cli.texts import Text
 
@@ -157,14 +157,14 @@ def _specs(
 
 def _embedder(
     encoders: dict[str, Encoder], role: Role, truncate: bool, tokens: bool, words: bool, trust_remote_code: bool
-) -> Callable[[list[Text], int], list[Embedded]]:
+) -> Callable[[list[Text], int], list[EmbeddedText]]:
     """Rows of a batch whose first text has a number."""
     from indexer.encoders.inspection.many_recipes import TokenEmbedder, embed_texts
     from indexer.errors import BadInput, TextTooLong
 
     of_tokens = TokenEmbedder(encoders, role, words, trust_remote_code) if tokens or words else None
 
-    def run(batch: list[Text], start: int) -> list[Embedded]:
+    def run(batch: list[Text], start: int) -> list[EmbeddedText]:
         items = [(text.id, text.text) for text in batch]
         try:
             if of_tokens:
@@ -198,9 +198,9 @@ class _Drawing:
         role: Role,
         trust_remote_code: bool,
     ) -> None:
+        from indexer.encoders.inspection.hidden_states import require_layers
         from indexer.encoders.inspection.many_recipes import TokenEmbedder
         from indexer.encoders.inspection.plots import LayerHistogram
-        from indexer.encoders.inspection.tokens import with_layers
         from indexer.encoders.recipe import RecipeSpec
         from indexer.errors import BadInput
 
@@ -208,7 +208,7 @@ class _Drawing:
         if len(models) > 1:
             raise BadInput(f"--histogram draws the layers of one model, not of {', '.join(sorted(models))}")
         (self._model,) = models
-        layers = with_layers(next(iter(encoders.values()))).transformer.layers + 1
+        layers = require_layers(next(iter(encoders.values()))).transformer.layers + 1
         each = {str(layer): load(RecipeSpec(self._model, "mean", (layer,))) for layer in range(layers)}
         self._embedder = TokenEmbedder(each, role, words=False, trust_remote_code=trust_remote_code)
         self._counts, self._texts = LayerHistogram(layers), 0
@@ -234,7 +234,7 @@ def _sum_up(said: dict[str, Any], each: str, as_json: bool) -> None:
     say(f"{said['output']}: {number(said['texts'])} text{'s' if said['texts'] != 1 else ''}, {made}{each}")
 
 
-def _printable(row: Embedded) -> Embedded:
+def _printable(row: EmbeddedText) -> EmbeddedText:
     return replace(row, text=printable(row.text), tokens=row.tokens and tuple(printable(token) for token in row.tokens))
 
 

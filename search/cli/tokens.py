@@ -154,7 +154,7 @@ def _vectors(
     trust: bool,
 ) -> tuple[str, Vector]:
     """What was computed, in words, and the vectors (tokens or words, width) in float32."""
-    from indexer.encoders.inspection.tokens import token_vectors, with_layers, word_vectors
+    from indexer.encoders.inspection.hidden_states import require_layers, token_vectors, word_vectors
     from indexer.encoders.load import load_encoder
     from indexer.encoders.recipe import RecipeSpec, parse_layers
     from indexer.errors import ModelError
@@ -164,9 +164,9 @@ def _vectors(
     plain = RecipeSpec(spec.model, "mean", combine=combine or spec.combine)  # type: ignore[arg-type]  # refused below
     wanted = parse_layers(layers) if layers else spec.layers
     if wanted is None:
-        last = with_layers(load_encoder(plain, precision="float32", trust_remote_code=trust)).transformer.layers
+        last = require_layers(load_encoder(plain, precision="float32", trust_remote_code=trust)).transformer.layers
         wanted = (last // 2, last // 2 + 1) if last > 1 else (last,)
-    encoder = with_layers(load_encoder(replace(plain, layers=wanted), precision="float32", trust_remote_code=trust))
+    encoder = require_layers(load_encoder(replace(plain, layers=wanted), precision="float32", trust_remote_code=trust))
     ((vectors,),) = token_vectors([encoder], [read])
     several = f", {encoder.head.combine}" if len(encoder.head.layers) > 1 else ""
     numbers = ", ".join(map(str, encoder.head.layers))

@@ -252,7 +252,7 @@ def test_what_is_no_list_of_texts_is_refused(subject: Subject) -> None:
     for texts, message in cases:
         with pytest.raises(BadInput, match=message):
             subject.encoder.encode(texts)  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="role 'answer' is none of"):
+    with pytest.raises(BadInput, match="role 'answer' is not one of"):
         subject.encoder.encode(["fine"], role="answer")  # type: ignore[arg-type]
 
 

@@ -130,7 +130,7 @@ def test_recipes_of_one_model_share_one_forward_pass(
     states = bert.Bert.states
 
     def counting(self: bert.Bert, batch: Any, wanted: Sequence[int]) -> Any:
-        passed.append(batch.texts)
+        passed.append(sum(count for count, _ in batch.runs))
         return states(self, batch, wanted)
 
     monkeypatch.setattr(bert.Bert, "states", counting)
@@ -245,7 +245,7 @@ def test_wrong_usage_of_the_command(run: Callable[..., tuple[int, str, str]], fi
         (["--sts", files / "made.tsv"], "Missing option '--recipe'"),
         (["--recipe", f"{model}:median", "--sts", files / "made.tsv"], "'median' is not a pooling"),
         (["--recipe", f"{model}:mean@9", "--sts", files / "made.tsv"], "has no layer 9"),
-        (["--recipe", model, "--sts", files / "made.tsv", "--plot", files / "p.xyz"], "is no picture"),
+        (["--recipe", model, "--sts", files / "made.tsv", "--plot", files / "p.xyz"], "is not a picture"),
         (["--recipe", model, "--sts", files / "made.tsv", "--json", "--markdown"], "choose one"),
     ):
         code, _, err = run(*arguments)

@@ -1,12 +1,13 @@
-"""Several recipes over the same texts: rows for a file, of texts or of their tokens, a forward pass a model."""
+"""Embedding the same texts, or their tokens, with several recipes, in one forward pass per model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from indexer.encoders.checkpoint import Checkpoint
-from indexer.encoders.inspection.tokens import Token, TokenReader, token_vectors, with_layers, word_vectors, words_of
-from indexer.encoders.inspection.vector_files import Embedded
+from indexer.encoders.inspection.hidden_states import require_layers, token_vectors, word_vectors
+from indexer.encoders.inspection.tokens import Token, TokenReader, words_of
+from indexer.encoders.inspection.vector_files import EmbeddedText
 from indexer.encoders.load import encode_many
 from indexer.encoders.port import Encoder, Role
 from indexer.encoders.recipe import RecipeSpec
@@ -14,34 +15,46 @@ from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import TextTooLong
 
 Item = tuple[str | int, str]
-"""id and text."""
+"""The id and the text of one record."""
 
 
 def embed_texts(
     encoders: Mapping[str, Encoder], items: Sequence[Item], role: Role, truncate: bool, number: int = 0
-) -> list[Embedded]:
-    """A unit vector a text and recipe, texts in their order; `number` is that of the first.
+) -> list[EmbeddedText]:
+    """Return one unit vector per text and recipe: all recipes of the first text come first.
+
+    Args:
+        encoders: by the recipe as the caller wrote it.
+        number: of the first text.
 
     Raises:
         TextTooLong: a text is over a recipe's limit and `truncate` is False.
     """
-    found = encode_many(list(encoders.values()), [text for _, text in items], role, truncate)
+    vectors_of = encode_many(list(encoders.values()), [text for _, text in items], role, truncate)
     return [
-        Embedded(number + at, own, text, name, encoder.recipe, None, vectors[at])
-        for at, (own, text) in enumerate(items)
-        for (name, encoder), vectors in zip(encoders.items(), found, strict=True)
+        EmbeddedText(number + index, item_id, text, name, encoder.recipe, None, vectors[index])
+        for index, (item_id, text) in enumerate(items)
+        for (name, encoder), vectors in zip(encoders.items(), vectors_of, strict=True)
     ]
 
 
 class TokenEmbedder:
-    """Vectors of tokens, or of words, by several recipes: their hidden states, neither pooled nor normalised.
+    """Embeds the tokens, or the words, of texts with several recipes: hidden states, neither pooled nor normalised.
 
-    Special tokens and the prompt's are rows like the others; of words, special tokens are none.
+    Special tokens and the prompt's tokens get rows too. Special tokens are not words.
     """
 
     def __init__(self, encoders: Mapping[str, Encoder], role: Role, words: bool, trust_remote_code: bool) -> None:
-        """Raises ModelError for an encoder that shows no hidden layers."""
-        self._encoders = {name: with_layers(encoder) for name, encoder in encoders.items()}
+        """Prepare a reader of tokens per model.
+
+        Args:
+            encoders: by the recipe as the caller wrote it.
+            words: whether to give the mean of each word's tokens, and not each token.
+
+        Raises:
+            ModelError: the hidden layers of an encoder cannot be read.
+        """
+        self._encoders = {name: require_layers(encoder) for name, encoder in encoders.items()}
         self._role, self._words = role, words
         self._groups: dict[int, list[str]] = {}
         for name, encoder in self._encoders.items():
@@ -50,25 +63,26 @@ class TokenEmbedder:
             key: self._reader(self._encoders[names[0]], trust_remote_code) for key, names in self._groups.items()
         }
 
-    def embed(self, items: Sequence[Item], truncate: bool, number: int = 0) -> list[Embedded]:
-        """As `embed_texts`, with `vectors` (tokens, width) and their names."""
-        rows: dict[tuple[int, str], Embedded] = {}
+    def embed(self, items: Sequence[Item], truncate: bool, number: int = 0) -> list[EmbeddedText]:
+        """Embed as `embed_texts` does, with one vector per token or word and their names."""
+        rows: dict[tuple[int, str], EmbeddedText] = {}
         for key, names in self._groups.items():
             group = [self._encoders[name] for name in names]
             recipe = group[0].recipe
             prompt = recipe.query_prompt if self._role == "query" else recipe.document_prompt
             texts = [prompt + text for _, text in items]
-            read = self._read(self._readers[key], texts, truncate)
-            for name, encoder, found in zip(names, group, token_vectors(group, read), strict=True):
-                for at, (tokens, vectors) in enumerate(zip(read, found, strict=True)):
-                    own, text = items[at]
+            tokens_of = self._read(self._readers[key], texts, truncate)
+            for name, encoder, vectors_of in zip(names, group, token_vectors(group, tokens_of), strict=True):
+                for index, (tokens, vectors) in enumerate(zip(tokens_of, vectors_of, strict=True)):
+                    item_id, text = items[index]
                     if self._words:
-                        words = words_of(tokens, texts[at])
+                        words = words_of(tokens, texts[index])
                         labels, vectors = tuple(word.text for word in words), word_vectors(vectors, words)  # noqa: PLW2901
                     else:
                         labels = tuple(token.token for token in tokens)
-                    rows[at, name] = Embedded(number + at, own, text, name, encoder.recipe, labels, vectors)
-        return [rows[at, name] for at in range(len(items)) for name in self._encoders]
+                    about = number + index, item_id, text, name, encoder.recipe
+                    rows[index, name] = EmbeddedText(*about, labels, vectors)
+        return [rows[index, name] for index in range(len(items)) for name in self._encoders]
 
     @staticmethod
     def _reader(encoder: TorchEncoder, trust_remote_code: bool) -> TokenReader:
@@ -77,10 +91,10 @@ class TokenEmbedder:
 
     @staticmethod
     def _read(reader: TokenReader, texts: Sequence[str], truncate: bool) -> list[list[Token]]:
-        found = []
-        for at, text in enumerate(texts):
+        tokens = []
+        for index, text in enumerate(texts):
             try:
-                found.append(reader.read(text, truncate=truncate))
+                tokens.append(reader.read(text, truncate=truncate))
             except TextTooLong as error:
-                raise TextTooLong(at, error.tokens, error.limit) from error
-        return found
+                raise TextTooLong(index, error.tokens, error.limit) from error
+        return tokens

@@ -1,7 +1,4 @@
-"""What a model's files hold: parameters by name and shape, layers, limits, modules. Loads no weights.
-
-Tokens and hidden states are in tokens.py.
-"""
+"""A model described by its files: parameters by name and shape, layers, limits, modules. Loads no weights."""
 
 from __future__ import annotations
 
@@ -19,12 +16,19 @@ from indexer.encoders.torch.pooling_head import Head, plain_transformer, read_he
 from indexer.errors import ModelError
 
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I8": "int8"}
-_BUFFERS = ("position_ids", "token_type_ids")  # counters that old checkpoints carry: not learned
+_BUFFERS = ("position_ids", "token_type_ids")
+"""Names of tensors in old checkpoints that are not learned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A tensor of learned weights; a module's parameters carry its folder's name."""
+    """A tensor of learned weights.
+
+    Attributes:
+        name: as in the file; parameters of a module begin with the module's folder.
+        count: of its numbers.
+        dtype: as stored.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -37,18 +41,19 @@ class ModelDescription:
     """A model by its files.
 
     Attributes:
-        model, folder: its name as asked, and where it is.
+        model, folder: its name as requested, and its folder.
         files: (path, bytes) of each file of weights.
         fingerprint: sha256 over weights, tokenizer and configuration.
         architecture: of its transformer (`bert`, ...), or the kind of its first module.
-        layers, hidden, heads: of its transformer; None where it has none. Layer 0, the embeddings, is not counted.
-        vocabulary: entries of its embedding table, if its configuration says.
-        dimensions: of a text's vector by the model's own modules.
-        max_tokens: read of one text, special tokens counted.
-        modules: kinds in order, as modules.json has them.
-        pooling: of its own modules; () where it does not pool a transformer's states.
-        query_prompt, document_prompt: put before texts of that role.
-        parameters: of each file in the order of their names, layer 2 before layer 10.
+        layers, hidden, heads: numbers of layers (without the embedding layer), of hidden units and of attention heads;
+            None without a transformer.
+        vocabulary: number of tokens that it knows, if its configuration says so.
+        dimensions: of a text's vector from the model's own modules.
+        max_tokens: how many tokens it reads of one text, special tokens counted.
+        modules: kinds of its modules, in the order of modules.json.
+        pooling: of its own modules; () if it does not pool the states of a transformer.
+        query_prompt, document_prompt: text put before texts of that role.
+        parameters: those of each file sorted by name, layer 2 before layer 10.
     """
 
     model: str
@@ -70,19 +75,20 @@ class ModelDescription:
 
     @property
     def total(self) -> int:
+        """How many numbers were learned."""
         return sum(parameter.count for parameter in self.parameters)
 
     @property
     def dtype(self) -> str:
-        """Of its weights, as stored; several where they differ."""
+        """The dtype of its weights as stored; several, with commas between, if they differ."""
         return ", ".join(sorted({parameter.dtype for parameter in self.parameters}))
 
 
 def describe(model: str) -> ModelDescription:
-    """A model by name or folder.
+    """Describe the model of a name or folder.
 
     Raises:
-        ModelError: a model that is not found, lacks its weights or whose files cannot be read.
+        ModelError: the model is not found, has no weights, or its files cannot be read.
     """
     checkpoint = Checkpoint(RecipeSpec(model), False)
     folder, place = checkpoint.folder, checkpoint.transformer
@@ -93,7 +99,7 @@ def describe(model: str) -> ModelDescription:
     hidden = _first(config, "hidden_size", "dim", "d_model")
     head = read_head(folder, layers) if place and layers and plain_transformer(place) else None
     places = [folder / module["path"] for module in modules] or [folder]
-    files = [file for each in dict.fromkeys(places) for file in weight_files(each)]
+    files = [file for module in dict.fromkeys(places) for file in weight_files(module)]
     parameters = tuple(parameter for file in files for parameter in _read(file, folder))
     return ModelDescription(
         model,
@@ -123,21 +129,21 @@ def _dimensions(
         return parameters[0].shape[-1]
     from indexer.encoders.load import load_encoder
 
-    return load_encoder(model, device="cpu").dimensions  # modules that only their own library understands
+    return load_encoder(model, device="cpu").dimensions  # Only sentence-transformers understands these modules.
 
 
 def _first(config: dict[str, Any], *names: str) -> int | None:
-    """A setting that architectures name differently."""
+    """Return the value of a setting that architectures name differently."""
     return next((int(config[name]) for name in names if name in config), None)
 
 
 def _read(file: Path, folder: Path) -> Iterator[Parameter]:
-    """Parameters of one file of weights: of safetensors the header alone is read."""
+    """Yield the parameters of one file of weights. Of a safetensors file only the header is read."""
     module = file.parent.relative_to(folder).as_posix()
     prefix = "" if module == "." else f"{module}/"
     try:
-        found = _header(file) if file.suffix == ".safetensors" else _pickled(file)
-        for name, shape, dtype in sorted(found, key=lambda item: _by_number(item[0])):
+        tensors = _header(file) if file.suffix == ".safetensors" else _pickled(file)
+        for name, shape, dtype in sorted(tensors, key=lambda item: _by_number(item[0])):
             if not name.endswith(_BUFFERS):
                 yield Parameter(prefix + name, shape, math.prod(shape), dtype)
     except ModelError:
@@ -154,7 +160,7 @@ def _header(file: Path) -> Iterator[tuple[str, tuple[int, ...], str]]:
     from safetensors import safe_open
 
     with safe_open(file, framework="numpy") as weights:
-        for name in weights.keys():  # noqa: SIM118 - it is no dict
+        for name in weights.keys():  # noqa: SIM118 - this object is not a dict.
             part = weights.get_slice(name)
             yield name, tuple(part.get_shape()), _DTYPES.get(part.get_dtype(), part.get_dtype().lower())
 

@@ -1,4 +1,4 @@
-"""Pictures, drawn with matplotlib without a display. What is drawn is computed elsewhere."""
+"""Histograms of hidden states, drawn with matplotlib without a display."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from indexer.errors import BadInput
 
 ENDINGS = (".png", ".svg", ".pdf")
 _BINS = 1024
+"""Number of bins of one histogram."""
 
 
 class LayerHistogram:
-    """How often each value occurs in the hidden states of each layer. Memory does not grow with the values."""
+    """One histogram per layer of the values in its hidden states. Its memory does not grow with their number."""
 
     def __init__(self, layers: int) -> None:
         self._layers = [_Counts() for _ in range(layers)]
 
     def add(self, layer: int, values: NDArray[np.float32]) -> None:
+        """Count values of any shape."""
         self._layers[layer].add(values.ravel())
 
     def save(self, path: Path, title: str) -> None:
-        """Draw a panel a layer, with mean and standard deviation; all have the same axes.
+        """Draw one panel per layer, with mean and standard deviation; all panels have the same axes.
 
         Raises:
             BadInput: the file cannot be written.
         """
-        from matplotlib.figure import Figure  # not pyplot: no display, no state shared by threads
+        # Unlike pyplot, this needs no display and shares no state between threads.
+        from matplotlib.figure import Figure
 
         across = min(4, len(self._layers))
         down = -(-len(self._layers) // across)
@@ -43,7 +46,7 @@ class LayerHistogram:
         panels[0].set_xlim(-reach, reach)
         for panel in panels[len(self._layers) :]:
             panel.remove()
-        # A name may hold a dollar sign, which matplotlib would read as mathematics.
+        # matplotlib would read a dollar sign in a name as the beginning of a formula.
         figure.suptitle(title.replace("$", r"\$"), fontsize=10)
         figure.supxlabel("value of a hidden unit", fontsize=9)
         figure.supylabel("density", fontsize=9)
@@ -54,7 +57,7 @@ class LayerHistogram:
 
 
 class _Counts:
-    """Counts of one layer's values in bins from -end to end, which grow with the values: two become one."""
+    """The histogram of one layer, in bins from -end to end. For a larger value, pairs of bins are merged into one."""
 
     def __init__(self) -> None:
         self.total, self._sum, self._squares = 0, 0.0, 0.0
@@ -89,9 +92,9 @@ class _Counts:
 
 
 def picture(path: Path) -> Path:
-    """A path that can become a picture. Raises BadInput for an ending of no known kind, or where no folder is."""
+    """Return a path that a picture can be written to. Raises BadInput for another ending or a missing folder."""
     if path.suffix.lower() not in ENDINGS:
-        raise BadInput(f"{path} is no picture that likewise draws: end it in {', '.join(ENDINGS)}")
+        raise BadInput(f"{path} is not a picture that likewise can draw: end it in {', '.join(ENDINGS)}")
     if not path.parent.is_dir():
         raise BadInput(f"{path} cannot be written: there is no folder {path.parent}")
     return path

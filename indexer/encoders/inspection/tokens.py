@@ -1,6 +1,6 @@
-"""Seeing inside a model: the tokens it reads of a text, and a vector for each token or word.
+"""The tokens that a model reads of a text, and the words that they belong to. No weights are loaded.
 
-What a model's files hold is in model_card.py; one vector per text is torch/encoder.py's.
+The vectors of tokens are in hidden_states.py.
 """
 
 from __future__ import annotations
@@ -8,24 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from indexer.encoders.batching import batches
 from indexer.encoders.checkpoint import Checkpoint
 from indexer.encoders.locate import read_json
-from indexer.encoders.port import Encoder
-from indexer.encoders.recipe import RecipeSpec
-from indexer.encoders.torch.encoder import TorchEncoder
-from indexer.encoders.torch.fallback import _WHERE_UNLIMITED
-from indexer.encoders.torch.pooling import Packed, combine_layers
+from indexer.encoders.torch.fallback import TOKENS_WITHOUT_LIMIT
 from indexer.errors import BadInput, ModelError, TextTooLong
-from indexer.records import Vector
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +21,13 @@ class Token:
 
     Attributes:
         token: its name in the vocabulary (`##ber`, `Ġbank`, `[CLS]`).
-        id: its number there.
-        segment: 0, or 1 in the second text of a pair where the model tells the two apart.
-        mask: 1, the model attends to it; only padding would have 0.
-        text: what it stands for; empty for a special token.
-        start, end: of `text`, in code points of its own text.
-        sequence: 0, or 1 in the second text of a pair, whatever the model makes of it; None for a special token.
-        word: number of its word over both texts; None for a special token.
+        id: its number in the vocabulary.
+        segment: 0; or 1 in the second text of a pair, if the model distinguishes the two.
+        mask: 1 if the model attends to it; only padding would have 0.
+        text: the part of the text that it stands for; empty for a special token.
+        start, end: offsets of that part in its text, in code points.
+        sequence: 0, or 1 in the second text of a pair; None for a special token.
+        word: number of its word, counted over both texts; None for a special token.
     """
 
     token: str
@@ -56,23 +43,28 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word as the tokenizer splits a text, before it is cut into pieces: its text and its tokens' positions."""
+    """A word as the tokenizer splits a text before it splits words into tokens.
+
+    Attributes:
+        positions: of its tokens.
+    """
 
     text: str
     positions: tuple[int, ...]
 
 
 class TokenReader:
-    """A model's tokenizer with its template for one text and for a pair. Loads no weights."""
+    """A model's tokenizer, with its special tokens around one text or a pair of texts."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
+        """Raises ModelError if the model's files hold no tokenizer."""
         import tokenizers
 
         place = checkpoint.transformer
-        self._special = place is not None  # static embeddings read no special tokens
+        self._special = place is not None  # Static embeddings read no special tokens.
         self.limit = token_limit(checkpoint)
         config = read_json((place or checkpoint.folder) / "config.json", {})
-        # A tokenizer may number segments that its model has no embeddings for, as DistilBERT's and MPNet's do.
+        # The tokenizers of DistilBERT and MPNet number segments, although the models have no embeddings for them.
         self._segments = config.get("type_vocab_size", 2 if config.get("model_type") == "bert" else 1) > 1
         try:
             self._tokenizer = tokenizers.Tokenizer.from_str(checkpoint.tokenizer_json(place or checkpoint.folder))
@@ -83,123 +75,58 @@ class TokenReader:
         self._tokenizer.no_padding()
 
     def read(self, text: str, pair: str | None = None, truncate: bool = False) -> list[Token]:
-        """Tokens of a text, or of a pair, with the special tokens around them. No prompt is added.
+        """Return the tokens of a text, or of a pair of texts, with special tokens. No prompt is added.
 
         Raises:
-            BadInput: a text that is empty or only whitespace.
-            TextTooLong: more tokens than the model reads, and `truncate` is False.
+            BadInput: a text is empty or only whitespace.
+            TextTooLong: there are more tokens than the model reads, and `truncate` is False.
         """
         texts = [text] if pair is None else [text, pair]
-        for number, each in enumerate(texts):
-            if not each or each.isspace():
-                raise BadInput(f"text {number + 1} is empty: it has no tokens")
+        for number, content in enumerate(texts, 1):
+            if not content or content.isspace():
+                raise BadInput(f"text {number} is empty: it has no tokens")
         if truncate:
             self._tokenizer.enable_truncation(self.limit)
         else:
             self._tokenizer.no_truncation()
-        found = self._tokenizer.encode(text, pair, add_special_tokens=self._special)
-        if len(found.ids) > self.limit:
-            raise TextTooLong(0, len(found.ids), self.limit)
+        encoding = self._tokenizer.encode(text, pair, add_special_tokens=self._special)
+        if len(encoding.ids) > self.limit:
+            raise TextTooLong(0, len(encoding.ids), self.limit)
         words: dict[tuple[int, int], int] = {}
         tokens = []
-        for at, number in enumerate(found.ids):
-            start, end = found.offsets[at]
-            segment = found.type_ids[at] if self._segments else 0
-            sequence, word = found.sequence_ids[at], found.word_ids[at]
-            covered, place = "", None
+        for position, token_id in enumerate(encoding.ids):
+            start, end = encoding.offsets[position]
+            segment = encoding.type_ids[position] if self._segments else 0
+            sequence, word = encoding.sequence_ids[position], encoding.word_ids[position]
+            covered, word_number = "", None
             if sequence is not None and word is not None:
                 covered = texts[sequence][start:end].strip()
-                place = words.setdefault((sequence, word), len(words))
-            name, mask = found.tokens[at], found.attention_mask[at]
-            tokens.append(Token(name, number, segment, mask, covered, start, end, sequence, place))
+                word_number = words.setdefault((sequence, word), len(words))
+            name, mask = encoding.tokens[position], encoding.attention_mask[position]
+            tokens.append(Token(name, token_id, segment, mask, covered, start, end, sequence, word_number))
         return tokens
 
 
 def words_of(tokens: Sequence[Token], *texts: str) -> list[Word]:
-    """The words of a text, or of a pair, in order; special tokens belong to none."""
-    found = []
-    for word, members in groupby(enumerate(tokens), key=lambda item: item[1].word):
+    """Return the words of a text, or of a pair of texts, in order. Special tokens belong to no word."""
+    words = []
+    for number, members in groupby(enumerate(tokens), key=lambda item: item[1].word):
         group = list(members)
         first, last = group[0][1], group[-1][1]
-        if word is not None and first.sequence is not None:
+        if number is not None and first.sequence is not None:
             text = texts[first.sequence][first.start : last.end].strip()
-            found.append(Word(text, tuple(at for at, _ in group)))
-    return found
-
-
-def word_vectors(vectors: Vector, words: Sequence[Word]) -> Vector:
-    """Vectors of tokens (tokens, width) into their words' means (words, width)."""
-    means = [vectors[list(word.positions)].mean(0) for word in words]
-    return np.array(means, np.float32).reshape(-1, vectors.shape[1])
-
-
-def token_vectors(encoders: Sequence[TorchEncoder], texts: Sequence[Sequence[Token]]) -> list[list[Vector]]:
-    """Vectors (tokens, width) of each text for each encoder, from one forward pass of their common transformer.
-
-    They are hidden states of the encoder's layers, combined as it combines them; nothing is pooled or
-    normalised. width is the hidden size, times the number of layers where they are concatenated.
-
-    Raises:
-        ModelError: the model gives numbers that are not finite.
-    """
-    import torch
-
-    first = encoders[0]
-    wanted = sorted({layer for encoder in encoders for layer in encoder.head.layers})
-    rows = [np.array([token.id for token in tokens], np.int32) for tokens in texts]
-    found: list[list[Any]] = [[None] * len(rows) for _ in encoders]
-    paired = [any(token.segment for token in tokens) for tokens in texts]
-    groups = [[index] for index, pair in enumerate(paired) if pair]
-    lone = [index for index, pair in enumerate(paired) if not pair]
-    groups += [[lone[at] for at in group] for group in batches([rows[index] for index in lone], first.batch_tokens)]
-    for group in groups:
-        with torch.inference_mode():
-            if paired[group[0]]:
-                states = _pair_states(first, texts[group[0]], wanted)
-            else:
-                ids = torch.from_numpy(np.concatenate([rows[index] for index in group])).long()
-                states = first.transformer.states(Packed(ids, [(1, len(rows[index])) for index in group]), wanted)
-            for encoder, out in zip(encoders, found, strict=True):
-                combined = combine_layers([states[layer] for layer in encoder.head.layers], encoder.head.combine)
-                if not torch.isfinite(combined).all():
-                    raise ModelError(f"model {first.recipe.model!r} gave numbers that are not finite: fetch it again")
-                parts = torch.split(combined.float().cpu(), [len(rows[index]) for index in group])
-                for index, part in zip(group, parts, strict=True):
-                    out[index] = part.numpy()
-    return found
-
-
-def with_layers(encoder: Encoder) -> TorchEncoder:
-    """The encoder, as one whose hidden layers can be seen. Raises ModelError for any other."""
-    if not isinstance(encoder, TorchEncoder):
-        raise ModelError(f"{encoder.recipe} shows no hidden layers: choose a model that is a transformer")
-    return encoder
+            words.append(Word(text, tuple(position for position, _ in group)))
+    return words
 
 
 def token_limit(checkpoint: Checkpoint) -> int:
-    """Tokens that the model reads of one text, special tokens counted. Reads configuration files alone."""
+    """Return how many tokens a model reads of one text, special tokens counted. Only reads configuration files."""
     place = checkpoint.transformer
     if place is None:
-        return checkpoint.spec.max_tokens or _WHERE_UNLIMITED
+        return checkpoint.spec.max_tokens or TOKENS_WITHOUT_LIMIT
     config = read_json(place / "config.json", {})
     positions = int(config.get("max_position_embeddings") or 2**20)
     if config.get("model_type") in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-        positions -= int(config.get("pad_token_id", 1) or 0) + 1  # those count from behind the padding id
+        # These number positions from the padding id + 1.
+        positions -= int(config.get("pad_token_id", 1) or 0) + 1
     return checkpoint.limit(place, positions)
-
-
-def _pair_states(encoder: TorchEncoder, tokens: Sequence[Token], wanted: Sequence[int]) -> dict[int, torch.Tensor]:
-    """Hidden states of a pair, by transformers itself: likewise's own forward pass knows segment 0 alone."""
-    import torch
-    from transformers import AutoModel
-
-    from indexer.encoders.torch.automodel import quiet
-
-    folder: Path | None = Checkpoint(RecipeSpec(encoder.recipe.model), False).transformer
-    with quiet():
-        model = AutoModel.from_pretrained(folder, dtype=encoder.transformer.dtype, local_files_only=True).eval()
-    ids, segments = ([[getattr(token, name) for token in tokens]] for name in ("id", "segment"))
-    states = model(
-        input_ids=torch.tensor(ids), token_type_ids=torch.tensor(segments), output_hidden_states=True
-    ).hidden_states
-    return {layer: states[layer][0] for layer in wanted}

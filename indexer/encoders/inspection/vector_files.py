@@ -1,4 +1,4 @@
-"""Vectors as files that other programs read: JSON lines, CSV, .npy, .safetensors. No model here."""
+"""Writing vectors to files that other programs read: JSON lines, CSV, .npy, .safetensors."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """What one recipe makes of one text.
+class EmbeddedText:
+    """The vectors that one recipe gives for one text.
 
     Attributes:
         number: of the text, from 0.
-        id: the record's own, or the number.
-        name: the recipe as it was asked for.
-        tokens: names of the rows of `vectors`; None where there is one vector for the text.
+        id: that of the record, or the number.
+        name: the recipe as the user wrote it.
+        tokens: names of the rows of `vectors`; None if there is one vector for the text.
         vectors: (dimensions,), or (tokens, dimensions); float32.
     """
 
@@ -45,38 +45,41 @@ class Embedded:
 
 
 class VectorFile(Protocol):
-    """Takes what was embedded, text by text. `close` completes the file."""
+    """A file that takes vectors text by text. `close` completes it."""
 
-    def write(self, rows: Sequence[Embedded]) -> None: ...
+    def write(self, rows: Sequence[EmbeddedText]) -> None: ...
 
     def close(self) -> None: ...
 
 
-def format_of(path: Path | None, asked: str | None) -> Format:
-    """The format that is asked for, or else that of a file's ending; JSON lines without a file.
+def format_of(path: Path | None, requested: str | None) -> Format:
+    """Return the requested format, or else that of the file's ending; JSON lines without a file.
 
     Raises:
-        BadInput: an ending that says nothing, or a binary format without a file.
+        BadInput: the format or the ending is unknown, or a binary format has no file.
     """
-    found = asked or (path.suffix.removeprefix(".").lower() if path else "jsonl")
-    known = next((each for each in FORMATS if each == found), None)
-    if known is None and asked:
-        raise BadInput(f"format {asked!r} is none of {', '.join(FORMATS)}")
-    if known is None:
+    name = requested or (path.suffix.removeprefix(".").lower() if path else "jsonl")
+    chosen = next((each for each in FORMATS if each == name), None)
+    if chosen is None and requested:
+        raise BadInput(f"format {requested!r} is not one of {', '.join(FORMATS)}")
+    if chosen is None:
         endings = ", ".join(f".{each}" for each in FORMATS)
         raise BadInput(f"{path} has no ending that names a format ({endings}): change it, or give --format")
-    if path is None and known in ("npy", "safetensors"):
-        raise BadInput(f"{known} is no text to print: give --output FILE.{known}")
-    return known
+    if path is None and chosen in ("npy", "safetensors"):
+        raise BadInput(f"{chosen} is not text that can be printed: give --output FILE.{chosen}")
+    return chosen
 
 
 @contextmanager
 def open_vectors(path: Path | None, kind: Format) -> Iterator[VectorFile]:
-    """A file to write to, or standard output. A file is there when it is complete, and not at all after an error.
+    """Open a file to write, or standard output. The file appears when it is complete, and never after an error.
+
+    Args:
+        path: of the file; None for standard output.
 
     Raises:
-        BadInput: a file that cannot be written, or what its format cannot hold.
-        StorageError: the disk is full or refuses to be written.
+        BadInput: the file cannot be written, or its format cannot hold the vectors.
+        StorageError: the disk is full or cannot be written.
     """
     makers: dict[Format, Callable[[BinaryIO], VectorFile]]
     makers = {"jsonl": JsonLines, "csv": Csv, "npy": Npy, "safetensors": Safetensors}
@@ -85,7 +88,7 @@ def open_vectors(path: Path | None, kind: Format) -> Iterator[VectorFile]:
         return
     target = path.resolve()
     if target.exists() and not target.is_file():
-        raise BadInput(f"{path} is no regular file: name another output")
+        raise BadInput(f"{path} is not a regular file: name another output")
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         file = part.open("w+b")
@@ -97,19 +100,19 @@ def open_vectors(path: Path | None, kind: Format) -> Iterator[VectorFile]:
             yield writer
             writer.close()
         part.replace(target)
-    except OSError as error:  # what else the body reads has errors of its own by now
+    except OSError as error:  # What the body itself reads raises errors of likewise.
         raise StorageError(f"{path} cannot be written ({error.strerror}): make room and run again") from error
     finally:
         part.unlink(missing_ok=True)
 
 
 class JsonLines:
-    """A line a text and recipe: id, text, recipe, vector; or tokens and vectors. ASCII."""
+    """One JSON object per line, text and recipe: id, text, recipe, vector; or tokens and vectors. ASCII."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
-    def write(self, rows: Sequence[Embedded]) -> None:
+    def write(self, rows: Sequence[EmbeddedText]) -> None:
         for row in rows:
             about: dict[str, Any] = {"id": row.id, "text": row.text, "recipe": row.name}
             if row.tokens is None:
@@ -125,29 +128,29 @@ class JsonLines:
 
 
 class Csv:
-    """A row a text and recipe: id, text, recipe, v0, v1, ...; or a row a token, with its name. UTF-8."""
+    """One row per text and recipe: id, text, recipe, v0, v1, ...; or one row per token, with its name. UTF-8."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._width = file, 0
 
-    def write(self, rows: Sequence[Embedded]) -> None:
+    def write(self, rows: Sequence[EmbeddedText]) -> None:
         text = io.StringIO(newline="")
         table = csv.writer(text, lineterminator="")
         for row in rows:
             width = row.vectors.shape[-1]
             if not self._width:
                 self._width = width
-                named = ["token"] if row.tokens is not None else []
-                table.writerow(["id", "text", "recipe", *named, *(f"v{at}" for at in range(width))])
+                token_column = ["token"] if row.tokens is not None else []
+                table.writerow(["id", "text", "recipe", *token_column, *(f"v{axis}" for axis in range(width))])
                 text.write("\n")
             if width != self._width:
                 raise BadInput(
                     f"a CSV table has one width, and these recipes give {self._width} and {width} dimensions: "
                     "write .safetensors or .jsonl"
                 )
-            for at, vector in enumerate(row.vectors.reshape(-1, width)):
-                named = [row.tokens[at]] if row.tokens is not None else []
-                table.writerow([row.id, row.text, row.name, *named])
+            for index, vector in enumerate(row.vectors.reshape(-1, width)):
+                token = [row.tokens[index]] if row.tokens is not None else []
+                table.writerow([row.id, row.text, row.name, *token])
                 text.write(f",{_numbers(vector)}\n")
         self._file.write(text.getvalue().encode())
         self._file.flush()
@@ -157,12 +160,12 @@ class Csv:
 
 
 class Npy:
-    """One array, float32: (texts, dimensions), or (tokens, dimensions) of one text. Written as it comes."""
+    """One float32 array: (texts, dimensions), or (tokens, dimensions) of one text. Rows are written as they come."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._rows, self._name, self._width = file, 0, "", 0
 
-    def write(self, rows: Sequence[Embedded]) -> None:
+    def write(self, rows: Sequence[EmbeddedText]) -> None:
         for row in rows:
             if self._width and (row.name != self._name or row.tokens is not None):
                 what = "the tokens of one text" if row.tokens is not None else "the vectors of one recipe"
@@ -175,7 +178,7 @@ class Npy:
             self._rows += len(block)
 
     def close(self) -> None:
-        """Write the header again: numpy leaves room in it for the number of rows to grow."""
+        """Write the header again, now with the number of rows: numpy leaves room for it."""
         self._file.seek(0)
         self._header()
 
@@ -185,10 +188,10 @@ class Npy:
 
 
 class Safetensors:
-    """A tensor a recipe, by its name: (texts, dimensions); or one a text, `RECIPE/NUMBER`: (tokens, dimensions).
+    """One tensor per recipe, under its name: (texts, dimensions). For tokens, one per text, `RECIPE/NUMBER`.
 
-    Metadata hold each recipe, and the tokens of each text, as JSON. The format needs all sizes first, so
-    everything is kept in memory until it is written.
+    The metadata hold each recipe, and the tokens of each text, as JSON. The format begins with all sizes, so all
+    vectors stay in memory until the file is written.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -197,7 +200,7 @@ class Safetensors:
         self._tokens: dict[str, Vector] = {}
         self._metadata: dict[str, str] = {}
 
-    def write(self, rows: Sequence[Embedded]) -> None:
+    def write(self, rows: Sequence[EmbeddedText]) -> None:
         for row in rows:
             self._metadata.setdefault(row.name, json.dumps(asdict(row.recipe)))
             if row.tokens is None:
@@ -215,5 +218,5 @@ class Safetensors:
 
 
 def _numbers(vector: Vector) -> str:
-    """Numbers with commas between: 9 digits tell any float32 from its neighbours, and are written fast."""
+    """Return the numbers with commas between. 9 digits identify any float32, and are fast to write."""
     return ",".join(["%.9g"] * len(vector)) % tuple(vector.tolist())

@@ -1,1 +1,1 @@
-"""Encoders compiled to an OpenVINO graph, which a question runs without torch."""
+"""Encoders compiled to OpenVINO graphs, with which questions need no torch."""

@@ -1,6 +1,6 @@
-"""The encoder without torch: an OpenVINO graph in a folder, as export.py wrote it.
+"""The compiled encoder: an OpenVINO graph in a folder that export.py wrote.
 
-Needs numpy, tokenizers and openvino alone, so that one query in a fresh process is quick. Nothing is sent anywhere.
+It needs only numpy, tokenizers and openvino, so that a single query in a new process is quick. No telemetry is sent.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from indexer.records import Vector
 
 GRAPH, TOKENIZER, RECIPE, POST = "encoder.xml", "tokenizer.json", "recipe.json", "post.safetensors"
 MANIFEST = "manifest.json"
-"""`sha256` of every other file by name, and the `precision` that was found to be needed: "" for the CPU's own."""
+"""Holds the `sha256` of every other file by name, and the `precision` to compute in: "" for the CPU's default."""
 
 _FILES = GRAPH, str(Path(GRAPH).with_suffix(".bin"))
 _BATCH_TOKENS = 1024
-"""A hit's sentences, ten hits' worth: half the time of 4,096 (benchmarks.sentences: 60 ms, not 100)."""
+"""Tokens of one batch. The sentences of ten hits take 60 ms, and 100 ms in batches of 4,096 (benchmarks.sentences)."""
 
 _WIDTH = 16
-"""Lengths are padded to multiples of it: OpenVINO makes its kernels ready anew for every shape that it meets."""
+"""Texts are padded to multiples of this many tokens, as OpenVINO prepares its kernels for each new shape."""
 
 
 class CompiledEncoder:
-    """An `Encoder` on a compiled graph; threads share it, each with its own inference request."""
+    """An `Encoder` on a compiled graph. Threads share it; each has its own inference request."""
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, model: Any) -> None:
         self.recipe = recipe
@@ -51,24 +51,26 @@ class CompiledEncoder:
     ) -> CompiledEncoder:
         """Open a folder written by `compile_encoder`.
 
-        `cache` is where the graph made ready for this machine is kept; "user" is the user's cache folder.
-        `threads` that compute; None: OpenVINO's own number, one per core.
+        Args:
+            cache: folder for the graph as prepared for this machine; "user" is in the user's cache folder, and None
+                keeps nothing.
+            threads: how many compute; None is OpenVINO's default, one per core.
 
         Raises:
-            ModelError: files are missing or not those that were written.
+            ModelError: a file is missing or damaged, or the graph does not run on this machine's CPU.
         """
         sums, precision = _manifest(folder)
         try:
             texts = {name: (folder / name).read_bytes() for name in (TOKENIZER, RECIPE, POST) if name in sums}
         except OSError as error:
-            raise _none(folder, error) from error
+            raise _unusable(folder, error) from error
         for name, content in texts.items():
             if hashlib.sha256(content).hexdigest() != sums[name]:
                 raise _changed(folder / name)
         recipe = Recipe.from_json(texts[RECIPE].decode())
         prompts = recipe.query_prompt, recipe.document_prompt
         tokenizer = Tokenizer(texts[TOKENIZER].decode(), recipe.max_tokens, *prompts)
-        model = _ready(folder, sums, precision, user_cache() if cache == "user" else cache, threads)
+        model = _prepare(folder, sums, precision, user_cache() if cache == "user" else cache, threads)
         return cls(recipe, tokenizer, model)
 
     @property
@@ -87,46 +89,46 @@ class CompiledEncoder:
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         rows = self.tokenizer.ids(texts, role, truncate)
-        found = np.empty((len(rows), self.dimensions), np.float32)
+        vectors = np.empty((len(rows), self.dimensions), np.float32)
         for order in batches(rows, _BATCH_TOKENS):
             longest = len(rows[order[0]])
             width = max(longest, min(longest + -longest % _WIDTH, self.max_tokens))
             ids = np.zeros((len(order), width), np.int64)
             mask = np.zeros_like(ids)
-            for place, index in enumerate(order):
-                ids[place, : len(rows[index])] = rows[index]
-                mask[place, : len(rows[index])] = 1
-            found[order] = unit(self._request().infer([ids, mask])[0], order, self.recipe.model)
-        return found
+            for row, index in enumerate(order):
+                ids[row, : len(rows[index])] = rows[index]
+                mask[row, : len(rows[index])] = 1
+            vectors[order] = unit(self._request().infer([ids, mask])[0], order, self.recipe.model)
+        return vectors
 
     def _request(self) -> Any:
-        """This thread's inference request: one is not to be shared."""
+        """Return this thread's inference request, as threads must not share one."""
         if not hasattr(self._thread, "request"):
             self._thread.request = self._model.create_infer_request()
         return self._thread.request
 
 
 def _manifest(folder: Path) -> tuple[dict[str, str], str]:
-    """The checksums of the other files, and the precision."""
+    """Return the checksums of the other files by name, and the precision."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         sums, precision = manifest["sha256"], manifest["precision"]
         if not isinstance(sums, dict) or not {*_FILES, TOKENIZER, RECIPE} <= sums.keys():
             raise ValueError(f"{MANIFEST} lacks a file")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _none(folder, error) from error
+        raise _unusable(folder, error) from error
     return sums, precision
 
 
-def _none(folder: Path, error: Exception) -> ModelError:
+def _unusable(folder: Path, error: Exception) -> ModelError:
     return ModelError(f"{folder} holds no compiled encoder ({error}): compile it again")
 
 
-def _ready(folder: Path, sums: dict[str, str], precision: str, cache: Path | None, threads: int | None) -> Any:
-    """The graph compiled for this machine, from the cache if it is there.
+def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path | None, threads: int | None) -> Any:
+    """Return the graph prepared for this machine, from the cache if it is there.
 
-    OpenVINO knows a cached graph by its path alone, so it is given a copy whose path is its content: indexes
-    of one model share it wherever they lie, and a rebuilt index never meets the graph of the one before.
+    OpenVINO identifies a cached graph by its path alone, so it is given a copy whose path is the hash of its content.
+    All indexes with one model then share the cached graph, and a rebuilt index never gets that of the index before.
     """
     import openvino
 
@@ -135,7 +137,7 @@ def _ready(folder: Path, sums: dict[str, str], precision: str, cache: Path | Non
         settings["INFERENCE_NUM_THREADS"] = str(threads)
     if precision:
         settings["INFERENCE_PRECISION_HINT"] = precision
-    copy = None if cache is None else _copied(folder, cache, _FILES, sums)
+    copy = None if cache is None else _copy(folder, cache, _FILES, sums)
     if copy is None:
         _verify(folder, _FILES, sums)
     else:
@@ -148,8 +150,8 @@ def _ready(folder: Path, sums: dict[str, str], precision: str, cache: Path | Non
         ) from error
 
 
-def _copied(folder: Path, cache: Path, names: Sequence[str], sums: dict[str, str]) -> Path | None:
-    """The cache's verified copy of the graph, or None where the cache cannot be written."""
+def _copy(folder: Path, cache: Path, names: Sequence[str], sums: dict[str, str]) -> Path | None:
+    """Return the folder of the verified copy in the cache, or None if the cache cannot be written."""
     copy = cache / hashlib.sha256("".join(sums[name] for name in names).encode()).hexdigest()[:32]
     if copy.is_dir():
         return copy
@@ -165,7 +167,7 @@ def _copied(folder: Path, cache: Path, names: Sequence[str], sums: dict[str, str
             for name in names:
                 shutil.copyfile(folder / name, draft / name)
             _verify(draft, names, sums)
-            with contextlib.suppress(FileExistsError):  # another process was first
+            with contextlib.suppress(FileExistsError):  # Another process has just made it.
                 draft.rename(copy)
     except OSError:
         return None
@@ -173,6 +175,7 @@ def _copied(folder: Path, cache: Path, names: Sequence[str], sums: dict[str, str
 
 
 def _verify(folder: Path, names: Sequence[str], sums: dict[str, str]) -> None:
+    """Raise ModelError unless every file is there and has its checksum."""
     for name in names:
         if not (folder / name).is_file():
             raise ModelError(f"{folder / name} is missing: compile the encoder again")
@@ -182,7 +185,7 @@ def _verify(folder: Path, names: Sequence[str], sums: dict[str, str]) -> None:
 
 
 def damage(folder: Path) -> str | None:
-    """What is wrong with a compiled encoder; None where nothing is, or there is none."""
+    """Return what is wrong with a compiled encoder; None if nothing is wrong, or if there is no folder."""
     if not folder.exists():
         return None
     try:
@@ -194,7 +197,7 @@ def damage(folder: Path) -> str | None:
 
 
 def user_cache() -> Path:
-    """Where graphs are kept that were made ready for this machine."""
+    """Return the folder for graphs that were prepared for this machine."""
     return cache_folder() / "encoders"
 
 

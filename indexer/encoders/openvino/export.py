@@ -1,7 +1,7 @@
-"""Turns a torch encoder into an OpenVINO graph on disk that encoder.py runs without torch.
+"""Compiling a torch encoder into a folder that encoder.py runs without torch, and the user's cache of such folders.
 
-Pooling, dense modules, post-processing and normalisation go into the graph. Its vectors are compared with
-torch's before the folder appears: a graph that is not the same encoder never does.
+The graph itself is traced in graph.py. Its vectors are compared with torch's before the folder appears, so that a graph
+that gives other vectors is never used.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from indexer.encoders.port import Encoder, steady
 from indexer.encoders.postprocessing import PostProcessed
 from indexer.encoders.probes import PROBES
 from indexer.encoders.torch.encoder import TorchEncoder
-from indexer.encoders.torch.int8 import exact
+from indexer.encoders.torch.int8 import without_int8
 
 MIN_COSINE = 0.9995
-"""Between both runtimes on the probes: no other text is then below 0.999."""
+"""Lowest cosine allowed between both runtimes on PROBES; no other text is then below 0.999."""
 
 
 _UNUSED = "unused"
-"""A file beside a graph in the cache that was only measured."""
+"""Name of a file that marks a graph in the cache which was only compiled to be measured."""
 
 
 def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto") -> None:
-    """Write `encoder` as a compiled encoder into `folder`, which must not exist or is replaced.
+    """Write `encoder` as a compiled encoder into `folder`, which is replaced if it exists.
 
-    A graph of it in the user's cache is copied and compared anew, and not made a second time; one that was made
-    to be measured, and is slower than torch, is then removed there.
+    If the user's cache holds its graph, that is copied and compared again instead of being made a second time. A graph
+    that was only made to be measured, and was slower than torch, is then removed from the cache.
 
     Args:
-        precision: that it is to run in; `auto` is what the hardware likes.
+        precision: in which it will compute; `auto` leaves that to the hardware.
 
     Raises:
-        NotCompilable: the encoder is of a kind that cannot be compiled, or the graph's vectors are not torch's.
-        ModelError: it did not succeed for another reason.
+        NotCompilable: this kind of encoder cannot be compiled, or the graph gives other vectors than torch.
+        ModelError: compiling failed for another reason.
     """
-    encoder = steady(exact(encoder))  # The graph is compared with torch itself.
+    encoder = steady(without_int8(encoder))  # The graph must be compared with torch in full precision.
     inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
     if not isinstance(inner, TorchEncoder):
         raise NotCompilable(f"model {encoder.recipe.model!r} is not a transformer with pooling: only torch can run it")
@@ -54,41 +54,41 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         draft = Path(temporary) / "encoder"
         draft.mkdir()
         post = encoder if isinstance(encoder, PostProcessed) else None
-        made = _place_in_cache(encoder, precision)
-        if not _copied_graph(made, draft):
+        cached = _cache_path(encoder, precision)
+        if not _copy_graph(cached, draft):
             write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
         (draft / TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
         (draft / RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
         if isinstance(encoder, PostProcessed):
             (draft / POST).write_bytes(encoder.fitted_parameters)
         sums = {file.name: sha256(file) for file in sorted(draft.iterdir())}
-        worst = 0.0
+        cosine = 0.0
         for hint in _hints(encoder, precision):
             manifest = json.dumps({"precision": hint, "sha256": sums}, indent=1)
             (draft / MANIFEST).write_text(manifest, encoding="utf-8")
-            worst = _agreement(encoder, CompiledEncoder.open(draft, cache=None))
-            if worst >= MIN_COSINE:
+            cosine = _lowest_cosine(encoder, CompiledEncoder.open(draft, cache=None))
+            if cosine >= MIN_COSINE:
                 break
         else:
             raise NotCompilable(
-                f"the compiled {encoder.recipe} differs from torch's (cosine {worst:.4f}, below {MIN_COSINE}): "
+                f"the compiled {encoder.recipe} differs from torch's (cosine {cosine:.4f}, below {MIN_COSINE}): "
                 "it will run on torch"
             )
         shutil.rmtree(folder, ignore_errors=True)
         draft.rename(folder)
-        if folder != made and (made / _UNUSED).exists():
-            shutil.rmtree(made, ignore_errors=True)
+        if folder != cached and (cached / _UNUSED).exists():
+            shutil.rmtree(cached, ignore_errors=True)
 
 
-def _copied_graph(made: Path, draft: Path) -> bool:
-    """Copy the graph of a compiled encoder into `draft` if it is whole; False where there is none to copy."""
-    if not made.is_dir() or damage(made):
+def _copy_graph(cached: Path, draft: Path) -> bool:
+    """Copy the graph of a compiled encoder into `draft`. Return False if it is missing or damaged."""
+    if not cached.is_dir() or damage(cached):
         return False
-    sums = json.loads((made / MANIFEST).read_text(encoding="utf-8"))["sha256"]
+    sums = json.loads((cached / MANIFEST).read_text(encoding="utf-8"))["sha256"]
     names = GRAPH, str(Path(GRAPH).with_suffix(".bin"))
     try:
         for name in names:
-            shutil.copyfile(made / name, draft / name)
+            shutil.copyfile(cached / name, draft / name)
     except FileNotFoundError:  # Another process has just removed it.
         copied = False
     else:
@@ -100,9 +100,10 @@ def _copied_graph(made: Path, draft: Path) -> bool:
 
 
 def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
-    """Precisions of OpenVINO to try in this order; "" is its own choice.
+    """Return OpenVINO's names of the precisions to try, in this order; "" leaves the choice to OpenVINO.
 
-    Whitening magnifies what bfloat16 rounds off, perhaps on another machine than the one that compares.
+    With post-processing only float32 is tried: whitening magnifies rounding errors, and a graph that passes on this
+    machine might then fail on one that computes in bfloat16.
     """
     if precision == "auto":
         return ("f32",) if isinstance(encoder, PostProcessed) else ("", "f32")
@@ -121,7 +122,7 @@ def compile_in_cache(encoder: Encoder, precision: Precision = "auto", *, keep: b
     Raises:
         ModelError: as `compile_encoder`.
     """
-    folder = _place_in_cache(encoder, precision)
+    folder = _cache_path(encoder, precision)
     if not folder.is_dir() or damage(folder):
         with _one_at_a_time(folder.parent):
             if not folder.is_dir() or damage(folder):  # Another process may have been first.
@@ -135,23 +136,23 @@ def compile_in_cache(encoder: Encoder, precision: Precision = "auto", *, keep: b
 
 
 def has_graph(encoder: Encoder, precision: str) -> bool:
-    """Whether there is a graph in the user's cache already."""
-    return _place_in_cache(encoder, precision).is_dir()
+    """Return whether the user's cache holds the graph of an encoder."""
+    return _cache_path(encoder, precision).is_dir()
 
 
 def mark_unused(encoder: Encoder, precision: str) -> None:
-    """Note that the graph in the cache was measured and lost: an index that takes a copy of it may remove it."""
+    """Mark the graph in the cache as slower than torch: after an index has copied it, it can be removed."""
     with contextlib.suppress(OSError):
-        (_place_in_cache(encoder, precision) / _UNUSED).touch()
+        (_cache_path(encoder, precision) / _UNUSED).touch()
 
 
-def _place_in_cache(encoder: Encoder, precision: str) -> Path:
+def _cache_path(encoder: Encoder, precision: str) -> Path:
     return cache_folder() / "compiled" / f"{encoder.recipe.identity}-{precision}"
 
 
 @contextlib.contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Let one process, and one of its threads, compile into `folder`; the others wait."""
+    """Let only one process, and one of its threads, compile into `folder`; the others wait."""
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -163,10 +164,10 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_UN)
 
 
-def _agreement(encoder: Encoder, compiled: CompiledEncoder) -> float:
-    """The smallest cosine between both's vectors of the probes, alone and in a batch."""
-    found = []
+def _lowest_cosine(encoder: Encoder, compiled: CompiledEncoder) -> float:
+    """Return the lowest cosine between the two encoders' vectors of PROBES, encoded one by one and in a batch."""
+    cosines = []
     for texts in ([PROBES[0]], [PROBES[-1]], list(PROBES)):
-        wanted, got = (one.encode(texts, truncate=True) for one in (encoder, compiled))
-        found.append(float((wanted * got).sum(axis=1).min()))
-    return min(found)
+        expected, actual = (each.encode(texts, truncate=True) for each in (encoder, compiled))
+        cosines.append(float((expected * actual).sum(axis=1).min()))
+    return min(cosines)

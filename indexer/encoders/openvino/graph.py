@@ -24,9 +24,15 @@ class NotCompilable(ModelError):
 
 
 def write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path, *, whole: bool) -> None:
-    """Trace the model and everything behind it, and save it as OpenVINO's intermediate representation.
+    """Trace the model and every later step, and save them as OpenVINO's intermediate representation.
 
-    Weights are kept in float16, or `whole` in float32 and twice the size.
+    Args:
+        post: the post-processing, or None.
+        whole: whether to store the weights in float32; in float16 the file has half the size.
+
+    Raises:
+        NotCompilable: OpenVINO cannot run this model.
+        ModelError: it failed for a reason that need not be the model, such as lack of memory.
     """
     import openvino
     import torch
@@ -38,10 +44,10 @@ def write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path, *
     mask[1, 4:] = 0
     try:
         with torch.inference_mode(), quiet(), warnings.catch_warnings():
-            # The tracer warns that a graph may not generalise: the probes find out.
+            # The tracer warns that a graph may not generalise; comparing vectors afterwards shows whether it does.
             warnings.simplefilter("ignore")
             module = _module(encoder, post)
-            # Not openvino.convert_model: that one sends telemetry.
+            # openvino.convert_model would send telemetry.
             decoder = TorchScriptPythonDecoder(module, example_input={"ids": ids, "mask": mask})
             frontend = FrontEndManager().load_by_framework("pytorch")
             graph = frontend.convert(frontend.load(decoder))
@@ -54,7 +60,7 @@ def write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path, *
 
 
 def _module(encoder: TorchEncoder, post: PostProcessed | None) -> Any:
-    """A torch module from ids and mask (batch, length) to unit rows (batch, dimensions), float32."""
+    """Return a torch module from ids and mask (batch, length) to unit rows (batch, dimensions), float32."""
     import torch
     import torch.nn.functional as F
     from transformers import AutoModel
@@ -91,7 +97,7 @@ def _module(encoder: TorchEncoder, post: PostProcessed | None) -> Any:
 
 
 def _pool(tokens: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
-    """Padded states (batch, length, hidden) to (batch, hidden); what torch/pooling.py does to packed ones."""
+    """Pool padded states (batch, length, hidden) into (batch, hidden), as torch/pooling.py pools packed ones."""
     import torch
 
     weights = mask[:, :, None].to(tokens.dtype)

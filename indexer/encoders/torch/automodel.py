@@ -1,4 +1,4 @@
-"""Any encoder checkpoint through transformers' AutoModel, and GPUs: padded batches in, packed states out."""
+"""Any transformer through transformers' AutoModel, on any device: padded batches inside, packed states outside."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class AutoModel:
-    """A transformers model; `states` computes its hidden states."""
+    """A `Transformer` that the transformers library loads and computes."""
 
     def __init__(self, folder: Path, dtype: torch.dtype, device: str, trust_remote_code: bool) -> None:
         import transformers
 
-        # Of an encoder-decoder, such as T5, the encoder alone, as in sentence-transformers.
-        said = read_json(folder / "config.json", {})
-        alone = any(name.endswith("EncoderModel") for name in said.get("architectures") or ())
-        whole = not (alone or said.get("is_encoder_decoder"))
-        auto: Any = transformers.AutoModel if whole else transformers.AutoModelForTextEncoding
+        # Only the encoder of an encoder-decoder such as T5 is loaded, as in sentence-transformers.
+        settings = read_json(folder / "config.json", {})
+        is_encoder = any(name.endswith("EncoderModel") for name in settings.get("architectures") or ())
+        encoder_only = is_encoder or settings.get("is_encoder_decoder")
+        auto: Any = transformers.AutoModelForTextEncoding if encoder_only else transformers.AutoModel
         try:
             with quiet():
                 model, report = auto.from_pretrained(
@@ -53,12 +53,12 @@ class AutoModel:
         self._pad: int = getattr(config, "pad_token_id", 0) or 0
         if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
             self.positions -= self._pad + 1
-        # A pooler that the checkpoint lacks would be random numbers.
+        # transformers fills a pooler that the checkpoint lacks with random numbers.
         untrained = any(name.startswith("pooler.") for name in report["missing_keys"])
         self._pooler = None if untrained else getattr(model, "pooler", None)
 
     def states(self, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
-        """Hidden states (tokens, hidden) of the layers wanted, 0 the embedding layer, packed as the batch."""
+        """Return hidden states (tokens, hidden) by layer, 0 is the embedding layer, packed like the batch."""
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
@@ -66,7 +66,7 @@ class AutoModel:
         lengths = [length for count, length in batch.runs for _ in range(count)]
         ids = pad_sequence(list(torch.split(batch.ids, lengths)), batch_first=True, padding_value=self._pad).to(device)
         mask = torch.arange(ids.shape[1], device=device) < torch.tensor(lengths, device=device)[:, None]
-        inner = any(layer < self.layers for layer in wanted)  # to keep all of them takes memory
+        inner = any(layer < self.layers for layer in wanted)  # Keeping the states of all layers takes memory.
         try:
             out = self._model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=inner, return_dict=True)
         except (TypeError, ValueError) as error:
@@ -77,15 +77,16 @@ class AutoModel:
         }
 
     def pooler(self, first: torch.Tensor) -> torch.Tensor | None:
-        """The checkpoint's pooler on the last layer's first token (texts, hidden), or None if it has none."""
+        """Apply the checkpoint's pooler to the last layer's first tokens (texts, hidden); None if it has no pooler."""
         import torch
 
         if self._pooler is None:
             return None
         first = first.to(self._model.device, self.dtype)
-        if isinstance(self._pooler, torch.nn.Linear):  # ALBERT and BigBird keep what follows it beside it
-            follows = getattr(self._model, "pooler_activation", None) or self._model.activation
-            pooled: torch.Tensor = follows(self._pooler(first))
+        # ALBERT and BigBird have the pooler's activation as a separate member.
+        if isinstance(self._pooler, torch.nn.Linear):
+            activation = getattr(self._model, "pooler_activation", None) or self._model.activation
+            pooled: torch.Tensor = activation(self._pooler(first))
         else:
             pooled = self._pooler(first[:, None])
         return pooled
@@ -93,7 +94,7 @@ class AutoModel:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and notes of transformers while a model is loaded: a failure is raised anyway."""
+    """Silence the progress bars and messages of transformers while a model is loaded. Failures are still raised."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -108,5 +109,5 @@ def quiet() -> Iterator[None]:
 
 
 def one_line(error: Exception) -> str:
-    """What a library complained of, short enough for a message."""
+    """Return a library's error message on one line, in at most 200 characters."""
     return " ".join(str(error).split())[:200]

@@ -1,8 +1,8 @@
-"""BERT's forward pass for inference, written out: packed tokens, fused products, no padding, no copies.
+"""BERT's forward pass for inference on a CPU (Devlin et al., 2018): packed tokens, fused products, no padding.
 
-Reads the weights of BERT, RoBERTa and XLM-RoBERTa checkpoints (one architecture) straight from safetensors,
-without importing transformers. Every other architecture goes through automodel.py.
-Devlin et al., BERT, 2018; checked against transformers' hidden states in the tests.
+It reads the weights of BERT, RoBERTa and XLM-RoBERTa checkpoints, which are one architecture, from safetensors without
+importing transformers. automodel.py runs every other architecture. The tests compare the hidden states with those of
+transformers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 _WORDS = "embeddings.word_embeddings.weight"
 _TYPES = ("bert", "roberta", "xlm-roberta")
 _NEEDED = {"num_hidden_layers", "hidden_size", "num_attention_heads"}
-_ROWS = 2048  # tokens of a usual batch: what packed weights are laid out for; others work too
-_LANES = 16  # numbers in a register of 512 bits
-_WINDOW = 32  # keys that texts of up to _LANES tokens share
+_ROWS = 2048
+"""Tokens of a usual batch, for which packed weights are laid out. Other numbers work too."""
+_LANES = 16
+"""How many float32 numbers a register of 512 bits holds."""
+_WINDOW = 32
+"""Tokens of one attention window that several texts of up to _LANES tokens share."""
 _ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 
 
 def readable(folder: Path) -> bool:
-    """Whether a folder's checkpoint is one this file computes."""
+    """Return whether `Bert` can compute the checkpoint in a folder."""
     config = read_json(folder / "config.json", {})
     return (
         config.get("model_type") in _TYPES
@@ -43,7 +46,7 @@ def readable(folder: Path) -> bool:
 
 
 class Bert:
-    """A loaded checkpoint; `states` computes its hidden states."""
+    """A `Transformer` with a loaded checkpoint."""
 
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
         import torch
@@ -55,7 +58,7 @@ class Bert:
             weights = load_file(folder / "model.safetensors")
         except (SafetensorError, OSError) as error:
             raise ModelError(f"model {folder} cannot be loaded ({error}): fetch it again") from error
-        # Checkpoints converted from TensorFlow, bert-base-uncased among them, have its names of a norm's parameters.
+        # Checkpoints converted from TensorFlow, such as bert-base-uncased, name a norm's parameters gamma and beta.
         for name in [name for name in weights if name.endswith(("LayerNorm.gamma", "LayerNorm.beta"))]:
             weights[name.replace(".gamma", ".weight").replace(".beta", ".bias")] = weights.pop(name)
         prefix = next((name.removesuffix(_WORDS) for name in weights if name.endswith(_WORDS)), "")
@@ -71,10 +74,10 @@ class Bert:
         self._heads: int = config["num_attention_heads"]
         self._epsilon: float = config.get("layer_norm_eps", 1e-12)
         gelu = _ACTIVATIONS[config["hidden_act"]]
-        # RoBERTa counts positions from behind the padding id.
+        # RoBERTa numbers positions from the padding id + 1.
         first = 0 if config["model_type"] == "bert" else config.get("pad_token_id", 1) + 1
         self._words = take(_WORDS)
-        # A lone text is segment 0 throughout: its embedding is added to every position once.
+        # All tokens of a single text are in segment 0, so its embedding is added to the positions in advance.
         segment = take("embeddings.token_type_embeddings.weight", torch.float32)[0]
         positions = take("embeddings.position_embeddings.weight", torch.float32)[first:]
         self._positions = (positions + segment).to(dtype)
@@ -85,7 +88,7 @@ class Bert:
         self._pooler = (take("pooler.dense.weight"), take("pooler.dense.bias")) if has_pooler else None
 
     def states(self, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
-        """Hidden states (tokens, hidden) of the layers wanted, 0 the embedding layer, packed as the batch."""
+        """Return hidden states (tokens, hidden) by layer, 0 is the embedding layer, packed like the batch."""
         import torch
         import torch.nn.functional as F
 
@@ -102,7 +105,7 @@ class Bert:
         return kept
 
     def pooler(self, first: torch.Tensor) -> torch.Tensor | None:
-        """The checkpoint's pooler on the last layer's first token (texts, hidden), or None if it has none."""
+        """Apply the checkpoint's pooler to the last layer's first tokens (texts, hidden); None if it has no pooler."""
         import torch
         import torch.nn.functional as F
 
@@ -116,33 +119,33 @@ class Bert:
         return F.layer_norm(block.feed_forward(x), (self.hidden,), *block.output_norm, self._epsilon)
 
     def _attention(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, batch: Packed) -> torch.Tensor:
-        """Self-attention (tokens, hidden) within each text, one call for all texts of one length.
+        """Return self-attention (tokens, hidden) within each text, computed together for all texts of one length.
 
-        Short texts share a window, side by side under a mask: see `_attend`.
+        Several short texts share one window under a mask: see `_attend`.
         """
         import torch
 
-        found = []
+        parts = []
         start = 0
         for count, length in batch.runs:
-            together = min(count, _WINDOW // length) if length <= _LANES else 1
-            for windows, texts in ((count // together, together), (1, count % together)):
+            per_window = min(count, _WINDOW // length) if length <= _LANES else 1
+            for windows, texts in ((count // per_window, per_window), (1, count % per_window)):
                 end = start + windows * texts * length
                 if end > start:
                     q, k, v = (part[start:end].view(windows, texts * length, -1) for part in (query, key, value))
-                    found.append(_attend(q, k, v, self._heads, length).view(end - start, self.hidden))
+                    parts.append(_attend(q, k, v, self._heads, length).view(end - start, self.hidden))
                 start = end
         if start < len(query):
-            found.append(query[start:])  # what fills the batch up is of no text; nobody reads it
-        return found[0] if len(found) == 1 else torch.cat(found)
+            parts.append(query[start:])  # Rows that only fill the batch belong to no text and are never read.
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, heads: int, length: int) -> torch.Tensor:
-    """Attention within windows (windows, tokens, hidden) of one or more texts of one length.
+    """Return attention within windows (windows, tokens, hidden) of one or more texts of one length.
 
-    Keys are padded to a multiple of 16 and masked: torch's kernel does what is left over of a row of 16 one
-    number at a time, so that 12 keys take more than twice the time of 16. Two or more short texts in 32 keys,
-    which see only themselves, take less still.
+    Keys are padded to a multiple of 16 and masked: torch's kernel computes the rest of a row of 16 one number at a
+    time, so that 12 keys take more than twice the time of 16. Two or more short texts that share 32 keys, each masked
+    from the others, take even less.
     """
     import torch.nn.functional as F
 
@@ -152,13 +155,13 @@ def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, heads: 
         key, value = (F.pad(part, (0, 0, 0, room)) for part in (key, value))
     mask = _mask(tokens, tokens + room, length, query.dtype) if room or tokens > length else None
     q, k, v = (part.view(len(part), part.shape[1], heads, -1).transpose(1, 2) for part in (query, key, value))
-    # The kernel writes (text, token, head) order, so going back is a view and no copy.
+    # The kernel writes in the order (text, token, head), so that the transposition back needs no copy.
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).reshape(query.shape)
 
 
 @lru_cache(maxsize=1024)
 def _mask(tokens: int, keys: int, length: int, dtype: torch.dtype) -> torch.Tensor:
-    """Added to the products of tokens with keys: 0 within a text, minus infinity elsewhere."""
+    """Return the mask (tokens, keys) for attention scores: 0 within a text, minus infinity elsewhere."""
     import torch
 
     text = torch.arange(keys) // length
@@ -167,18 +170,18 @@ def _mask(tokens: int, keys: int, length: int, dtype: torch.dtype) -> torch.Tens
 
 
 def _rows(tokens: int) -> int:
-    """Rows of a batch, filled up to one of few numbers.
+    """Return the number of rows that a batch of this many tokens is filled up to.
 
-    oneDNN compiles a kernel for every number of rows it meets: 27 ms and some megabytes, where the product takes 3 ms.
+    oneDNN compiles a kernel for each number of rows, in 27 ms and some megabytes, while the product takes 3 ms.
     """
     return next((rows for rows in (16, 32, 64, 128) if tokens <= rows), -(-tokens // 128) * 128)
 
 
 class _Linear:
-    """A linear layer; in bfloat16 through oneDNN with the weight packed once and what follows fused in.
+    """A linear layer. In bfloat16 it uses oneDNN, with the weight packed once and the next operation fused in.
 
-    On AMX that is 1.5 to 2 times F.linear, which packs the weight anew in every call. Query, key and value
-    stay three products: fused they are no faster, and attention reads their outputs slower.
+    With AMX that is 1.5 to 2 times as fast as F.linear, which packs the weight in every call. Query, key and value are
+    three products: fused they are no faster, and attention reads their outputs more slowly.
     """
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
@@ -193,18 +196,18 @@ class _Linear:
 
     @property
     def weight(self) -> torch.Tensor:
-        """(out, in), as it was before it was packed."""
+        """The weight (out, in) as it was before packing."""
         return self._weight if self._packed is None else self._packed.to_dense()
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return self._product(x, "none", "")
 
     def gelu(self, x: torch.Tensor, approximate: str) -> torch.Tensor:
-        """The activation of the product: erf for `none`, or `tanh`."""
+        """Return GELU of the product; `approximate` is `none` or `tanh`, as in torch."""
         return self._product(x, "gelu", approximate)
 
     def plus(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        """The product added to `residual`."""
+        """Return the sum of the product and `residual`."""
         import torch
         import torch.nn.functional as F
 
@@ -227,19 +230,20 @@ class _Linear:
 
 
 def _packs_bfloat16() -> bool:
-    """Whether oneDNN packs bfloat16 on this CPU. It refuses without AVX-512; torch's own products run there too."""
+    """Return whether oneDNN packs bfloat16 on this CPU. It needs AVX-512; torch's own products do not."""
     import torch
 
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 class FeedForward:
-    """The two products around the activation, and the residual."""
+    """A feed-forward layer: two products with the activation between, plus the residual."""
 
     def __init__(self, up: _Linear, down: _Linear, approximate: str) -> None:
         self.up, self.down, self.approximate = up, down, approximate
 
     def activated(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the activation of the first product."""
         return self.up.gelu(x, self.approximate)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
@@ -247,7 +251,7 @@ class FeedForward:
 
 
 class _Block:
-    """Weights of one layer."""
+    """The weights of one transformer layer."""
 
     def __init__(self, take: Callable[[str], torch.Tensor], prefix: str, gelu: str) -> None:
         def linear(name: str) -> _Linear:

@@ -1,4 +1,4 @@
-"""Cross-encoders: they read question and passage together and give one score. Loaded by sentence-transformers."""
+"""Cross-encoders, which read question and passage together and return one score; loaded by sentence-transformers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from indexer.encoders.torch.automodel import one_line, quiet
 from indexer.errors import ModelError
 
 Scorer = Callable[[str, Sequence[str]], Sequence[float]]
-"""Scores of texts for a question, one each, higher is better: any callable will do."""
+"""Takes a question and texts, returns one score per text; higher is better."""
 
 _loaded: dict[tuple[str, str], Scorer] = {}
+"""By model and device."""
 _lock = threading.Lock()
 
 
 def cross_encoder(model: str, *, device: str = "auto", trust_remote_code: bool = False) -> Scorer:
-    """Load a cross-encoder by name or folder; loaded once in a process.
+    """Return the cross-encoder of a name or folder; a process loads it once.
 
     Raises:
-        ModelError: it is not to be found or loaded, or gives more than one score a pair.
+        ModelError: the model is not found, cannot be loaded, or gives more than one score per pair.
     """
     with _lock:
         key = model, device
@@ -33,9 +34,9 @@ def cross_encoder(model: str, *, device: str = "auto", trust_remote_code: bool =
 
 def _load(model: str, device: str, trust_remote_code: bool) -> Scorer:
     folder = find_model(model)
-    if not _scores_pairs(folder):  # sentence-transformers would give it a head of random numbers
+    if not _scores_pairs(folder):  # sentence-transformers would add a head of random numbers.
         raise ModelError(
-            f"reranker {model!r} is no cross-encoder, as it has no head that scores pairs: name one, such as "
+            f"reranker {model!r} is not a cross-encoder, as it has no head that scores pairs: name one, such as "
             "cross-encoder/ms-marco-MiniLM-L6-v2"
         )
     from sentence_transformers import CrossEncoder
@@ -52,19 +53,19 @@ def _load(model: str, device: str, trust_remote_code: bool) -> Scorer:
         raise ModelError(f"reranker {model!r} cannot be loaded as a cross-encoder: {one_line(error)}") from error
     if loaded.num_labels != 1:
         raise ModelError(
-            f"reranker {model!r} gives {loaded.num_labels} scores a pair, and ranking needs one: name another"
+            f"reranker {model!r} gives {loaded.num_labels} scores per pair, and ranking needs one: name another"
         )
 
     def score(query: str, texts: Sequence[str]) -> Sequence[float]:
         pairs = [(query, text) for text in texts]
-        found: list[float] = loaded.predict(pairs, show_progress_bar=False).tolist()
-        return found
+        scores: list[float] = loaded.predict(pairs, show_progress_bar=False).tolist()
+        return scores
 
     return score
 
 
 def _scores_pairs(folder: Path) -> bool:
-    """Whether a model's files say that it was trained to score pairs, as classifiers and language models can."""
-    own = read_json(folder / "config_sentence_transformers.json", {}).get("model_type")
+    """Return whether a model's files say that it scores pairs, as classifiers and language models do."""
+    kind = read_json(folder / "config_sentence_transformers.json", {}).get("model_type")
     architectures = read_json(folder / "config.json", {}).get("architectures") or []
-    return own == "CrossEncoder" or any(name.endswith(("Classification", "ForCausalLM")) for name in architectures)
+    return kind == "CrossEncoder" or any(name.endswith(("Classification", "ForCausalLM")) for name in architectures)

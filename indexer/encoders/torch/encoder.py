@@ -1,6 +1,6 @@
-"""The encoder on torch: sorts and batches texts, runs the transformer once, and makes each recipe's vectors.
+"""The encoder on torch: it batches texts, runs the transformer once, and computes the vectors of each recipe.
 
-The transformer itself is bert.py or automodel.py; what follows it is pooling_head.py.
+The transformer is in bert.py or automodel.py; layers, pooling and dense modules are in pooling_head.py.
 """
 
 from __future__ import annotations
@@ -29,40 +29,57 @@ if TYPE_CHECKING:
 
 CPU_BATCH_TOKENS = 2048
 GPU_BATCH_TOKENS = 65536
-"""Tokens of one forward pass."""
+"""Most tokens of one forward pass."""
 
 
 class Transformer(Protocol):
-    """A loaded model: hidden states of packed batches."""
+    """A loaded model that computes the hidden states of packed batches.
+
+    Attributes:
+        layers: number of layers; the embedding layer, number 0, is not counted.
+        hidden: width of a hidden state.
+        positions: most tokens of one text.
+        dtype: of weights and hidden states.
+    """
 
     layers: int
     hidden: int
     positions: int
     dtype: torch.dtype
 
-    def states(self, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]: ...
+    def states(self, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
+        """Return the hidden states (tokens, hidden) of each wanted layer, packed like the batch."""
 
-    def pooler(self, first: torch.Tensor) -> torch.Tensor | None: ...
+    def pooler(self, first: torch.Tensor) -> torch.Tensor | None:
+        """Apply the model's pooler to the last layer's first tokens (texts, hidden); None if it has no pooler."""
 
 
 class Alternative(Protocol):
-    """Knows whether another runtime embeds many documents faster (runtime.py)."""
+    """Knows whether another runtime embeds many documents faster (fastest.py)."""
 
     def encoder(self, torch_encoder: TorchEncoder, texts: int, measure: bool, *, note: Note) -> Encoder | None:
-        """The encoder that so many documents should go to, or None for torch itself; `measure` if nothing is known."""
+        """Return the encoder that this many documents should go to, or None for torch itself.
+
+        Args:
+            texts: how many documents are encoded together.
+            measure: whether to measure now if nothing was measured before.
+            note: is told that the other runtime cannot be used.
+        """
 
     def failed(self, other: Encoder, error: Exception, *, note: Note) -> None:
-        """What `encoder` gave has raised this, and torch stands in from now on."""
+        """Be told that `other`, which `encoder` returned, raised an error: torch is used from now on."""
 
 
 @dataclass(frozen=True, slots=True)
 class TorchEncoder:
-    """An `Encoder` on a transformer that others may share.
+    """An `Encoder` on torch. Encoders of several recipes may share one transformer.
 
     Attributes:
-        alternative: finds the runtime for many documents; None: torch encodes everything.
-        measures: whether that may be measured now; otherwise only what was measured before counts.
-        note: is told that another runtime cannot be used; without a caller who can be told, it is logged.
+        head: the steps from hidden states to vectors.
+        device: torch's name of the device.
+        alternative: finds the runtime for many documents; with None, torch encodes everything.
+        measures: whether it may measure the runtimes now; if not, it uses a choice that was saved before.
+        note: is told that another runtime cannot be used; by default that is logged.
     """
 
     recipe: Recipe
@@ -76,6 +93,7 @@ class TorchEncoder:
 
     @property
     def batch_tokens(self) -> int:
+        """Most tokens of one forward pass on this device."""
         return CPU_BATCH_TOKENS if self.device == "cpu" else GPU_BATCH_TOKENS
 
     @property
@@ -101,59 +119,69 @@ class TorchEncoder:
                 if other is not None:
                     try:
                         return other.encode(texts, role, truncate)
-                    except NothingKnown:  # It says something of the texts, as TextTooLong and BadInput do.
+                    except NothingKnown:  # The texts are the reason, not the runtime.
                         raise
                     except (ModelError, RuntimeError) as error:
                         self.alternative.failed(other, error, note=self.note)
         return encode_shared([self], texts, role, truncate)[0]
 
     def steady(self) -> TorchEncoder:
+        """Return the same encoder, which then always uses torch."""
         return replace(self, alternative=None)
 
 
 def encode_shared(
     encoders: Sequence[TorchEncoder], texts: Sequence[str], role: Role, truncate: bool, *, per_core: bool = False
 ) -> list[Vector]:
-    """Vectors of several encoders with one tokenizer and transformer, from one forward pass a batch; always on torch.
+    """Encode texts on torch with several encoders that share a transformer, in one forward pass per batch.
 
-    Everything is tokenised first, on all cores: lengths are needed for sorting, and TextTooLong is raised before any
-    work. On a CPU nothing would be won by overlapping it, as the products leave no core idle. `per_core` computes one
-    batch a core, as for many texts, however few batches there are.
+    All texts are tokenised first, on all cores: their lengths are needed for sorting, and TextTooLong is raised before
+    any other work. Overlapping that with the forward passes would not help on a CPU, as they leave no core idle.
+
+    Args:
+        encoders: of one tokenizer and transformer.
+        per_core: whether to compute one batch per core even if there are few batches, as for many texts.
+
+    Returns:
+        Unit rows (texts, dimensions) of each encoder.
+
+    Raises:
+        TextTooLong: a text is over the limit and `truncate` is False.
     """
     rows = encoders[0].tokenizer.ids(texts, role, truncate)
-    found = [np.empty((len(rows), encoder.dimensions), np.float32) for encoder in encoders]
+    outputs = [np.empty((len(rows), encoder.dimensions), np.float32) for encoder in encoders]
 
     def run(order: list[int]) -> None:
         batch = _packed([rows[index] for index in order])
-        for encoder, out, vectors in zip(encoders, found, _forward(encoders, batch), strict=True):
+        for encoder, out, vectors in zip(encoders, outputs, _forward(encoders, batch), strict=True):
             out[order] = unit(vectors, order, encoder.recipe.model)
 
     _run_all(run, list(batches(rows, encoders[0].batch_tokens)), encoders[0].device, per_core)
-    return found
+    return outputs
 
 
 def _forward(encoders: Sequence[TorchEncoder], batch: Packed) -> list[Vector]:
-    """One forward pass: each encoder's vectors (texts, dimensions), not yet of unit length."""
+    """Return the vectors (texts, dimensions) of each encoder from one forward pass, not yet of unit length."""
     import torch
 
     transformer = encoders[0].transformer
     wanted = sorted({layer for encoder in encoders for layer in encoder.head.layers})
-    found = []
+    outputs = []
     with torch.inference_mode():
         states = transformer.states(batch, wanted)
         for encoder in encoders:
             vectors = encoder.head.vectors(states, batch.runs)
             if "pooler" in encoder.head.poolings:
                 vectors = _pooled(transformer, vectors, encoder.recipe)
-            found.append(vectors[:, : encoder.dimensions].cpu().numpy())
-    return found
+            outputs.append(vectors[:, : encoder.dimensions].cpu().numpy())
+    return outputs
 
 
 def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: str, per_core: bool) -> None:
-    """Run every batch. On a CPU with batches enough, one single-threaded batch a core.
+    """Run every batch; on a CPU with enough batches, in one single-threaded worker per core.
 
-    That spares the cores waiting for each other after every operator: 10 % more texts a second on two idle
-    cores, and far more where other programs want the cores as well.
+    The cores then need not wait for each other after each operator: that gives 10 % more texts per second on two idle
+    cores, and far more if other programs use the cores as well.
     """
     import torch
 
@@ -166,20 +194,21 @@ def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: 
 
     libraries = ThreadpoolController()
 
-    def alone() -> None:
-        torch.get_num_threads()  # torch sets a thread's own number at its first use there: before ours
+    def use_one_thread() -> None:
+        # torch sets a thread's number of threads when it is first used there, which would undo the limit below.
+        torch.get_num_threads()
         libraries.limit(limits=1, user_api="openmp")
 
-    with ThreadPoolExecutor(workers, "encode", initializer=alone) as pool:
+    with ThreadPoolExecutor(workers, "encode", initializer=use_one_thread) as pool:
         try:
-            for done in [pool.submit(run, order) for order in orders]:
-                done.result()
-        finally:  # an error or an interrupt does not wait for the batches that have not begun
+            for future in [pool.submit(run, order) for order in orders]:
+                future.result()
+        finally:  # After an error or an interrupt, batches that have not begun are dropped.
             pool.shutdown(cancel_futures=True)
 
 
 def _run_halved(run: Callable[[list[int]], None], order: list[int]) -> None:
-    """Run a batch, in halves where a GPU's memory does not hold it."""
+    """Run a batch; if it does not fit into a GPU's memory, run it in halves."""
     import torch
 
     try:
@@ -193,6 +222,7 @@ def _run_halved(run: Callable[[list[int]], None], order: list[int]) -> None:
 
 
 def _pooled(transformer: Transformer, first: torch.Tensor, recipe: Recipe) -> torch.Tensor:
+    """Return the transformer's pooler output in float32. Raises ModelError if it has no pooler."""
     pooled = transformer.pooler(first)
     if pooled is None:
         raise ModelError(f"model {recipe.model!r} has no trained pooler: use cls or mean pooling")
@@ -200,7 +230,7 @@ def _pooled(transformer: Transformer, first: torch.Tensor, recipe: Recipe) -> to
 
 
 def _packed(rows: Sequence[Ids]) -> Packed:
-    """Rows sorted by length as one batch."""
+    """Return rows that are sorted by length as one batch."""
     import torch
 
     runs = [(len(list(same)), length) for length, same in groupby(rows, key=len)]

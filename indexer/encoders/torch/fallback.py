@@ -1,4 +1,4 @@
-"""Any other sentence-transformers model, such as static embeddings: encoded by that library itself."""
+"""Models whose modules likewise does not know, such as static embeddings: sentence-transformers encodes with them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from indexer.encoders.torch.automodel import one_line, quiet
 from indexer.errors import ModelError
 from indexer.records import Vector
 
-_WHERE_UNLIMITED = 512
-"""Token limit of a model that has none: longer passages answer worse, and model2vec cuts here too."""
+TOKENS_WITHOUT_LIMIT = 512
+"""Token limit of a model that has none: longer passages answer worse, and model2vec truncates here too."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceTransformerEncoder:
-    """An `Encoder` that hands whole texts to a SentenceTransformer; counts tokens by its tokenizer."""
+    """An `Encoder` that passes texts to a SentenceTransformer, and counts tokens with its tokenizer."""
 
     recipe: Recipe
     tokenizer: Tokenizer
@@ -54,19 +54,19 @@ class SentenceTransformerEncoder:
             return np.empty((0, self.dimensions), np.float32)
         counts = [len(row) for row in self.tokenizer.ids(texts, role, truncate)]
         full = [index for index, count in enumerate(counts) if count == self.max_tokens]
-        cut = list(texts)
+        truncated = list(texts)
         for index, spans in zip(full, self.offsets([texts[index] for index in full]), strict=True):
-            cut[index] = texts[index][: spans[: self.max_tokens - self.overhead(role)][-1, 1]]
+            truncated[index] = texts[index][: spans[: self.max_tokens - self.overhead(role)][-1, 1]]
         prompt = self.recipe.query_prompt if role == "query" else self.recipe.document_prompt
-        # A Router goes by the task; modules of a model's own may know others by this name.
+        # Only a Router needs the task: to a model's own modules, `task` may mean something else.
         task = {"task": role} if any(type(module).__name__ == "Router" for module in self.model) else {}
-        vectors = self.model.encode(cut, prompt=prompt, show_progress_bar=False, **task)
+        vectors = self.model.encode(truncated, prompt=prompt, show_progress_bar=False, **task)
         kept = np.asarray(vectors, np.float32)[:, : self.dimensions]
         return unit(kept, range(len(kept)), self.recipe.model)
 
 
 def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTransformerEncoder:
-    """Load a folder through sentence-transformers. Raises ModelError if it cannot."""
+    """Load a model through sentence-transformers. Raises ModelError if that fails."""
     from sentence_transformers import SentenceTransformer
 
     spec = checkpoint.spec
@@ -80,14 +80,15 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
             )
     except Exception as error:
         raise ModelError(f"model {spec.model!r} cannot be loaded: {one_line(error)}") from error
-    own = model.max_seq_length
-    bounded = own and math.isfinite(own) and own < 2**20
-    limit = spec.max_tokens if spec.max_tokens is not None else int(own) if bounded else _WHERE_UNLIMITED
-    if limit < 1 or (bounded and limit > own):
+    longest = model.max_seq_length
+    bounded = longest and math.isfinite(longest) and longest < 2**20
+    limit = spec.max_tokens if spec.max_tokens is not None else int(longest) if bounded else TOKENS_WITHOUT_LIMIT
+    if limit < 1 or (bounded and limit > longest):
         raise ModelError(
-            f"model {spec.model!r} reads {f'at most {own}' if bounded else '1 or more'} tokens, not {limit}"
+            f"model {spec.model!r} reads {f'at most {longest}' if bounded else '1 or more'} tokens, not {limit}"
         )
-    static = type(model[0]).__name__ == "StaticEmbedding"  # which reads no special tokens
+    # Static embeddings read no special tokens.
+    static = type(model[0]).__name__ == "StaticEmbedding"
     return SentenceTransformerEncoder(
         checkpoint.recipe(int(model.get_embedding_dimension() or 0), limit),
         Tokenizer(_tokenizer_json(model), limit, *checkpoint.prompts, special_tokens=not static),
@@ -96,7 +97,7 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
 
 
 def _tokenizer_json(model: Any) -> str:
-    """The model's tokenizer; of a bag of words, which has none of this kind, one that counts words and marks."""
+    """Return the model's tokenizer as JSON; for a bag of words, which has none, one of words and punctuation."""
     tokenizer = model.tokenizer
     if not hasattr(tokenizer, "to_str"):
         tokenizer = getattr(tokenizer, "backend_tokenizer", None)

@@ -1,8 +1,8 @@
-"""Eight-bit feed-forward layers: quantised after training, by what their inputs are seen to hold on a sample of texts.
+"""Feed-forward layers in eight bits, quantised after training by the ranges of their inputs on a sample of texts.
 
-A scale for each row of a weight, one for each input; inputs are evened out by channel first, as a few channels of
-BERT are far larger than the rest (Xiao et al., SmoothQuant, 2023). Attention stays in the precision it had.
-Vectors are close to the model's own and not the same, so the loss is measured on other texts of the sample.
+A weight has one scale per row, an input has one scale. Before that, the channels of an input are evened out, as a few
+channels of BERT are far larger than the others (Xiao et al., SmoothQuant, 2023). Attention keeps its precision.
+The vectors are close to the model's own but not the same, so the loss is measured on other texts of the sample.
 """
 
 from __future__ import annotations
@@ -30,14 +30,20 @@ if TYPE_CHECKING:
     import torch
 
 SAMPLE_TEXTS = 256
-"""Texts that the ranges and the loss are found on, half each: more change neither."""
+"""Texts for measuring the ranges and the loss, half for each: more texts change neither."""
 
-_ZERO = 128  # of inputs, which lie around it
+_ZERO = 128
+"""The eight-bit number that stands for an input of 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Cosines between eight-bit vectors and the model's own: their mean, the lowest, and of how many texts."""
+    """Cosines between eight-bit vectors and the model's own.
+
+    Attributes:
+        mean, worst: the mean and the lowest cosine.
+        texts: how many texts were compared.
+    """
 
     mean: float
     worst: float
@@ -45,16 +51,24 @@ class Loss:
 
 
 class Int8Encoder:
-    """An `Encoder` whose feed-forward layers compute in eight bits; calibrated, until told better, on a few probes."""
+    """An `Encoder` whose feed-forward layers compute in eight bits.
+
+    It is calibrated on a few built-in texts until `calibrate` is called with better ones.
+
+    Attributes:
+        exact: the encoder before quantisation.
+        loss: measured by the last calibration.
+    """
 
     def __init__(self, exact: TorchEncoder) -> None:
+        """Raises ModelError if the transformer or this CPU cannot compute in eight bits."""
         if not isinstance(exact.transformer, Bert):
             raise ModelError(
                 f"model {exact.recipe.model!r} cannot run in int8: only BERT, RoBERTa and XLM-RoBERTa on a CPU can"
             )
         if not _multiplies_int8():
             raise ModelError("this CPU has no products of 8-bit integers (VNNI or AMX): choose float32, or auto")
-        self.exact = dataclasses.replace(exact, alternative=None)  # What is compared with it must be torch's.
+        self.exact = dataclasses.replace(exact, alternative=None)  # The loss must be measured against torch itself.
         self.loss = self.calibrate(PROBES * 2)
 
     @property
@@ -79,39 +93,44 @@ class Int8Encoder:
         return self._quantised.encode(texts, role, truncate)
 
     def calibrate(self, texts: Sequence[str]) -> Loss:
-        """Quantise anew by what the layers hold on every other text, and measure the loss on those between."""
-        some = texts[:: -(-len(texts) // SAMPLE_TEXTS)]
-        seen = _observing(self.exact)
-        seen.encode(some[::2], truncate=True)
-        assert isinstance(seen.transformer, Bert)
-        self._quantised = dataclasses.replace(self.exact, transformer=_quantised(seen.transformer))
-        wanted, got = (one.encode(some[1::2], truncate=True) for one in (self.exact, self._quantised))
-        cosines = (wanted * got).sum(axis=1)
+        """Quantise again by the ranges on every other text, and measure the loss on the texts between."""
+        sample = texts[:: -(-len(texts) // SAMPLE_TEXTS)]
+        observed = _observing(self.exact)
+        observed.encode(sample[::2], truncate=True)
+        assert isinstance(observed.transformer, Bert)
+        self._quantised = dataclasses.replace(self.exact, transformer=_quantise(observed.transformer))
+        expected, actual = (each.encode(sample[1::2], truncate=True) for each in (self.exact, self._quantised))
+        cosines = (expected * actual).sum(axis=1)
         self.loss = Loss(float(cosines.mean()), float(cosines.min()), len(cosines))
         return self.loss
 
 
 def calibrate_int8(encoder: Encoder, texts: Sequence[str]) -> None:
-    """Calibrate an encoder that computes in int8, or the one inside; nothing for any other, or by a lone text."""
+    """Calibrate an encoder that computes in int8, with or without post-processing; other encoders are left alone.
+
+    Args:
+        texts: a sample of the documents. A single text is not enough, and changes nothing.
+    """
     inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
     if isinstance(inner, Int8Encoder) and len(texts) > 1:
         inner.calibrate(texts)
 
 
 def loss(encoder: Encoder) -> Loss | None:
-    """What computing in int8 costs, or None for an encoder that does not."""
+    """Return the loss of an encoder that computes in int8, with or without post-processing; None for others."""
     inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
     return inner.loss if isinstance(inner, Int8Encoder) else None
 
 
-def exact(encoder: Encoder) -> Encoder:
-    """The same encoder in the precision it had before."""
+def without_int8(encoder: Encoder) -> Encoder:
+    """Return the encoder before quantisation; others are returned as they are."""
     if isinstance(encoder, PostProcessed):
-        return dataclasses.replace(encoder, inner=exact(encoder.inner))
+        return dataclasses.replace(encoder, inner=without_int8(encoder.inner))
     return encoder.exact if isinstance(encoder, Int8Encoder) else encoder
 
 
 def _multiplies_int8() -> bool:
+    """Return whether this CPU multiplies 8-bit integers in hardware."""
     import torch
 
     probes = (getattr(torch.cpu, name, None) for name in ("_is_vnni_supported", "_is_amx_tile_supported"))
@@ -119,7 +138,7 @@ def _multiplies_int8() -> bool:
 
 
 def _observing(encoder: TorchEncoder) -> TorchEncoder:
-    """The encoder, with layers that note what passes through them."""
+    """Return the encoder with feed-forward layers that record the ranges of their inputs."""
     bert = copy.copy(encoder.transformer)
     assert isinstance(bert, Bert)
     bert.blocks = [copy.copy(block) for block in bert.blocks]
@@ -129,26 +148,26 @@ def _observing(encoder: TorchEncoder) -> TorchEncoder:
     return dataclasses.replace(encoder, transformer=bert)
 
 
-def _quantised(observed: Bert) -> Bert:
-    """A transformer in eight bits from one that has noted ranges."""
+def _quantise(observed: Bert) -> Bert:
+    """Return a transformer in eight bits, made from one that has recorded ranges."""
     bert = copy.copy(observed)
     bert.blocks = [copy.copy(block) for block in bert.blocks]
     for block in bert.blocks:
-        seen = block.feed_forward
-        assert isinstance(seen, _Observed)
-        # A recipe of lower layers never comes to those above.
-        block.feed_forward = seen.plain if seen.largest is None else _Quantised(seen)
+        layer = block.feed_forward
+        assert isinstance(layer, _Observed)
+        # A recipe that pools lower layers never computes the layers above them, so that they have no ranges.
+        block.feed_forward = layer.plain if layer.largest is None else _Quantised(layer)
     return bert
 
 
 class _Observed:
-    """A feed-forward layer that notes the largest input of each channel, and the range behind the activation."""
+    """A feed-forward layer that records the largest input of each channel, and the range after the activation."""
 
     def __init__(self, plain: FeedForward) -> None:
         self.plain = plain
         self.largest: torch.Tensor | None = None
         self.low, self.high = 0.0, 0.0
-        self._lock = threading.Lock()  # batches run in several threads
+        self._lock = threading.Lock()  # Batches run in several threads.
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         inner = self.plain.activated(x)
@@ -161,20 +180,20 @@ class _Observed:
 
 
 class _Quantised:
-    """A feed-forward layer on 8-bit integers: the activation, and the residual's sum, are fused into its products."""
+    """A feed-forward layer on 8-bit integers, with activation and residual fused into its products."""
 
-    def __init__(self, seen: _Observed) -> None:
-        assert seen.largest is not None
-        plain = seen.plain
+    def __init__(self, observed: _Observed) -> None:
+        assert observed.largest is not None
+        plain = observed.plain
         up = plain.up.weight.float()
-        # Half of a channel's size moves from the inputs into the weights, so that both round alike.
-        smooth = (seen.largest / up.abs().amax(0).clamp(min=1e-5)).sqrt().clamp(min=1e-3)
-        self._scale = float((seen.largest / smooth).max()) / 127
+        # The root of a channel's size is moved from the inputs into the weights, so that both lose as much by rounding.
+        smooth = (observed.largest / up.abs().amax(0).clamp(min=1e-5)).sqrt().clamp(min=1e-3)
+        self._scale = float((observed.largest / smooth).max()) / 127
         self._inverse = (1 / (smooth * self._scale)).to(plain.up.bias.dtype)
         self._up = _Rows(up * smooth, plain.up.bias)
         self._down = _Rows(plain.down.weight.float(), plain.down.bias)
-        self._inner_scale = max(seen.high - seen.low, 1e-6) / 255
-        self._inner_zero = round(-seen.low / self._inner_scale)
+        self._inner_scale = max(observed.high - observed.low, 1e-6) / 255
+        self._inner_zero = round(-observed.low / self._inner_scale)
         self._approximate = plain.approximate
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
@@ -194,7 +213,7 @@ class _Quantised:
 
 
 class _Rows:
-    """A weight (out, in) as 8-bit integers with a scale a row, laid out for the product."""
+    """A weight (out, in) as 8-bit integers with one scale per row, laid out for the product."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
         import torch

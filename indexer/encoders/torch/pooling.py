@@ -1,8 +1,8 @@
-"""From a model's hidden states to one vector a text: layers, combining, pooling. Torch only, no model here.
+"""Combining layers and pooling: from hidden states to one vector per text. No model is loaded here.
 
-States are packed: the tokens of all texts of a batch under each other, (tokens, hidden), without padding.
-Texts come sorted by length, so those of one length are a block that is viewed as (texts, length, hidden).
-No mask is needed anywhere, and a vector cannot depend on padding.
+States are packed: the tokens of all texts of a batch one after the other, (tokens, hidden), without padding. Texts are
+sorted by length, so that texts of one length are a block that is viewed as (texts, length, hidden). No mask is needed,
+and a vector cannot depend on padding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Runs = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A batch of texts as the model reads it.
+    """A batch of texts as a model reads it.
 
     Attributes:
         ids: token ids (tokens,), int64.
@@ -32,13 +32,9 @@ class Packed:
     ids: torch.Tensor
     runs: Runs
 
-    @property
-    def texts(self) -> int:
-        return sum(count for count, _ in self.runs)
-
 
 def combine_layers(states: Sequence[torch.Tensor], combine: Combine) -> torch.Tensor:
-    """Layers (tokens, hidden) into one (tokens, hidden), or (tokens, layers x hidden) for concat; float32."""
+    """Combine layers (tokens, hidden) into one (tokens, hidden), or (tokens, layers x hidden) for concat; float32."""
     import torch
 
     if combine == "concat":
@@ -48,7 +44,7 @@ def combine_layers(states: Sequence[torch.Tensor], combine: Combine) -> torch.Te
 
 
 def pool(states: torch.Tensor, runs: Runs, pooling: Pooling) -> torch.Tensor:
-    """Packed states (tokens, hidden) into (texts, hidden), float32. `pooler` pools as `cls`: its input.
+    """Pool packed states (tokens, hidden) into (texts, hidden), float32. `pooler` gives the pooler's input, as `cls`.
 
     The modes are those of sentence-transformers' Pooling module; weighted_mean weighs a token by its
     position (Muennighoff, SGPT, 2022).
@@ -66,6 +62,7 @@ def pool(states: torch.Tensor, runs: Runs, pooling: Pooling) -> torch.Tensor:
 
 
 def _pool_block(block: torch.Tensor, pooling: Pooling) -> torch.Tensor:
+    """Pool texts of one length (texts, length, hidden) into (texts, hidden)."""
     import torch
 
     length = block.shape[1]

@@ -1,4 +1,4 @@
-"""What follows the transformer: layers, pooling, dense modules. From a recipe or read from modules.json."""
+"""The steps after the transformer: choosing layers, pooling, dense modules. From a recipe or from modules.json."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from indexer.errors import ModelError
 if TYPE_CHECKING:
     import torch
 
-# sentence-transformers' names and its older one switch a mode, in the order they are concatenated.
+# sentence-transformers' names of the modes.
 _MODES: dict[str, Pooling] = {
     "cls": "cls",
     "max": "max",
@@ -24,6 +24,7 @@ _MODES: dict[str, Pooling] = {
     "weightedmean": "weighted_mean",
     "lasttoken": "last",
 }
+# Older models have one setting per mode; if several are on, the vectors are concatenated in this order.
 _SWITCHES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -32,8 +33,8 @@ _SWITCHES = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-# What sentence-transformers 5.5 and later write for a model that is just run.
-_USUAL = {
+# Settings that sentence-transformers 5.5 and later write for a model without special treatment.
+_DEFAULTS = {
     "transformer_task": "feature-extraction",
     "modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
     "module_output_name": "token_embeddings",
@@ -56,13 +57,13 @@ class Dense:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The steps from hidden states to a vector, before it is cut and normalised.
+    """The steps from hidden states to a vector, before it is shortened and scaled to unit length.
 
     Attributes:
-        layers: hidden layers, 0 the embedding layer.
+        layers: hidden layers; 0 is the embedding layer.
         combine: how several layers become one.
         poolings: one, or several whose vectors are concatenated.
-        dense: modules applied in order.
+        dense: modules that are applied in order.
     """
 
     layers: tuple[int, ...]
@@ -71,12 +72,18 @@ class Head:
     dense: tuple[Dense, ...] = ()
 
     def dimensions(self, hidden: int) -> int:
+        """Return the dimensions of the vectors, for hidden states of width `hidden`."""
         if self.dense:
             return len(self.dense[-1].weight)
         return hidden * len(self.poolings) * (len(self.layers) if self.combine == "concat" else 1)
 
     def vectors(self, states: Mapping[int, torch.Tensor], runs: Runs) -> torch.Tensor:
-        """Packed states of each layer into (texts, dimensions), float32. The caller applies a pooler."""
+        """Return vectors (texts, dimensions), float32; the caller applies the pooler, if there is one.
+
+        Args:
+            states: packed hidden states (tokens, hidden) by layer.
+            runs: the blocks of texts of one length.
+        """
         import torch
         import torch.nn.functional as F
 
@@ -89,16 +96,22 @@ class Head:
 
 
 def read_head(folder: Path, layers: int) -> Head | None:
-    """The head that modules.json describes, or None if it is not Transformer, Pooling, Dense..., Normalize.
+    """Return the head that modules.json describes.
 
     A folder without modules.json gets the mean of the last layer, as in sentence-transformers.
+
+    Args:
+        layers: number of the transformer's layers.
+
+    Returns:
+        None if the modules are not Transformer, Pooling, Dense..., Normalize, or have unknown settings.
     """
     modules = read_json(folder / "modules.json", None)
     if modules is None:
         return Head((layers,), "mean", ("mean",))
     kinds = [module["type"].rpartition(".")[2] for module in modules]
-    known = [*["Transformer", "Pooling"], *["Dense"] * kinds.count("Dense")]
-    if kinds not in (known, [*known, "Normalize"]) or not plain_transformer(folder / modules[0]["path"]):
+    supported = ["Transformer", "Pooling", *["Dense"] * kinds.count("Dense")]
+    if kinds not in (supported, [*supported, "Normalize"]) or not plain_transformer(folder / modules[0]["path"]):
         return None
     poolings = _poolings(read_json(folder / modules[1]["path"] / "config.json", {}))
     dense = [_dense(folder / module["path"]) for module in modules[2:] if module["type"].endswith("Dense")]
@@ -108,20 +121,21 @@ def read_head(folder: Path, layers: int) -> Head | None:
 
 
 def plain_transformer(folder: Path) -> bool:
-    """Whether a Transformer module does nothing but run the model: no settings that we do not know."""
+    """Return whether a Transformer module only runs the model: it has no settings that likewise does not know."""
     settings = transformer_settings(folder)
     others = {name: value for name, value in settings.items() if name not in ("max_seq_length", "do_lower_case")}
-    return not settings.get("do_lower_case") and all(_USUAL.get(name) == others[name] for name in others)
+    return not settings.get("do_lower_case") and all(_DEFAULTS.get(name) == others[name] for name in others)
 
 
 def transformer_settings(folder: Path) -> dict[str, Any]:
-    """Settings of a Transformer module; the file's name varies with the model's age."""
+    """Return the settings of a Transformer module. The name of their file depends on the model's age."""
     files = sorted(folder.glob("sentence_*_config.json"))
     settings: dict[str, Any] = read_json(files[0], {}) if files else {}
     return settings
 
 
 def _poolings(config: dict[str, Any]) -> tuple[Pooling, ...]:
+    """Return the poolings of a Pooling module; () for settings that likewise does not know."""
     modes = config.get("pooling_mode")
     if modes is None:
         modes = [mode for switch, mode in _SWITCHES.items() if config.get(switch)]
@@ -132,6 +146,7 @@ def _poolings(config: dict[str, Any]) -> tuple[Pooling, ...]:
 
 
 def _dense(folder: Path) -> Dense | None:
+    """Return a Dense module, or None for settings that likewise does not know. Raises ModelError if it is damaged."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

@@ -22,7 +22,7 @@ import search.cli.embed
 from indexer.encoders import load_encoder
 from indexer.encoders.inspection import many_recipes, vector_files
 from indexer.encoders.inspection.plots import LayerHistogram
-from indexer.encoders.inspection.vector_files import Embedded, format_of, open_vectors
+from indexer.encoders.inspection.vector_files import EmbeddedText, format_of, open_vectors
 from indexer.encoders.torch.encoder import TorchEncoder
 
 TEXTS = ["Two dogs run through the snow.", "short", "Vaccines train the immune system, slowly.", "the river bank"]
@@ -68,10 +68,10 @@ def test_a_file_holds_the_encoders_vectors_exactly(
     ending: str,
     recipe: str,
 ) -> None:
-    given: list[Embedded] = []
+    given: list[EmbeddedText] = []
     embed_texts = many_recipes.embed_texts
 
-    def kept(*arguments: Any) -> list[Embedded]:
+    def kept(*arguments: Any) -> list[EmbeddedText]:
         given.extend(rows := embed_texts(*arguments))
         return rows
 
@@ -276,9 +276,9 @@ def test_bins_grow_with_the_values_and_lose_none() -> None:
         (["a", ""], "text 2 is empty"),
         (["a", "\udcff"], "text 2 is not UTF-8"),
         (["a", "--layers", "7"], "has no layer 7: layers go from 0"),
-        (["a", "--layers", "x"], "'x' are no layers"),
-        (["a", "--pooling", "x"], "pooling 'x' is none of cls, mean, max"),
-        (["a", "--combine", "x"], "combine 'x' is none of mean, sum, concat"),
+        (["a", "--layers", "x"], "'x' are not layers"),
+        (["a", "--pooling", "x"], "pooling 'x' is not one of cls, mean, max"),
+        (["a", "--combine", "x"], "combine 'x' is not one of mean, sum, concat"),
         (["a", "--recipe", "m:x"], "'x' is not a pooling"),
         (["a", "--recipe", "m", "--model", "m"], "give one or the other"),
         (["a", "--tokens", "--words"], "choose one"),
@@ -286,7 +286,7 @@ def test_bins_grow_with_the_values_and_lose_none() -> None:
         (["a", "--format", "npy"], "give --output FILE.npy"),
         (["a", "-o", "nowhere/x.npy"], "cannot be written (No such file or directory)"),
         (["a", "-o", "."], "no ending"),
-        (["a", "-o", "/dev/null", "--format", "csv"], "no regular file"),
+        (["a", "-o", "/dev/null", "--format", "csv"], "not a regular file"),
         (["a", "--histogram", "x.txt"], "end it in .png, .svg, .pdf"),
         (["a", "--histogram", "nowhere/x.png"], "there is no folder"),
         (["--file", "nowhere.txt"], "nowhere.txt cannot be read"),
@@ -351,7 +351,7 @@ def test_numbers_read_back_are_the_same_float32(tmp_path: Path) -> None:
     recipe = load_encoder("all-MiniLM-L6-v2").recipe
     for name in ("x.csv", "x.jsonl"):
         with open_vectors(tmp_path / name, format_of(tmp_path / name, None)) as out:
-            out.write([Embedded(at, at, "a", "m", recipe, None, vector) for at, vector in enumerate(vectors)])
+            out.write([EmbeddedText(at, at, "a", "m", recipe, None, vector) for at, vector in enumerate(vectors)])
         assert np.array_equal(read(tmp_path / name), vectors)
 
 

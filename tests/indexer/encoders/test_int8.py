@@ -17,7 +17,7 @@ from indexer import Index
 from indexer.encoders import load_encoder
 from indexer.encoders.torch.bert import Bert
 from indexer.encoders.torch.encoder import TorchEncoder
-from indexer.encoders.torch.int8 import Int8Encoder, _observing, _quantised, exact
+from indexer.encoders.torch.int8 import Int8Encoder, _observing, _quantise, without_int8
 from indexer.errors import ModelError
 
 vnni = needs_vnni()
@@ -37,7 +37,7 @@ def test_a_layer_is_the_sums_of_rounded_numbers(encoder: Int8Encoder, sentences:
     seen.encode(sentences)
     assert isinstance(seen.transformer, Bert)
     observed = seen.transformer.blocks[1].feed_forward
-    layer = _quantised(seen.transformer).blocks[1].feed_forward
+    layer = _quantise(seen.transformer).blocks[1].feed_forward
     plain = encoder.exact.transformer.blocks[1].feed_forward  # type: ignore[attr-defined]
     x = torch.randn(16, 48, generator=torch.Generator().manual_seed(3))
     x = x.clamp(-observed.largest, observed.largest)  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ def test_the_loss_is_that_of_texts_it_was_not_calibrated_on(encoder: Int8Encoder
     cosines = (encoder.encode(others) * encoder.exact.encode(others)).sum(axis=1)
     assert (loss.texts, loss.mean, loss.worst) == (3, pytest.approx(cosines.mean()), pytest.approx(cosines.min()))
     assert 0.9 < loss.worst < 0.99999
-    assert exact(encoder) is encoder.exact
+    assert without_int8(encoder) is encoder.exact
 
 
 @vnni
@@ -101,7 +101,7 @@ def test_the_default_model_stays_close_to_itself(sentences: list[str]) -> None:
     [
         ("mpnet", {}, "cannot run in int8: only BERT, RoBERTa"),
         ("bert", {"runtime": "openvino"}, "int8 runs on torch alone"),
-        ("bert", {"precision": "int4"}, "precision 'int4' is none of auto, float32, bfloat16, int8"),
+        ("bert", {"precision": "int4"}, "precision 'int4' is not one of auto, float32, bfloat16, int8"),
     ],
 )
 def test_what_cannot_run_in_int8(tiny: Callable[[str], Path], kind: str, settings: Any, said: str) -> None:

@@ -242,9 +242,9 @@ def test_what_is_no_list_of_texts_is_one_clear_line() -> None:
     assert encoder.encode(text for text in ("one", "two")).shape == (2, 384)  # type: ignore[arg-type]
     for texts, role, said in (
         ("one", "document", "one string was given in place of a list"),
-        (["a", 3], "document", "text 1 is no string but int"),
-        (["a", "b \ud800"], "document", "text 1 is no valid Unicode at character 2"),
-        (["a"], "answer", "role 'answer' is none of query, document"),
+        (["a", 3], "document", "text 1 is not a string but int"),
+        (["a", "b \ud800"], "document", "text 1 is not valid Unicode at character 2"),
+        (["a"], "answer", "role 'answer' is not one of query, document"),
     ):
         with pytest.raises(BadInput, match=said):
             encoder.encode(texts, role=role)  # type: ignore[arg-type]
@@ -285,17 +285,17 @@ def one_line(error: pytest.ExceptionInfo[ModelError]) -> str:
         ({"layers": 5}, "has no layer 5: layers go from 0 (embeddings) to 4"),
         ({"layers": -6}, "has no layer -6"),
         ({"layers": (1, 1)}, "each once"),
-        ({"pooling": "median"}, "pooling 'median' is none of cls, mean"),
-        ({"layers": (1, 2), "combine": "product"}, "combine 'product' is none of mean, sum, concat"),
+        ({"pooling": "median"}, "pooling 'median' is not one of cls, mean"),
+        ({"layers": (1, 2), "combine": "product"}, "combine 'product' is not one of mean, sum, concat"),
         ({"pooling": "pooler", "layers": -2}, "pooler pooling reads the last layer alone"),
         ({"max_tokens": 65}, "reads at most 64 tokens, not 65"),
         ({"max_tokens": 2}, "special tokens take 2 tokens"),
-        ({"precision": "float8"}, "precision 'float8' is none of"),
-        ({"combine": "bogus"}, "combine 'bogus' is none of mean, sum, concat"),
+        ({"precision": "float8"}, "precision 'float8' is not one of"),
+        ({"combine": "bogus"}, "combine 'bogus' is not one of mean, sum, concat"),
         ({"combine": "concat"}, "combine 'concat' is for hidden layers"),
-        ({"layers": 1.0}, "layers 1.0 are no layers"),
-        ({"layers": [1.0]}, "layers [1.0] are no layers"),
-        ({"layers": "last"}, "layers 'last' are no layers"),
+        ({"layers": 1.0}, "layers 1.0 are not layers"),
+        ({"layers": [1.0]}, "layers [1.0] are not layers"),
+        ({"layers": "last"}, "layers 'last' are not layers"),
         ({"max_tokens": "12"}, "max_tokens is '12': give a whole number"),
         ({"dimensions": 8.5}, "dimensions is 8.5: give a whole number"),
         ({"device": "abacus"}, "device 'abacus' is not usable here"),
@@ -314,7 +314,7 @@ def test_layers_may_be_text_and_a_recipe_may_be_asked_for(tiny: Callable[[str], 
     assert asked.recipe.layers == (3, 4)
     assert np.abs(load_encoder(asked.recipe).encode(sentences) - asked.encode(sentences)).max() < BFLOAT16
     for wrong in (None, 5):
-        with pytest.raises(ModelError, match="is no name, folder or recipe"):
+        with pytest.raises(ModelError, match="is not a name, folder or recipe"):
             load_encoder(wrong)  # type: ignore[arg-type]
 
 

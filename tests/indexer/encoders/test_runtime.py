@@ -160,7 +160,7 @@ def test_questions_few_texts_and_named_runtimes_never_measure(
     assert not measuring.file.exists()
     encoder.encode(text for text in TEXTS)  # type: ignore[arg-type]
     assert measuring.rows == [64]
-    with pytest.raises(BadInput, match="are no list but int"):
+    with pytest.raises(BadInput, match="are not a list but int"):
         encoder.encode(7)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="one string was given"):
         encoder.encode("a" * 100)

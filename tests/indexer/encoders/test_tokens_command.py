@@ -143,8 +143,8 @@ def test_a_text_over_the_limit_is_cut_only_when_asked(likewise: Callable[..., An
     ("arguments", "said"),
     [
         (["a", "--similarity", "--layers", "7"], "has no layer 7: layers go from 0"),
-        (["a", "--similarity", "--layers", "x"], "'x' are no layers"),
-        (["a", "--similarity", "--combine", "x"], "combine 'x' is none of mean, sum, concat"),
+        (["a", "--similarity", "--layers", "x"], "'x' are not layers"),
+        (["a", "--similarity", "--combine", "x"], "combine 'x' is not one of mean, sum, concat"),
         (["a", "--similarity", "--of", "b"], "no token reads 'b'"),
         (["unbelievably", "--similarity", "--of", "unbelievably"], "add --words"),
         (["a", "--similarity", "--at", "3"], "no token 3: they are numbered from 0 to 2"),
