@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders.port import Encoder
-from indexer.passages import PassageSettings, cut, embedded
+from indexer.passages import PassageSettings, cut, embedded_text
 from indexer.records import Document
 from indexer.sources.readers import markdown
 
@@ -51,7 +51,7 @@ class Question:
 def passages(document: Document, encoder: Encoder, max_tokens: int, overlap: int) -> list[tuple[Place, str]]:
     """Each passage as indexing cuts it, and what is embedded for it: its heading path and text."""
     (spans,) = cut([document], encoder, PassageSettings(max_tokens, overlap))
-    return [(Place(document.uri, span.start, span.end), embedded(document, span)) for span in spans]
+    return [(Place(document.uri, span.start, span.end), embedded_text(document, span)) for span in spans]
 
 
 def score(retrieved: Sequence[Sequence[Place]], references: Sequence[Sequence[Place]]) -> tuple[Value, Value, Value]:

@@ -21,9 +21,9 @@ from typing import Any
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders import Encoder
-from indexer.encoders.choices import runtime_in_use
 from indexer.encoders.load import load_encoder
 from indexer.encoders.locate import DEFAULT_MODEL, find_model
+from indexer.encoders.runtime_in_use import runtime_in_use
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
-from indexer.encoders.openvino.encoder import damage
+from indexer.encoders.openvino.files import damage
 from indexer.errors import ModelError
 from indexer.settings import Meaning
 from indexer.stores.port import CheckReport, Store

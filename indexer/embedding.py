@@ -16,7 +16,7 @@ from indexer.encoders.locate import DEFAULT_MODEL
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.notes import Note
-from indexer.passages import PassageSettings, cut, default_overlap, embedded, whole_number
+from indexer.passages import PassageSettings, cut, default_overlap, embedded_text, whole_number
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
 
@@ -45,6 +45,13 @@ class Embedding:
 
         Args:
             note: is told that the runtime that was asked for, or chosen, cannot be used.
+
+        Returns:
+            One pair per document. A passage whose tokens the model does not know is left out.
+
+        Raises:
+            NothingKnown: the model knows no token of any passage.
+            TextTooLong: the tokenizer reads prefix and passage, joined, as many more tokens than apart.
         """
         if not documents:
             return []
@@ -96,7 +103,7 @@ class Embedding:
 def _without(unreadable: set[str], documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[list[Span]]:
     """Return the spans of each document whose embedded text is readable."""
     return [
-        [span for span in document_spans if embedded(document, span) not in unreadable]
+        [span for span in document_spans if embedded_text(document, span) not in unreadable]
         for document, document_spans in zip(documents, spans, strict=True)
     ]
 
@@ -104,7 +111,7 @@ def _without(unreadable: set[str], documents: Sequence[Document], spans: Sequenc
 def _texts(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[str]:
     """Return the texts of all passages as they are embedded."""
     return [
-        embedded(document, span)
+        embedded_text(document, span)
         for document, document_spans in zip(documents, spans, strict=True)
         for span in document_spans
     ]

@@ -68,7 +68,7 @@ class PassageSettings:
         return f"PassageSettings(max_tokens={self.max_tokens}, overlap={self.overlap})"
 
 
-def identity_of(settings: PassageSettings | None) -> str:
+def passages_identity(settings: PassageSettings | None) -> str:
     """Return the text of the settings for content hashes; `settings` is None for an index of the user's own vectors."""
     return "None" if settings is None else settings.identity
 
@@ -85,7 +85,7 @@ def default_overlap(max_tokens: int) -> int:
     return min(DEFAULT_OVERLAP_TOKENS, max_tokens // 4)
 
 
-def embedded(document: Document, span: Span) -> str:
+def embedded_text(document: Document, span: Span) -> str:
     """Return the text that is embedded for a passage: title or heading path, a space, and the passage."""
     passage = document.text[span.start : span.end]
     return f"{span.prefix} {passage}" if span.prefix else passage

@@ -12,7 +12,7 @@ from math import log
 import numpy as np
 
 from indexer.encoders.recipe import Recipe
-from indexer.passages import PassageSettings, identity_of
+from indexer.passages import PassageSettings, passages_identity
 
 DEFAULT_RECALL = 0.98
 """Share of the ten nearest passages that approximate segments find, unless the user chooses another."""
@@ -142,7 +142,7 @@ class Settings:
     @property
     def meaning(self) -> Meaning:
         """Everything except the document that its vectors depend on."""
-        return Meaning(self.recipe.identity if self.recipe else "", identity_of(self.passages))
+        return Meaning(self.recipe.identity if self.recipe else "", passages_identity(self.passages))
 
     @property
     def kind(self) -> tuple[int, Meaning]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from indexer.encoders.load import encode_many, load_encoder, load_recipe
+    from indexer.encoders.load import load_encoder, load_recipe
+    from indexer.encoders.many_encoders import encode_many
     from indexer.encoders.port import Encoder, Role, steady
     from indexer.encoders.postprocessing import fit_post
     from indexer.encoders.recipe import Recipe, RecipeSpec
@@ -25,7 +26,7 @@ _HOMES = {
     "Role": "indexer.encoders.port",
     "Recipe": "indexer.encoders.recipe",
     "RecipeSpec": "indexer.encoders.recipe",
-    "encode_many": "indexer.encoders.load",
+    "encode_many": "indexer.encoders.many_encoders",
     "fit_post": "indexer.encoders.postprocessing",
     "load_encoder": "indexer.encoders.load",
     "load_recipe": "indexer.encoders.load",

@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +21,7 @@ from indexer.encoders.cache import cache_folder
 from indexer.encoders.hardware import cores, cpu_features, cpu_name
 from indexer.encoders.recipe import Recipe
 from indexer.encoders.runtime import RUNTIME_NAMES, RuntimeName
-from indexer.errors import BadInput, ModelError
+from indexer.errors import BadInput
 
 RUNTIME_VARIABLE = "LIKEWISE_RUNTIME"
 """Environment variable that replaces the measured choice."""
@@ -172,71 +172,6 @@ def saved_choice(recipe: Recipe, precision: str | None = None) -> Choice | None:
         and precision in (None, choice.conditions.precision)
     ]
     return max(same, key=lambda choice: choice.measured, default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeInUse:
-    """The runtime that embeds many documents of a recipe on this machine, and the reason, as `likewise info` shows it.
-
-    Attributes:
-        decided_by: "measurement", or "LIKEWISE_RUNTIME": then the fields below are empty.
-        precision: the one that was requested when the runtimes were measured.
-        tokens_per_second, reason, measured: as in `Choice`.
-        cpu, threads: as in `Conditions`.
-    """
-
-    chosen: RuntimeName
-    decided_by: str
-    precision: str = ""
-    tokens_per_second: dict[str, float] = field(default_factory=dict)
-    reason: str = ""
-    cpu: str = ""
-    threads: int = 0
-    measured: str = ""
-
-
-def runtime_in_use(recipe: Recipe, precision: str | None = None) -> RuntimeInUse | None:
-    """Return the runtime that LIKEWISE_RUNTIME names, or the newest choice for a recipe on this machine.
-
-    Returns:
-        None if nothing was measured, or if LIKEWISE_RUNTIME names openvino and only torch can run the recipe.
-    """
-    named = override()
-    if named == "torch":
-        return RuntimeInUse(named, RUNTIME_VARIABLE)
-    # The saved choice would be that of the recipe without its post-processing, which always runs on torch.
-    if recipe.post:
-        return None
-    choice = saved_choice(recipe, precision)
-    refused = choice is not None and choice.finished and bool(choice.reason)
-    if named == "openvino" and not refused:
-        return RuntimeInUse(named, RUNTIME_VARIABLE) if _can_leave_torch(recipe) else None
-    if choice is None:
-        return None
-    measured_on = choice.conditions
-    return RuntimeInUse(
-        choice.chosen,
-        "measurement",
-        precision=measured_on.precision,
-        tokens_per_second=choice.tokens_per_second,
-        reason=choice.reason,
-        cpu=measured_on.cpu,
-        threads=measured_on.threads,
-        measured=choice.measured,
-    )
-
-
-def _can_leave_torch(recipe: Recipe) -> bool:
-    """Whether another runtime can run a recipe: it is a transformer, followed only by modules that likewise knows."""
-    if recipe.pooling is not None:
-        return True
-    from indexer.encoders.locate import find_model
-    from indexer.encoders.torch.pooling_head import read_head
-
-    try:
-        return read_head(find_model(recipe.model), 0) is not None
-    except ModelError:  # Nothing can be embedded with a model that is not on this machine.
-        return False
 
 
 def choices_file() -> Path:

@@ -47,7 +47,6 @@ MIN_COSINE = 0.999
 MIN_TIME_SAVED = 0.03
 """Share of time that OpenVINO must save to be chosen: torch is loaded already, and measurements vary."""
 
-
 ROUNDS_PER_OUTLIER = 5
 """One round in this many may disagree with the others without making a measurement unclear."""
 
@@ -108,7 +107,7 @@ class FastestRuntime:
             self._conditions = Conditions.here(torch_encoder.recipe, self._precision, threads)
             if named == "auto" and _choose(torch_encoder, self._conditions, measure) == "torch":
                 return None
-            return _compiled(torch_encoder, self._precision, threads)
+            return _open_compiled(torch_encoder, self._precision, threads)
         except ImportError as error:  # Also a PackageNotFoundError: OpenVINO is not installed.
             if named == "openvino":
                 note(
@@ -119,7 +118,7 @@ class FastestRuntime:
         return None
 
     def _give_up(self, named: RuntimeName, error: Exception, note: Note) -> None:
-        _opened.cache_clear()
+        _open.cache_clear()
         if named == "auto" and self._conditions is not None:
             with suppress(OSError):
                 drop_choice(choices_file(), self._conditions)
@@ -164,7 +163,7 @@ def _choose(torch_encoder: TorchEncoder, conditions: Conditions, measure: bool) 
 
 
 def _measure_and_save(file: Path, torch_encoder: TorchEncoder, conditions: Conditions) -> RuntimeName:
-    """Raises OSError if the cache cannot be written, and ImportError without OpenVINO."""
+    """Measure and return the choice. Raises OSError if the cache cannot be written, ImportError without OpenVINO."""
     from indexer.encoders import measurement
     from indexer.encoders.openvino.export import has_graph, mark_unused
 
@@ -178,7 +177,7 @@ def _measure_and_save(file: Path, torch_encoder: TorchEncoder, conditions: Condi
         if choice is None:
             drop_choice(file, conditions)
         if choice is None or choice.chosen == "torch":
-            _opened.cache_clear()  # The graph is not needed again.
+            _open.cache_clear()  # The graph is not needed again.
         measurement.give_memory_back()  # The weights were loaded once more to compile them.
     if choice is None:
         return "torch"
@@ -195,7 +194,7 @@ def _measure(torch_encoder: TorchEncoder, conditions: Conditions) -> Choice | No
 
     precision: Precision = conditions.precision  # type: ignore[assignment]
     try:
-        measured = measurement.measure(torch_encoder, _compiled(torch_encoder, precision, conditions.threads))
+        measured = measurement.measure(torch_encoder, _open_compiled(torch_encoder, precision, conditions.threads))
     except NotCompilable as error:
         return Choice.made(conditions, "torch", reason=" ".join(str(error).split())[:300])
     except (LikewiseError, RuntimeError, OSError, MemoryError):
@@ -215,13 +214,13 @@ def _choice_by_speed(conditions: Conditions, measured: Measurement) -> Choice:
     return Choice.made(conditions, chosen, measured.tokens_per_second, kept=kept)
 
 
-def _compiled(torch_encoder: TorchEncoder, precision: Precision, threads: int) -> CompiledEncoder:
+def _open_compiled(torch_encoder: TorchEncoder, precision: Precision, threads: int) -> CompiledEncoder:
     from indexer.encoders.openvino.export import compile_in_cache
 
     # OpenVINO uses all cores unless it is limited; a caller who limits torch's threads means to limit both.
-    return _opened(compile_in_cache(torch_encoder, precision), threads if threads < cores() else None)
+    return _open(compile_in_cache(torch_encoder, precision), threads if threads < cores() else None)
 
 
 @lru_cache(maxsize=4)  # Encoders of one recipe share a graph, as they share torch's weights.
-def _opened(folder: Path, threads: int | None) -> CompiledEncoder:
+def _open(folder: Path, threads: int | None) -> CompiledEncoder:
     return CompiledEncoder.open(folder, threads=threads)

@@ -14,17 +14,16 @@ from indexer.encoders.choices import override
 from indexer.encoders.fastest import FastestRuntime
 from indexer.encoders.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.port import Encoder, Role
-from indexer.encoders.postprocessing import PostProcessed, with_post
+from indexer.encoders.port import Encoder
+from indexer.encoders.postprocessing import with_post
 from indexer.encoders.recipe import COMBINES, POOLINGS, Combine, Pooling, Recipe, RecipeSpec, parse_layers
 from indexer.encoders.runtime import RUNTIME_NAMES, Runtime, RuntimeName
 from indexer.encoders.tokenizer import Tokenizer
-from indexer.encoders.torch.encoder import TorchEncoder, Transformer, encode_shared
+from indexer.encoders.torch.encoder import TorchEncoder, Transformer
 from indexer.encoders.torch.fallback import open_sentence_transformer
 from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.encoders.torch.pooling_head import Head, plain_transformer, read_head
 from indexer.errors import ModelError
-from indexer.records import Vector
 
 if TYPE_CHECKING:
     import torch
@@ -90,11 +89,11 @@ def load_encoder(
     if request.combine != "mean" and request.pooling is None and request.layers is None:
         raise ModelError(f"combine {request.combine!r} is for hidden layers: name them, or leave it out")
     if spec.post:
-        raise ModelError(f"{spec}: {spec.post} is fitted on passages first; load it without and use fit_post")
+        raise ModelError(f"{spec}: {spec.post} is fitted to passages first: load the model without it and use fit_post")
     if runtime not in RUNTIME_NAMES:
         raise ModelError(f"runtime {runtime!r} is not one of {', '.join(RUNTIME_NAMES)}")
     if runtime == "openvino" and precision == "int8":
-        raise ModelError("int8 runs on torch alone: leave out the runtime, or the precision")
+        raise ModelError("int8 runs only on torch: leave out the runtime, or the precision")
     encoder = _load(request, Runtime(precision, device, trust_remote_code, runtime))
     if runtime == "openvino":
         from indexer.encoders.openvino.export import compile_in_cache
@@ -165,39 +164,6 @@ def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
     return with_post(encoder, recipe, fitted_parameters)
 
 
-def encode_many(
-    encoders: Sequence[Encoder], texts: Sequence[str], role: Role = "document", truncate: bool = False
-) -> list[Vector]:
-    """Encode texts with several encoders; those that share a model share one forward pass.
-
-    Returns:
-        Unit rows (texts, dimensions) of each encoder, in the order of `encoders`.
-
-    Raises:
-        TextTooLong: a text is over an encoder's limit and `truncate` is False.
-    """
-    groups: dict[tuple[int, ...], list[int]] = {}
-    plain = [encoder.inner if isinstance(encoder, PostProcessed) else encoder for encoder in encoders]
-    for index, encoder in enumerate(plain):
-        key: tuple[int, ...] = (id(encoder),)
-        if isinstance(encoder, TorchEncoder):
-            prompt = encoder.recipe.query_prompt if role == "query" else encoder.recipe.document_prompt
-            key = (id(encoder.transformer), encoder.max_tokens, hash(prompt))
-        groups.setdefault(key, []).append(index)
-    encoded: dict[int, Vector] = {}
-    for members in groups.values():
-        shared = [encoder for index in members if isinstance(encoder := plain[index], TorchEncoder)]
-        if shared:
-            encoded |= zip(members, encode_shared(shared, texts, role, truncate), strict=True)
-        else:
-            vectors = plain[members[0]].encode(texts, role, truncate)
-            encoded |= dict.fromkeys(members, vectors)
-    return [
-        encoder.apply(encoded[index]) if isinstance(encoder, PostProcessed) else encoded[index]
-        for index, encoder in enumerate(encoders)
-    ]
-
-
 def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     device = choose_device(runtime.device)
     override()  # Raises for an unknown runtime now, before the model is loaded, and not in the middle of a run.
@@ -229,7 +195,7 @@ def _load_fallback(checkpoint: Checkpoint, precision: Precision, device: str) ->
     """Load a model whose modules likewise does not know through sentence-transformers."""
     if precision not in ("auto", "float32"):
         raise ModelError(
-            f"model {checkpoint.spec.model!r} has modules that run in float32 alone, not in {precision}: "
+            f"model {checkpoint.spec.model!r} has modules that run only in float32, not in {precision}: "
             "leave precision out"
         )
     return open_sentence_transformer(checkpoint, device)
@@ -267,7 +233,7 @@ def _raw_head(spec: RecipeSpec, transformer: Transformer) -> Head:
     if not layers or len(set(layers)) < len(layers):
         raise ModelError(f"layers {requested} of model {spec.model!r}: name at least one, and each once")
     if pooling == "pooler" and layers != (last,):
-        raise ModelError("pooler pooling reads the last layer alone: leave layers out")
+        raise ModelError("pooler pooling reads only the last layer: leave layers out")
     if pooling == "pooler":
         import torch
 

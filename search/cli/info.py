@@ -13,7 +13,7 @@ from search.cli.output import number, printable, say, say_json, shown, warn_of
 
 if TYPE_CHECKING:
     from indexer.encoders import Recipe
-    from indexer.encoders.choices import RuntimeInUse
+    from indexer.encoders.runtime_in_use import RuntimeInUse
 
 _STATES = ["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
 
@@ -76,7 +76,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
 
 
 def _runtime(recipe: Recipe) -> RuntimeInUse | None:
-    from indexer.encoders.choices import runtime_in_use  # --help loads this file, and should load no more
+    from indexer.encoders.runtime_in_use import runtime_in_use  # --help loads this file, and should load no more
 
     return runtime_in_use(recipe)
 

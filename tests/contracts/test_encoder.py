@@ -25,7 +25,8 @@ from indexer.encoders import Encoder, Role, load_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
-from indexer.encoders.torch.int8 import Int8Encoder, _multiplies_int8
+from indexer.encoders.torch.int8 import Int8Encoder
+from indexer.encoders.torch.int8_layers import multiplies_int8
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 
 PROMPT = "bank: "
@@ -143,7 +144,7 @@ def subject(
     request: pytest.FixtureRequest, folders: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Subject]:
     kind = KINDS[request.param]
-    if kind.made is Int8Encoder and not _multiplies_int8():
+    if kind.made is Int8Encoder and not multiplies_int8():
         pytest.skip("this CPU has no products of 8-bit integers")
     folder = folders(kind.model)
     with pytest.MonkeyPatch.context() as patch:
@@ -248,7 +249,7 @@ def test_a_text_of_which_nothing_is_known_is_named_or_has_a_vector(subject: Subj
 
 
 def test_what_is_no_list_of_texts_is_refused(subject: Subject) -> None:
-    cases = ("one", "one string was given"), (["fine", " \n"], "text 1 is empty"), ([3], "text 0 is no string")
+    cases = ("one", "one string was given"), (["fine", " \n"], "text 1 is empty"), ([3], "text 0 is not a string")
     for texts, message in cases:
         with pytest.raises(BadInput, match=message):
             subject.encoder.encode(texts)  # type: ignore[arg-type]

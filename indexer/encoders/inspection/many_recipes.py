@@ -8,7 +8,7 @@ from indexer.encoders.checkpoint import Checkpoint
 from indexer.encoders.inspection.hidden_states import require_layers, token_vectors, word_vectors
 from indexer.encoders.inspection.tokens import Token, TokenReader, words_of
 from indexer.encoders.inspection.vector_files import EmbeddedText
-from indexer.encoders.load import encode_many
+from indexer.encoders.many_encoders import encode_many
 from indexer.encoders.port import Encoder, Role
 from indexer.encoders.recipe import RecipeSpec
 from indexer.encoders.torch.encoder import TorchEncoder

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,17 +17,23 @@ from numpy.typing import NDArray
 
 from indexer.encoders.batching import batches, unit
 from indexer.encoders.cache import cache_folder
+from indexer.encoders.openvino.files import (
+    GRAPH,
+    GRAPH_FILES,
+    POST,
+    RECIPE,
+    TOKENIZER,
+    changed,
+    read_manifest,
+    unusable,
+    verify,
+)
 from indexer.encoders.port import Role
 from indexer.encoders.recipe import Recipe
 from indexer.encoders.tokenizer import Tokenizer
 from indexer.errors import ModelError
 from indexer.records import Vector
 
-GRAPH, TOKENIZER, RECIPE, POST = "encoder.xml", "tokenizer.json", "recipe.json", "post.safetensors"
-MANIFEST = "manifest.json"
-"""Holds the `sha256` of every other file by name, and the `precision` to compute in: "" for the CPU's default."""
-
-_FILES = GRAPH, str(Path(GRAPH).with_suffix(".bin"))
 _BATCH_TOKENS = 1024
 """Tokens of one batch. The sentences of ten hits take 60 ms, and 100 ms in batches of 4,096 (benchmarks.sentences)."""
 
@@ -59,14 +64,14 @@ class CompiledEncoder:
         Raises:
             ModelError: a file is missing or damaged, or the graph does not run on this machine's CPU.
         """
-        sums, precision = _manifest(folder)
+        sums, precision = read_manifest(folder)
         try:
             texts = {name: (folder / name).read_bytes() for name in (TOKENIZER, RECIPE, POST) if name in sums}
         except OSError as error:
-            raise _unusable(folder, error) from error
+            raise unusable(folder, error) from error
         for name, content in texts.items():
             if hashlib.sha256(content).hexdigest() != sums[name]:
-                raise _changed(folder / name)
+                raise changed(folder / name)
         recipe = Recipe.from_json(texts[RECIPE].decode())
         prompts = recipe.query_prompt, recipe.document_prompt
         tokenizer = Tokenizer(texts[TOKENIZER].decode(), recipe.max_tokens, *prompts)
@@ -108,22 +113,6 @@ class CompiledEncoder:
         return self._thread.request
 
 
-def _manifest(folder: Path) -> tuple[dict[str, str], str]:
-    """Return the checksums of the other files by name, and the precision."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        sums, precision = manifest["sha256"], manifest["precision"]
-        if not isinstance(sums, dict) or not {*_FILES, TOKENIZER, RECIPE} <= sums.keys():
-            raise ValueError(f"{MANIFEST} lacks a file")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _unusable(folder, error) from error
-    return sums, precision
-
-
-def _unusable(folder: Path, error: Exception) -> ModelError:
-    return ModelError(f"{folder} holds no compiled encoder ({error}): compile it again")
-
-
 def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path | None, threads: int | None) -> Any:
     """Return the graph prepared for this machine, from the cache if it is there.
 
@@ -137,9 +126,9 @@ def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path | N
         settings["INFERENCE_NUM_THREADS"] = str(threads)
     if precision:
         settings["INFERENCE_PRECISION_HINT"] = precision
-    copy = None if cache is None else _copy(folder, cache, _FILES, sums)
+    copy = None if cache is None else _copy(folder, cache, GRAPH_FILES, sums)
     if copy is None:
-        _verify(folder, _FILES, sums)
+        verify(folder, GRAPH_FILES, sums)
     else:
         settings["CACHE_DIR"] = str(copy)
     try:
@@ -158,7 +147,7 @@ def _copy(folder: Path, cache: Path, names: Sequence[str], sums: dict[str, str])
     import shutil
     import tempfile
 
-    _verify(folder, names, sums)
+    verify(folder, names, sums)
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, ignore_cleanup_errors=True) as temporary:
@@ -166,7 +155,7 @@ def _copy(folder: Path, cache: Path, names: Sequence[str], sums: dict[str, str])
             draft.mkdir()
             for name in names:
                 shutil.copyfile(folder / name, draft / name)
-            _verify(draft, names, sums)
+            verify(draft, names, sums)
             with contextlib.suppress(FileExistsError):  # Another process has just made it.
                 draft.rename(copy)
     except OSError:
@@ -174,32 +163,6 @@ def _copy(folder: Path, cache: Path, names: Sequence[str], sums: dict[str, str])
     return copy
 
 
-def _verify(folder: Path, names: Sequence[str], sums: dict[str, str]) -> None:
-    """Raise ModelError unless every file is there and has its checksum."""
-    for name in names:
-        if not (folder / name).is_file():
-            raise ModelError(f"{folder / name} is missing: compile the encoder again")
-        with (folder / name).open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != sums[name]:
-                raise _changed(folder / name)
-
-
-def damage(folder: Path) -> str | None:
-    """Return what is wrong with a compiled encoder; None if nothing is wrong, or if there is no folder."""
-    if not folder.exists():
-        return None
-    try:
-        sums, _ = _manifest(folder)
-        _verify(folder, list(sums), sums)
-    except ModelError as error:
-        return str(error)
-    return None
-
-
 def user_cache() -> Path:
     """Return the folder for graphs that were prepared for this machine."""
     return cache_folder() / "encoders"
-
-
-def _changed(path: Path) -> ModelError:
-    return ModelError(f"{path} is not the file that was written (checksum): compile the encoder again")

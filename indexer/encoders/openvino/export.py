@@ -16,7 +16,8 @@ from pathlib import Path
 from indexer.encoders.cache import cache_folder
 from indexer.encoders.hardware import Precision
 from indexer.encoders.locate import sha256
-from indexer.encoders.openvino.encoder import GRAPH, MANIFEST, POST, RECIPE, TOKENIZER, CompiledEncoder, damage
+from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.files import GRAPH, GRAPH_FILES, MANIFEST, POST, RECIPE, TOKENIZER, damage
 from indexer.encoders.openvino.graph import NotCompilable, write_graph
 from indexer.encoders.port import Encoder, steady
 from indexer.encoders.postprocessing import PostProcessed
@@ -85,16 +86,15 @@ def _copy_graph(cached: Path, draft: Path) -> bool:
     if not cached.is_dir() or damage(cached):
         return False
     sums = json.loads((cached / MANIFEST).read_text(encoding="utf-8"))["sha256"]
-    names = GRAPH, str(Path(GRAPH).with_suffix(".bin"))
     try:
-        for name in names:
+        for name in GRAPH_FILES:
             shutil.copyfile(cached / name, draft / name)
     except FileNotFoundError:  # Another process has just removed it.
         copied = False
     else:
-        copied = all(sha256(draft / name) == sums[name] for name in names)
+        copied = all(sha256(draft / name) == sums[name] for name in GRAPH_FILES)
     if not copied:
-        for name in names:
+        for name in GRAPH_FILES:
             (draft / name).unlink(missing_ok=True)
     return copied
 

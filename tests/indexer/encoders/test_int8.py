@@ -17,7 +17,8 @@ from indexer import Index
 from indexer.encoders import load_encoder
 from indexer.encoders.torch.bert import Bert
 from indexer.encoders.torch.encoder import TorchEncoder
-from indexer.encoders.torch.int8 import Int8Encoder, _observing, _quantise, without_int8
+from indexer.encoders.torch.int8 import Int8Encoder, without_int8
+from indexer.encoders.torch.int8_layers import observing, quantise
 from indexer.errors import ModelError
 
 vnni = needs_vnni()
@@ -33,11 +34,11 @@ def encoder(tiny: Callable[[str], Path]) -> Int8Encoder:
 @vnni
 def test_a_layer_is_the_sums_of_rounded_numbers(encoder: Int8Encoder, sentences: list[str]) -> None:
     """Weights and inputs are rounded here as the method says, and multiplied in float64."""
-    seen = _observing(encoder.exact)
+    seen = observing(encoder.exact)
     seen.encode(sentences)
     assert isinstance(seen.transformer, Bert)
     observed = seen.transformer.blocks[1].feed_forward
-    layer = _quantise(seen.transformer).blocks[1].feed_forward
+    layer = quantise(seen.transformer).blocks[1].feed_forward
     plain = encoder.exact.transformer.blocks[1].feed_forward  # type: ignore[attr-defined]
     x = torch.randn(16, 48, generator=torch.Generator().manual_seed(3))
     x = x.clamp(-observed.largest, observed.largest)  # type: ignore[attr-defined]
@@ -100,7 +101,7 @@ def test_the_default_model_stays_close_to_itself(sentences: list[str]) -> None:
     ("kind", "settings", "said"),
     [
         ("mpnet", {}, "cannot run in int8: only BERT, RoBERTa"),
-        ("bert", {"runtime": "openvino"}, "int8 runs on torch alone"),
+        ("bert", {"runtime": "openvino"}, "int8 runs only on torch"),
         ("bert", {"precision": "int4"}, "precision 'int4' is not one of auto, float32, bfloat16, int8"),
     ],
 )

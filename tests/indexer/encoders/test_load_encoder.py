@@ -162,7 +162,7 @@ def test_a_model_taken_whole_reads_no_more_than_it_can(tiny: Callable[[str], Pat
         with pytest.raises(ModelError, match=f"reads at most 40 tokens, not {wrong}"):
             load_encoder(tmp_path, max_tokens=wrong)
     for precision in ("int8", "bfloat16"):
-        with pytest.raises(ModelError, match="float32 alone"):
+        with pytest.raises(ModelError, match="only in float32"):
             load_encoder(tmp_path, precision=precision)
 
 
@@ -287,7 +287,7 @@ def one_line(error: pytest.ExceptionInfo[ModelError]) -> str:
         ({"layers": (1, 1)}, "each once"),
         ({"pooling": "median"}, "pooling 'median' is not one of cls, mean"),
         ({"layers": (1, 2), "combine": "product"}, "combine 'product' is not one of mean, sum, concat"),
-        ({"pooling": "pooler", "layers": -2}, "pooler pooling reads the last layer alone"),
+        ({"pooling": "pooler", "layers": -2}, "pooler pooling reads only the last layer"),
         ({"max_tokens": 65}, "reads at most 64 tokens, not 65"),
         ({"max_tokens": 2}, "special tokens take 2 tokens"),
         ({"precision": "float8"}, "precision 'float8' is not one of"),

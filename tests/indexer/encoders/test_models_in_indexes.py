@@ -1,4 +1,4 @@
-"""What an index keeps of its model: fitted post-processing, and the compiled encoder that questions use."""
+"""The parts of a model that an index stores: fitted post-processing, and the compiled encoder for questions."""
 
 from __future__ import annotations
 

@@ -40,6 +40,7 @@ from indexer.encoders.openvino import export, graph
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.export import compile_encoder
 from indexer.encoders.openvino.graph import NotCompilable
+from indexer.encoders.runtime_in_use import runtime_in_use
 from indexer.encoders.torch.encoder import CPU_BATCH_TOKENS, TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
@@ -58,9 +59,10 @@ TEXTS = [f"dogs watch river number {number}" for number in range(64)]
 
 @dataclass
 class Measuring:
-    """What a measurement will find, and how often there was one.
+    """The results that a measurement will have, and how often the runtimes were measured.
 
     Attributes:
+        file: of the saved choices.
         speeds: of torch and OpenVINO, in tokens per second.
         cosine: the lowest between their vectors.
         shares: OpenVINO's time over torch's round by round; empty: as the speeds say.
@@ -86,7 +88,7 @@ class Measuring:
 
 @pytest.fixture
 def encoder(tiny: Callable[[str], Path]) -> TorchEncoder:
-    """What the command line loads as well, whatever model it names."""
+    """A tiny BERT with mean pooling, on torch."""
     loaded = load_encoder(f"{tiny('bert')}:mean")
     assert isinstance(loaded, TorchEncoder)
     return loaded
@@ -119,7 +121,7 @@ def measuring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Measuring:
         return SimpleNamespace(encode=encode)
 
     monkeypatch.setattr(measurement, "measure", measure)
-    monkeypatch.setattr(fastest, "_compiled", compiled)
+    monkeypatch.setattr(fastest, "_open_compiled", compiled)
     return found
 
 
@@ -729,14 +731,14 @@ def test_info_says_nothing_of_a_runtime_that_is_not_used(
     unusual = replace(encoder.recipe, model=str(tmp_path), pooling=None, layers=())
     kinds = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}]
     (tmp_path / "modules.json").write_text(json.dumps(kinds))
-    assert choices.runtime_in_use(encoder.recipe) is not None
-    assert choices.runtime_in_use(centred) is None
+    assert runtime_in_use(encoder.recipe) is not None
+    assert runtime_in_use(centred) is None
     monkeypatch.setenv("LIKEWISE_RUNTIME", "openvino")
-    assert (said := choices.runtime_in_use(encoder.recipe)) is not None and said.chosen == "openvino"
-    assert choices.runtime_in_use(centred) is None
-    assert choices.runtime_in_use(unusual) is None
+    assert (said := runtime_in_use(encoder.recipe)) is not None and said.chosen == "openvino"
+    assert runtime_in_use(centred) is None
+    assert runtime_in_use(unusual) is None
     monkeypatch.setenv("LIKEWISE_RUNTIME", "torch")
-    assert (said := choices.runtime_in_use(unusual)) is not None and said.chosen == "torch"
+    assert (said := runtime_in_use(unusual)) is not None and said.chosen == "torch"
 
 
 @pytest.mark.parametrize("chosen", ["torch", "openvino"])

@@ -1,0 +1,61 @@
+"""The files of a compiled encoder: their names, their checksums, and what is wrong with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from indexer.errors import ModelError
+
+GRAPH, TOKENIZER, RECIPE, POST = "encoder.xml", "tokenizer.json", "recipe.json", "post.safetensors"
+MANIFEST = "manifest.json"
+"""Holds the `sha256` of every other file by name, and the `precision` to compute in: "" for the CPU's default."""
+
+GRAPH_FILES = GRAPH, str(Path(GRAPH).with_suffix(".bin"))
+"""The graph and its weights."""
+
+
+def read_manifest(folder: Path) -> tuple[dict[str, str], str]:
+    """Return the checksums of the other files by name, and the precision."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        sums, precision = manifest["sha256"], manifest["precision"]
+        if not isinstance(sums, dict) or not {*GRAPH_FILES, TOKENIZER, RECIPE} <= sums.keys():
+            raise ValueError(f"{MANIFEST} lacks a file")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise unusable(folder, error) from error
+    return sums, precision
+
+
+def verify(folder: Path, names: Sequence[str], sums: dict[str, str]) -> None:
+    """Raise ModelError unless every file is there and has its checksum."""
+    for name in names:
+        if not (folder / name).is_file():
+            raise ModelError(f"{folder / name} is missing: compile the encoder again")
+        with (folder / name).open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != sums[name]:
+                raise changed(folder / name)
+
+
+def damage(folder: Path) -> str | None:
+    """Return what is wrong with a compiled encoder; None if nothing is wrong, or if there is no folder."""
+    if not folder.exists():
+        return None
+    try:
+        sums, _ = read_manifest(folder)
+        verify(folder, list(sums), sums)
+    except ModelError as error:
+        return str(error)
+    return None
+
+
+def unusable(folder: Path, error: Exception) -> ModelError:
+    """Return the error for a folder that is not a compiled encoder."""
+    return ModelError(f"{folder} holds no compiled encoder ({error}): compile it again")
+
+
+def changed(path: Path) -> ModelError:
+    """Return the error for a file whose checksum is wrong."""
+    return ModelError(f"{path} is not the file that was written (checksum): compile the encoder again")
