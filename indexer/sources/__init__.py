@@ -1,11 +1,12 @@
-"""SOURCE arguments in, documents out. Knows nothing of models, databases or the shell.
+"""Reading of SOURCE arguments: folders, files, globs and stdin become documents.
 
-`open_sources` resolves folders, files, globs and stdin; `read` yields an Entry for each file or record.
+`open_sources` resolves the arguments, and `read` yields an Entry for each file or record. Nothing here knows models,
+databases or the shell.
 
-To teach it a format, write FORMAT.py beside this with one function, either `read(text: str) -> Content`
-(the text is kept as decoded; runs in this process) or `read(path: str) -> Content` (the text is extracted; in
-the bounded worker). It raises Unreadable (the file failed) or Skip (it holds nothing), with a reason.
-Then name its extensions in FORMATS (formats.py). Nothing else has to change.
+To add a format, write readers/FORMAT.py with one function: either `read(text: str) -> Content`, which keeps the decoded
+text and runs in this process, or `read(path: str) -> Content`, which extracts the text and runs in the worker process
+within its bounds. It raises Unreadable (the file failed) or Skip (it holds nothing) with a reason. Then name its
+extensions in FORMATS (formats.py). Nothing else has to change.
 """
 
 from indexer.sources.entry import Entry, ReadOptions

@@ -1,4 +1,4 @@
-"""What a reader returns or raises, and the growing text that readers of several parts write into."""
+"""The result of a reader, its two errors, and the text that a reader assembles from parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ class Skip(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A file's text as a reader found it; `text` must be the decoded file where the reader was given text."""
+    """The content of one file.
+
+    Attributes:
+        text: the extracted text; of a reader that was given text, exactly that text.
+        title: empty where the file has none.
+        sections: in order of their start.
+        metadata: JSON values.
+    """
 
     text: str
     title: str = ""
@@ -35,7 +42,7 @@ class Headings:
         self._open: list[tuple[int, str]] = []
 
     def enter(self, level: int, title: str) -> str:
-        """The path of a heading that has just begun."""
+        """Return the path of the heading that begins now."""
         while self._open and self._open[-1][0] >= level:
             self._open.pop()
         self._open.append((level, " ".join(title.split())))
@@ -43,7 +50,7 @@ class Headings:
 
 
 class Assembly:
-    """Blocks of extracted text put together with blank lines between them, and the sections they begin."""
+    """Extracted text that is put together from blocks with blank lines between them, and its sections."""
 
     def __init__(self) -> None:
         self.sections: list[Section] = []
@@ -51,13 +58,13 @@ class Assembly:
         self._length = 0
 
     def section(self, heading: str = "", page: int | None = None) -> None:
-        """Let a section begin with the next block."""
+        """Begin a section with the next block."""
         self._close_empty()
         start = self._length + 2 if self._parts else 0
         self.sections.append(Section(start, heading, page))
 
     def add(self, block: str, newlines: int = 2) -> None:
-        """Append a block, `newlines` after the one before. Blank ones are left out."""
+        """Append a block, `newlines` after the previous one. A blank block is left out."""
         block = clean(block)
         if not block:
             return
@@ -73,13 +80,13 @@ class Assembly:
         return Content("".join(self._parts), title, tuple(lead_in(self.sections)), metadata or {})
 
     def _close_empty(self) -> None:
-        """Forget the last section when nothing was written since: it has no text to stand for."""
+        """Remove the last section if nothing was written since it began."""
         if self.sections and self.sections[-1].start >= self._length:
             self.sections.pop()
 
 
 def lead_in(sections: list[Section]) -> list[Section]:
-    """The sections, with a nameless first one for text before them."""
+    """Return the sections, with a first one without heading for any text before them."""
     return [Section(0), *sections] if sections and sections[0].start else sections
 
 
@@ -88,5 +95,5 @@ _UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def clean(extracted: str) -> str:
-    """Extracted text without control characters, lone surrogates and blank ends."""
+    """Return extracted text without control characters, lone surrogates and surrounding blanks."""
     return _UNWANTED.sub("", _NEWLINES.sub("\n", extracted)).strip()

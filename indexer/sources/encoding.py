@@ -1,4 +1,4 @@
-"""Finds out in which encoding a text file is written, and decodes it without changing anything else."""
+"""The encoding of a text file: found out, and used to decode the file without any other change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_LE, "utf-32"),  # tested before UTF-16, because it begins with the mark of UTF-16
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -22,41 +22,44 @@ _COOKIE = re.compile(
     rb"|^<\?xml[^>]*?\bencoding=[\"']([-\w.]+)",
     re.MULTILINE,
 )
-_SAMPLE = 256 * 1024  # charset-normalizer takes seconds a megabyte
+_SAMPLE_BYTES = 256 * 1024  # charset-normalizer takes seconds per megabyte
 
-# The letters beyond ASCII that languages are written with, in the code pages of their files. charset-normalizer
-# takes French for cp1250 and Swedish for hp_roman8; which letters a language has not tells them apart.
+# The letters beyond ASCII of each language, by the code page of its files. charset-normalizer takes French for cp1250
+# and Swedish for hp_roman8. Letters that do not occur in any one language rule a code page out.
 _WESTERN = (
     "àâæçèéêëîïôœùûüÿ äöüßéà áéíóúñü àèéìíîòóùú áâãàçéêíóôõúüª åäöéüà æøåéäöü áðéíóúýþæö äõöüšž àçèéíïòóúü áèéëïöüóê"
 )
 _CENTRAL = "ąćęłńóśźż áčďéěíňóřšťúůýž áäčďéíĺľňóôŕšťúýž áéíóöőúüű čćđšž ăâîşţ"
 _PAGES = {
-    "cp1252": _WESTERN,  # the first of those that fit equally well is taken
+    "cp1252": _WESTERN,  # of code pages that fit equally well the first is taken
     "cp1250": _CENTRAL,
     "iso8859_2": _CENTRAL,
     "cp1254": "çğıöşüâîûİ",
     "cp1257": "ąčęėįšųūž āčēģīķļņšūž",
 }
 _BEYOND = re.compile(rb"[\x80-\xff]")
-_WITHIN_WORDS = "’·\xad"  # the only signs between two small letters; any other is a letter of another code page
+_WITHIN_WORDS = "’·\xad"  # signs that occur between two small letters; any other is a letter of another code page
 _MISPLACED = re.compile(rf"(?<=[a-z])(?![{_WITHIN_WORDS}])[^\x00-\x7f](?=[a-z])")
 
 
 def bom_encoding(head: bytes) -> str | None:
-    """The encoding that a byte order mark declares."""
+    """Return the encoding that a byte order mark declares; None without one."""
     return next((name for mark, name in _BOMS if head.startswith(mark)), None)
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether the beginning of a file holds NUL bytes that no declared UTF-16 or UTF-32 explains."""
+    """Return whether the beginning of a file has NUL bytes, and no byte order mark of UTF-16 or UTF-32."""
     return b"\0" in head and bom_encoding(head) is None
 
 
 def decode(data: bytes, cookies: bool = True) -> str | None:
-    """The text, newlines as they are, without a byte order mark; None where no encoding fits.
+    """Return the text with its newlines unchanged and without a byte order mark; None if no encoding fits.
 
-    Tried in order: byte order mark, UTF-8, the coding cookie or XML declaration of source code (`cookies`), and a
-    guess from the lines that are not ASCII. Every one of them must decode the whole file strictly.
+    Tried in this order: byte order mark, UTF-8, the coding cookie or XML declaration of source code, and a guess from
+    the lines that are not ASCII. An encoding fits only if it decodes the whole file without an error.
+
+    Args:
+        cookies: look for a coding cookie or XML declaration.
     """
     if marked := bom_encoding(data):
         return _strict(data, marked)
@@ -70,7 +73,7 @@ def decode(data: bytes, cookies: bool = True) -> str | None:
 
 
 def undecodable(data: bytes) -> str:
-    """Why `decode` gave None, as the ledger's reason."""
+    """Return the reason why `decode` returned None, for the ledger."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -81,15 +84,15 @@ def undecodable(data: bytes) -> str:
 
 
 def guess(data: bytes) -> str | None:
-    """The most plausible encoding of the lines that are not ASCII, of which 256 KiB are looked at.
+    """Return the most plausible encoding of the lines that are not ASCII; up to 256 KiB of them are looked at.
 
-    None also for UTF-8 with a few wrong bytes, as in a log that was cut: any other encoding would be a false one.
+    It is None for UTF-8 with a few wrong bytes, such as a log that was cut: any other encoding would be wrong.
     """
     from charset_normalizer import from_bytes
 
     if _broken_utf8(data, 0.95):
         return None
-    sample = _telling(data)
+    sample = _non_ascii_lines(data)
     fits = _fits(sample)
     page = max(fits, key=lambda name: fits[name], default="")
     fitting = page if page and fits[page] >= 0.95 else ""
@@ -98,12 +101,12 @@ def guess(data: bytes) -> str | None:
         if best is None or not _is_latin(sample, best.encoding):
             return best.encoding if best else None
         fitting = "cp1252" if page == "cp1252" and _strict(sample, page) is not None else best.encoding
-    # In Latin script "Ã©" and its like are no words, so that a smaller share tells UTF-8.
+    # In Latin script "Ã©" and the like are not words, so a smaller share is enough to recognize UTF-8.
     return None if _broken_utf8(data, 0.75) else fitting
 
 
 def ascii_compatible(encoding: str) -> bool:
-    """Whether a declaration that was found by its ASCII letters may be true."""
+    """Return whether text in this encoding has ASCII bytes for ASCII letters: else its declaration was unreadable."""
     return _strict(b"coding", encoding) == "coding"
 
 
@@ -115,36 +118,36 @@ def _cookie(data: bytes) -> str | None:
     return declared if declared and ascii_compatible(declared) else None
 
 
-def _telling(data: bytes) -> bytes:
-    """The lines that are not ASCII, whole ones: a cut inside a character would rule its encoding out."""
-    parts, size, at = [], 0, 0
-    while size < _SAMPLE and (found := _BEYOND.search(data, at)):
-        start = max(data.rfind(b"\n", 0, found.start()) + 1, found.start() - 4096)
-        at = data.find(b"\n", found.end(), found.end() + _SAMPLE) + 1 or found.end() + _SAMPLE
-        parts.append(data[start:at])
-        size += at - start
+def _non_ascii_lines(data: bytes) -> bytes:
+    """Return whole lines that are not ASCII: a cut inside a character would rule its encoding out."""
+    parts, size, end = [], 0, 0
+    while size < _SAMPLE_BYTES and (match := _BEYOND.search(data, end)):
+        start = max(data.rfind(b"\n", 0, match.start()) + 1, match.start() - 4096)
+        end = data.find(b"\n", match.end(), match.end() + _SAMPLE_BYTES) + 1 or match.end() + _SAMPLE_BYTES
+        parts.append(data[start:end])
+        size += end - start
     return b"".join(parts)
 
 
 def _broken_utf8(data: bytes, share: float) -> int:
-    """How many bytes are wrong where this share of those beyond ASCII is UTF-8, or all but a character cut at the end.
+    """Return how many bytes are wrong in a file that is mostly UTF-8; 0 if it is another encoding.
 
-    Else 0: it is no UTF-8 at all.
+    It is mostly UTF-8 if this share of the bytes beyond ASCII is, or all of them but a character cut at the end.
     """
     text = data.decode("utf-8", errors="surrogateescape")
     valid = len(text.encode("utf-8", errors="ignore"))
     bad, ascii_bytes = len(data) - valid, len(data.translate(None, bytes(range(128, 256))))
-    if len(text) - bad - ascii_bytes < 3:  # characters; so few may be a chance
+    if len(text) - bad - ascii_bytes < 3:  # characters beyond ASCII; one or two may be a coincidence
         return 0
     cut = bad == len(re.findall("[\udc80-\udcff]", text[-3:]))
     return bad if cut or valid - ascii_bytes >= share * (len(data) - ascii_bytes) else 0
 
 
 def _fits(sample: bytes) -> dict[str, float]:
-    """For each code page, which share of what is not ASCII the alphabet of one of its languages holds."""
+    """Return for each code page the largest share of non-ASCII characters that are letters of one of its languages."""
     beyond = len(_BEYOND.findall(sample))
     if beyond > 0.8 * len(re.findall(rb"[A-Za-z]", sample)) + 4:
-        return {}  # too many: no Latin text
+        return {}  # too many for a text in Latin script
     fits = dict.fromkeys(_PAGES, 0.0)
     for page in _PAGES:
         text = _strict(sample, page)
@@ -152,14 +155,14 @@ def _fits(sample: bytes) -> dict[str, float]:
             continue
         signs = _signs(page)
         counts = Counter(character for character in text if character > "\x7f")
-        misplaced = Counter(found[0] for found in _MISPLACED.finditer(text) if not found[0].islower())
+        misplaced = Counter(match[0] for match in _MISPLACED.finditer(text) if not match[0].islower())
         for letters in _alphabets(page):
-            known = sum(
+            plausible = sum(
                 count - misplaced[character]
                 for character, count in counts.items()
                 if character in letters or character in signs
             )
-            fits[page] = max(fits[page], known / max(1, beyond))
+            fits[page] = max(fits[page], plausible / max(1, beyond))
     return fits
 
 
@@ -170,13 +173,13 @@ def _alphabets(page: str) -> list[frozenset[str]]:
 
 @cache
 def _signs(page: str) -> frozenset[str]:
-    """What a code page has beyond ASCII that is no letter."""
+    """Return the characters of a code page beyond ASCII that are not letters."""
     every = bytes(range(128, 256)).decode(page, errors="ignore")
     return frozenset(sign for sign in every if not sign.isalpha() and unicodedata.category(sign) != "Cc")
 
 
 def _is_latin(sample: bytes, encoding: str) -> bool:
-    """Whether this is a single-byte encoding, and what it makes of the sample is Latin script."""
+    """Return whether this is a single-byte encoding in which the sample is Latin script."""
     text = _strict(sample, encoding) or ""
     letters = [character for character in text if character > "\x7f" and character.isalpha()]
     latin = sum("LATIN" in unicodedata.name(letter, "") for letter in letters)
@@ -186,5 +189,5 @@ def _is_latin(sample: bytes, encoding: str) -> bool:
 def _strict(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
-    except (LookupError, ValueError):  # no such encoding, or not this one
+    except (LookupError, ValueError):  # there is no such encoding, or it does not fit
         return None

@@ -1,4 +1,4 @@
-"""What reading a source yields, and what it is told: entries and options. Values only."""
+"""The values of reading: the entries that it yields, and the options that it follows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from indexer.exchange import Embedded
     from indexer.records import Document, Stamp
 
-State = Literal["read", "unchanged", "skipped", "failed"]
+EntryState = Literal["read", "unchanged", "skipped", "failed"]
 
-_MOST_MB = 1_000_000
+_MAX_MAX_FILE_MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +21,20 @@ class Entry:
     """One line of the ledger: a file, a record of a file, or a folder that was left out.
 
     Attributes:
-        uri: of a file its absolute path; of a record its id, without one "FILE:LINE" (stdin: "-:LINE").
-        file: absolute path of the file it lies in, "-" for stdin.
+        uri: of a file its absolute path; of a record its id, or "FILE:LINE" where it has none (stdin: "-:LINE").
+        file: absolute path of the file that it is in, "-" for stdin.
         state: "read" has a document, "unchanged" has none because its file was not opened.
-        reason: for skipped and failed, one line: what it is and what to do.
-        document: of "read" alone.
-        vector: a record's own "vector" member.
+        reason: for "skipped" and "failed" one line: the reason and what to do.
+        document: only of "read".
+        vector: the record's own member "vector".
         embedded: the passages of an exported record, with their vectors.
-        stamp: of the file; None for stdin and for what was never looked into.
-        opened: false where the file has not changed, and the entry stands as the ledger has it.
+        stamp: stamp of the file; None for stdin, and for a file or folder that was not looked into.
+        opened: False if the file has not changed, and the entry is the one that the ledger has.
     """
 
     uri: str
     file: str
-    state: State
+    state: EntryState
     reason: str = ""
     document: Document | None = None
     vector: list[float] | None = None
@@ -48,10 +48,10 @@ class ReadOptions:
     """How sources are read.
 
     Attributes:
-        glob: of a folder, keep only files whose path below it, or name, matches one of these.
-        max_file_mb: megabytes (2**20 bytes) that a file, or one record of a file, may have.
+        glob: patterns; of a folder only files are read whose path below it, or name, matches one of them.
+        max_file_mb: largest size of a file, or of one record of a file, in megabytes (2**20 bytes).
         id_field, title_field, text_field: members of records to use; None for the usual names.
-        rehash: read files even when their stamp says that they have not changed.
+        rehash: read files even if their stamp says that they have not changed.
     """
 
     glob: tuple[str, ...] = ()
@@ -62,8 +62,8 @@ class ReadOptions:
     rehash: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.max_file_mb <= _MOST_MB:
-            raise BadInput(f"max file MB is {self.max_file_mb}: give a number above 0, up to {_MOST_MB:,}")
+        if not 0 < self.max_file_mb <= _MAX_MAX_FILE_MB:
+            raise BadInput(f"max file MB is {self.max_file_mb}: give a number above 0, up to {_MAX_MAX_FILE_MB:,}")
 
     @property
     def max_bytes(self) -> int:

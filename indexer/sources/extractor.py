@@ -1,7 +1,7 @@
-"""Drives the worker process that reads formats which need a library, and ends it when a file takes too long.
+"""The caller of the worker process, which reads formats that need a library. It ends a worker that takes too long.
 
-A subprocess rather than multiprocessing, so that scripts without a `__main__` guard work; one for all files,
-since starting it takes half a second.
+It is a subprocess, not multiprocessing, so that scripts without a `__main__` guard work. There is one for all files,
+because starting it takes half a second.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.worker import LENGTH, send
 
 SECONDS = 60.0
-"""How long one file may take."""
+"""Longest time for one file."""
 
-_START_SECONDS = 60.0  # importing a library from a cold disk, the first time a format is met
+_START_SECONDS = 60.0  # more time for the first file of a format, whose library is imported from a cold disk
 
 
 class Extractor:
-    """One worker, started at the first file and again after one that it did not survive. Thread-safe."""
+    """One worker, started at the first file and again after a file that ended it. Safe to share among threads."""
 
     def __init__(self) -> None:
         self._worker: subprocess.Popen[bytes] | None = None
@@ -37,11 +37,15 @@ class Extractor:
         self._lock = threading.Lock()
 
     def extract(self, path: str, module: str, max_characters: int) -> Content:
-        """Read one file with the reader of this name.
+        """Read one file.
+
+        Args:
+            module: name of its reader in readers/.
+            max_characters: longest text to accept.
 
         Raises:
-            Unreadable: damaged, encrypted, over a bound, or the reader did not survive it.
-            Skip: nothing in it to index.
+            Unreadable: the file is damaged, encrypted or over a bound, or the reader crashed.
+            Skip: it holds nothing to index.
         """
         with self._lock:
             answer = self._ask({"path": path, "module": module, "max_characters": max_characters})
@@ -56,12 +60,12 @@ class Extractor:
     def close(self) -> None:
         """End the worker; the next file starts a new one."""
         worker, self._worker = self._worker, None
-        if worker is not None and self._owner == os.getpid():  # a forked child leaves its parent's alone
+        if worker is not None and self._owner == os.getpid():  # a forked child does not end its parent's worker
             worker.kill()
             worker.communicate()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        worker = self._running()
+        worker = self._running_worker()
         assert worker.stdin and worker.stdout
         module = str(request["module"])
         seconds = SECONDS + (_START_SECONDS if module not in self._modules else 0)
@@ -76,24 +80,29 @@ class Extractor:
             self.close()
             how = "signal" if code < 0 else "exit"
             raise Unreadable(f"its reader crashed ({how} {abs(code)})") from error
-        except BaseException:  # interrupted: what is under way would be taken for the next file's answer
+        except BaseException:  # interrupted: the answer on its way would be taken for that of the next file
             self.close()
             raise
         self._modules.add(module)
         return answer
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running_worker(self) -> subprocess.Popen[bytes]:
         if self._worker is None or self._worker.poll() is not None or self._owner != os.getpid():
             self.close()
             root = str(Path(__file__).parents[2])
             path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), root)))
             self._worker = subprocess.Popen(
-                [sys.executable, "-P", "-m", "indexer.sources.worker"],  # -P: nothing is imported from here
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "indexer.sources.worker",
+                ],  # -P: not from the working folder
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path},
-                start_new_session=True,  # Ctrl-C is for the parent, which then closes its end
+                start_new_session=True,  # Ctrl-C reaches only the parent, which then closes the pipe
             )
             self._owner = os.getpid()
             self._modules.clear()
@@ -101,7 +110,12 @@ class Extractor:
 
 
 def _receive(stream: int, deadline: float) -> dict[str, Any]:
-    """The next message before the deadline (TimeoutError); a closed stream is an OSError."""
+    """Return the next message.
+
+    Raises:
+        TimeoutError: there is none before the deadline.
+        OSError: the stream was closed.
+    """
     length = LENGTH.unpack(_read(stream, LENGTH.size, deadline))[0]
     message: dict[str, Any] = json.loads(_read(stream, length, deadline))
     return message
@@ -121,6 +135,6 @@ def _read(stream: int, size: int, deadline: float) -> bytes:
 
 
 EXTRACTOR = Extractor()
-"""The one that every source of the process shares."""
+"""The extractor that every source of the process shares."""
 
 atexit.register(EXTRACTOR.close)

@@ -1,4 +1,4 @@
-"""Which reader reads which file: the registry, by extension and, failing that, by the first bytes."""
+"""The registry of file formats: the reader of each file, by its extension or else by its first bytes."""
 
 # ruff: noqa: PTH122
 from __future__ import annotations
@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "extracted", "records"]
+FormatKind = Literal["text", "extracted", "records"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +15,13 @@ class Format:
     """A file format.
 
     Attributes:
-        name: short, the `format` that documents are filtered by.
-        kind: "text" is kept as decoded, "extracted" goes through the worker, "records" hold many documents.
-        module: the file of this package that holds its `read`; empty for text without structure.
+        name: short name, the `format` by which documents are filtered.
+        kind: "text" is kept as decoded, "extracted" is read by the worker process, "records" hold many documents.
+        module: the file in readers/ with its function `read`; empty for text without structure.
     """
 
     name: str
-    kind: Kind
+    kind: FormatKind
     module: str = ""
 
 
@@ -79,10 +79,9 @@ for _line in _LANGUAGES.replace("|", "\n").split("\n"):
 
 
 def format_of(path: str, head: bytes) -> Format:
-    """The format of a file, by its extension; where that says nothing, by its first bytes."""
-    known = FORMATS.get(os.path.splitext(path)[1].lower())
-    if known:
-        return known
+    """Return the format of a file, by its extension or else by its first bytes (`head`)."""
+    if by_extension := FORMATS.get(os.path.splitext(path)[1].lower()):
+        return by_extension
     if head.startswith(b"%PDF-"):
         return PDF
     opening = head[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()

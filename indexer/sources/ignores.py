@@ -1,7 +1,7 @@
-"""What .gitignore files leave out, as git sees it: deeper files decide before outer ones, "!" takes back.
+"""The rules of .gitignore files, as git applies them: deeper files decide before outer ones, and "!" reverses a rule.
 
-Own patterns, since pathspec answers for a whole path at once: there, a folder that "!*/" takes back takes
-back its files too, while git asks about each folder by itself on the way down, as the walk does.
+The patterns are not those of pathspec, which decides about a whole path at once: there, "!*/" takes back a folder
+together with its files, while git decides about each folder by itself on the way down, as the walk does.
 """
 
 # ruff: noqa: PTH110, PTH113, PTH118, PTH120, PTH123, PTH206
@@ -23,14 +23,18 @@ class _Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Ignores:
-    """The patterns of one .gitignore, the last first since it decides, and those of the folders above it."""
+    """The rules of one .gitignore and of the folders above it.
+
+    Attributes:
+        patterns: the last one first, because it decides.
+    """
 
     folder: str
     patterns: tuple[_Pattern, ...]
     outer: Ignores | None
 
     def ignores(self, path: str, is_folder: bool) -> bool:
-        """Whether this file or folder is left out. Folders above it are taken to be kept."""
+        """Return whether this file or folder is left out, if the folders above it are not."""
         rules: Ignores | None = self
         while rules is not None:
             below = path[len(rules.folder.rstrip(os.sep)) + 1 :]
@@ -42,7 +46,7 @@ class Ignores:
 
 
 def add_folder(outer: Ignores | None, folder: str) -> Ignores | None:
-    """The rules inside `folder`, which may have a .gitignore. One that cannot be read raises OSError."""
+    """Return the rules inside a folder, which may have a .gitignore. Raises OSError if that cannot be read."""
     path = os.path.join(folder, ".gitignore")
     if not os.path.isfile(path):
         return outer
@@ -52,9 +56,10 @@ def add_folder(outer: Ignores | None, folder: str) -> Ignores | None:
 
 
 def enclosing(folder: str) -> Ignores | None:
-    """The rules that a surrounding git repository has for what lies in `folder`.
+    """Return the rules of the surrounding git repository for the files in a folder.
 
-    None outside a repository, and where it ignores the folder itself: who names that folder wants it read.
+    There are none outside a repository. If the repository ignores the folder itself, they do not apply either: the user
+    named the folder in order to have it read.
     """
     above = folder
     while not os.path.exists(os.path.join(above, ".git")):
@@ -71,7 +76,7 @@ def enclosing(folder: str) -> Ignores | None:
 
 
 def _pattern(line: str) -> _Pattern | None:
-    """One line of a .gitignore (gitignore(5)); None for a blank one, a comment and what can match nothing."""
+    """Parse one line of a .gitignore (gitignore(5)); None if it is blank, a comment, or can match nothing."""
     line = re.sub(r"(?<!\\)((?:\\\\)*) +$", r"\1", line)
     if not line or line.startswith("#"):
         return None
@@ -88,30 +93,30 @@ def _pattern(line: str) -> _Pattern | None:
 
 
 def _translate(glob: str) -> str:
-    """A glob as git's wildmatch reads it, as a regular expression for a whole path."""
+    """Translate a glob, with the rules of git's wildmatch, into a regular expression for a whole path."""
     parts: list[str] = []
-    at = 0
-    while at < len(glob):
-        rest = glob[at:]
-        begins = at == 0 or glob[at - 1] == "/"
+    position = 0
+    while position < len(glob):
+        rest = glob[position:]
+        begins = position == 0 or glob[position - 1] == "/"
         if begins and rest.startswith("**/"):
             parts.append("(?:.*/)?")
-            at += 3
+            position += 3
         elif begins and rest == "**":
             parts.append(".+")
-            at += 2
+            position += 2
         elif rest[0] == "*":
             parts.append("[^/]*")
-            at += len(rest) - len(rest.lstrip("*"))
-        elif rest[0] == "[" and (found := _CLASS.match(rest)):
-            members = re.sub(r"\\(.)|([\[&~|])", lambda each: re.escape(each[1] or each[2]), found[2])
+            position += len(rest) - len(rest.lstrip("*"))
+        elif rest[0] == "[" and (match := _CLASS.match(rest)):
+            members = re.sub(r"\\(.)|([\[&~|])", lambda each: re.escape(each[1] or each[2]), match[2])
             members = "\\" + members if members.startswith("]") else members
-            parts.append(f"(?!/)[{'^' if found[1] else ''}{members}]")
-            at += found.end()
+            parts.append(f"(?!/)[{'^' if match[1] else ''}{members}]")
+            position += match.end()
         elif rest[0] == "\\" and len(rest) > 1:
             parts.append(re.escape(rest[1]))
-            at += 2
+            position += 2
         else:
             parts.append("[^/]" if rest[0] == "?" else re.escape(rest[0]))
-            at += 1
+            position += 1
     return "".join(parts)

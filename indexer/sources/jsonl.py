@@ -1,4 +1,4 @@
-"""Finds records in JSON: a line each (.jsonl, .ndjson, stdin), or a whole .json file that holds objects."""
+"""Records in JSON: one per line (.jsonl, .ndjson, stdin), or the objects of a whole .json file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from indexer.sources.record import TEXT_FIELDS, Container, text_names, type_name
 
 
 def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
-    """One entry a line that is not blank. Holds one line in memory, and of that no more than the limit."""
+    """Yield one entry per line that is not blank. One line is in memory at a time, up to the limit of a record."""
     limit = container.options.max_bytes
     number = 0
-    found = False
-    if container.met and _of_other_things(stream, container.options):
+    has_records = False
+    if container.met and _has_no_documents(stream, container.options):
         yield container.whole(True, "holds no record with a text: name its member with --text-field")
         return
     while line := stream.readline(limit + 1):
@@ -27,7 +27,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
             while line and not line.endswith(b"\n"):
                 line = stream.readline(2**20)
             yield container.too_large(number)
-            found = True
+            has_records = True
             continue
         if number == 1:
             if bom_encoding(line) not in {None, "utf-8-sig"}:
@@ -36,7 +36,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
             line = line.removeprefix(codecs.BOM_UTF8)
         if line.isspace() or not line:
             continue
-        found = True
+        has_records = True
         try:
             record = parse(line.rstrip())
         except Invalid as error:
@@ -46,14 +46,14 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
             yield container.entry(number, record)
         else:
             yield container.failed(number, f"not a JSON object (found {type_name(record)})")
-    if not found:
+    if not has_records:
         yield container.whole(True, "holds no records")
 
 
-def _of_other_things(stream: BinaryIO, options: ReadOptions) -> bool:
-    """Whether every line is an object and none has a text, not even in a member that was not asked for.
+def _has_no_documents(stream: BinaryIO, options: ReadOptions) -> bool:
+    """Return whether every line is an object without a text, also in the usual members if others were asked for.
 
-    Stops at the first line that is another. One that is damaged may have been a document.
+    It stops at the first other line. A damaged line may have been a document.
     """
     texts = {*TEXT_FIELDS, *text_names(options)}
     objects = 0
@@ -73,12 +73,12 @@ def _of_other_things(stream: BinaryIO, options: ReadOptions) -> bool:
 
 
 def _has_text(record: dict[str, Any], names: Iterable[str]) -> bool:
-    """Whether an object can be a document: its text is a string, or likewise exported it."""
+    """Return whether an object can be a document: its text is a string, or likewise exported it."""
     return {"likewise", "id"} <= record.keys() or any(isinstance(record.get(name), str) for name in names)
 
 
 def json_records(text: str, options: ReadOptions) -> list[dict[str, Any]] | None:
-    """The records of a .json file: an object or a list of objects with a text; None for anything else."""
+    """Return the records of a .json file: an object, or a list of objects, with a text; None for anything else."""
     try:
         value = parse(text.encode())
     except (Invalid, UnicodeEncodeError):
@@ -90,14 +90,14 @@ def json_records(text: str, options: ReadOptions) -> list[dict[str, Any]] | None
 
 
 class Invalid(Exception):
-    """Not JSON; the message says where and why."""
+    """The text is not JSON; the message says where and why."""
 
 
 def parse(line: bytes) -> Any:
-    """The value of one JSON text in UTF-8.
+    """Return the value of one JSON text in UTF-8.
 
     Raises:
-        Invalid: not UTF-8, not JSON, NaN or infinite numbers, half a surrogate pair.
+        Invalid: it is not UTF-8 or not JSON, or has NaN, infinite numbers or half a surrogate pair.
     """
     try:
         value = _DECODER.decode(line.decode("utf-8"))
@@ -106,7 +106,7 @@ def parse(line: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise Invalid(f"not valid UTF-8 (byte {error.start + 1})") from error
     except UnicodeEncodeError as error:
-        raise Invalid("an escape \\uD800 to \\uDFFF stands alone: it is half a character") from error
+        raise Invalid("an escape \\uD800 to \\uDFFF has no partner: it is half a character") from error
     except json.JSONDecodeError as error:
         raise Invalid(f"not valid JSON ({error.msg}, column {error.colno})") from error
     except (ValueError, RecursionError) as error:
@@ -117,7 +117,7 @@ def parse(line: bytes) -> Any:
 def _finite(number: str) -> float:
     value = float(number)
     if not math.isfinite(value):
-        raise ValueError(f"{number} is no finite number")
+        raise ValueError(f"{number} is not a finite number")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Reads a SOURCE: each file found becomes entries, unless the ledger knows it unchanged."""
+"""Reading of a SOURCE: each file becomes entries, unless it has not changed since the ledger recorded it."""
 
 # ruff: noqa: PTH119, PTH122, PTH123
 from __future__ import annotations
@@ -22,48 +22,51 @@ from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, format_of
 from indexer.sources.record import Container
 from indexer.sources.source import STDIN, Source
 
-_HEAD = 8192
+_HEAD_BYTES = 8192
 _LIMIT_FLAG = "--max-file-mb"
-_EXPANSION = 8  # extracted text may be this many times --max-file-mb: a zip file holds more than its size
+_MAX_EXPANSION = 8  # extracted text may be this many times --max-file-mb, because a zip file holds more than its size
 
 
 def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile | None]) -> Iterator[Entry]:
-    """The entries of a SOURCE in a fixed order, one file or record in memory at a time.
+    """Yield the entries of a SOURCE in a fixed order, with one file or record in memory at a time.
 
-    `known` gives what the ledger recorded for a file. One whose stamp holds, and of which nothing failed,
-    is not opened and stands as recorded. Sets `source.whole` at the end.
+    A file whose stamp has not changed, and of which nothing failed, is not opened: its recorded entries are yielded.
+    `source.whole` is set at the end.
+
+    Args:
+        known: returns the record of the ledger for the path of a file.
     """
     source.whole, whole = False, True
     if source.root == STDIN:
         yield from jsonl.read_jsonl(sys.stdin.buffer, Container(STDIN, "jsonl", None, None, options))
         return
-    for found in source.files(claim=True):
-        path, status = found.path, found.status
+    for file in source.files(claim=True):
+        path, status = file.path, file.status
         if not path.isascii() and (name := path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")) != path:
             whole = False
             yield Entry(name, name, "failed", "its name is not valid UTF-8: rename it")
             continue
         if status is None:
-            whole = whole and found.state != "failed"
-            yield Entry(path, path, found.state, found.reason)
+            whole = whole and file.state != "failed"
+            yield Entry(path, path, file.state, file.reason)
             continue
         recorded = None if options.rehash else known(path)
-        if recorded is not None and recorded.stamp.holds(status) and _settled(recorded):
+        if recorded is not None and recorded.stamp.holds(status) and _is_final(recorded):
             stamp = recorded.stamp
             for uri, state, reason in recorded.entries:
                 yield Entry(
                     uri, path, "skipped" if state == "skipped" else "unchanged", reason, opened=False, stamp=stamp
                 )
             continue
-        for entry in _file(path, status, options, met=path != source.root):
+        for entry in _entries(path, status, options, met=path != source.root):
             if entry.state == "failed" and (entry.uri != path or _holds_records(path) or path == source.root):
                 whole = False
             yield entry
     source.whole = whole
 
 
-def _settled(recorded: KnownFile) -> bool:
-    """Whether nothing recorded could come out otherwise now: no failure, and no bound that may be raised."""
+def _is_final(recorded: KnownFile) -> bool:
+    """Return whether reading the file again would have the same outcome: nothing failed or was over the size limit."""
     for _, state, reason in recorded.entries:
         if state == "failed" or (state == "skipped" and _LIMIT_FLAG in reason):
             return False
@@ -71,69 +74,69 @@ def _settled(recorded: KnownFile) -> bool:
 
 
 def _holds_records(path: str) -> bool:
-    known = FORMATS.get(os.path.splitext(path)[1].lower())
-    return known is not None and known.kind == "records"
+    by_extension = FORMATS.get(os.path.splitext(path)[1].lower())
+    return by_extension is not None and by_extension.kind == "records"
 
 
-def _file(path: str, status: os.stat_result, options: ReadOptions, met: bool) -> Iterator[Entry]:
-    """The entries of one file, opened now."""
+def _entries(path: str, status: os.stat_result, options: ReadOptions, met: bool) -> Iterator[Entry]:
+    """Open one file and yield its entries."""
     read_ns = time.time_ns()
     stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
     try:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
             stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
-            head = file.read(_HEAD)
+            head = file.read(_HEAD_BYTES)
             file.seek(0)
-            found = format_of(path, head)
-            if reason := _not_read(found, head, status.st_size, options):
+            format_ = format_of(path, head)
+            if reason := _reason_to_skip(format_, head, status.st_size, options):
                 yield Entry(path, path, "skipped", reason, stamp=stamp)
-            elif found.kind == "records":
-                yield from _records(file, path, found, stamp, options, met)
+            elif format_.kind == "records":
+                yield from _records(file, path, format_, stamp, options, met)
             else:
-                yield _document(file, path, found, stamp, options)
+                yield _document(file, path, format_, stamp, options)
     except OSError as error:
         yield Entry(path, path, "failed", f"cannot be read: {error.strerror or error}", stamp=stamp)
 
 
-def _not_read(found: Format, head: bytes, size: int, options: ReadOptions) -> str:
-    """Why a file is skipped without being read; empty when it is read."""
+def _reason_to_skip(format_: Format, head: bytes, size: int, options: ReadOptions) -> str:
+    """Return why a file is skipped without being read; empty if it is to be read."""
     if not head:
         return "empty"
-    if found.kind != "extracted" and is_binary(head):
+    if format_.kind != "extracted" and is_binary(head):
         return "a binary file, of no format that likewise reads"
-    if size > options.max_bytes and (found.kind != "records" or found is JSON):
+    if size > options.max_bytes and (format_.kind != "records" or format_ is JSON):
         megabytes = size / 2**20
         return f"{megabytes:,.1f} MB, over the limit of {options.max_file_mb:g} MB: raise {_LIMIT_FLAG}"
     return ""
 
 
 def _records(
-    file: BinaryIO, path: str, found: Format, stamp: Stamp, options: ReadOptions, met: bool
+    file: BinaryIO, path: str, format_: Format, stamp: Stamp, options: ReadOptions, met: bool
 ) -> Iterator[Entry]:
-    container = Container(path, found.name, _modified(stamp), stamp, options, met)
-    if found is JSONL:
+    container = Container(path, format_.name, _modified(stamp), stamp, options, met)
+    if format_ is JSONL:
         yield from jsonl.read_jsonl(file, container)
-    elif found is not JSON:
-        yield from table.read_table(file, container, "\t" if found is TSV else None)
+    elif format_ is not JSON:
+        yield from table.read_table(file, container, "\t" if format_ is TSV else None)
     else:
         data = file.read()
         records = jsonl.json_records(decode(data) or "", options)
-        if records is None:  # JSON of another kind is a text like any other
+        if records is None:  # other JSON is a text like any other
             yield _document(io.BytesIO(data), path, Format("json", "text"), stamp, options)
             return
-        container = Container(path, found.name, _modified(stamp), stamp, options, met, unit="record")
+        container = Container(path, format_.name, _modified(stamp), stamp, options, met, unit="record")
         for number, record in enumerate(records, 1):
             yield container.entry(number, record)
 
 
-def _document(file: BinaryIO, path: str, found: Format, stamp: Stamp, options: ReadOptions) -> Entry:
-    """The entry of a file that is one document."""
+def _document(file: BinaryIO, path: str, format_: Format, stamp: Stamp, options: ReadOptions) -> Entry:
+    """Return the entry of a file that is one document."""
     try:
-        if found.kind == "extracted":
-            content = EXTRACTOR.extract(path, found.module, _EXPANSION * options.max_bytes)
+        if format_.kind == "extracted":
+            content = EXTRACTOR.extract(path, format_.module, _MAX_EXPANSION * options.max_bytes)
         else:
-            content = _decoded(file.read(options.max_bytes + 1), found)
+            content = _decode(file.read(options.max_bytes + 1), format_)
         if not content.text.strip():
             raise Skip("holds no text")
     except Skip as skip:
@@ -146,30 +149,34 @@ def _document(file: BinaryIO, path: str, found: Format, stamp: Stamp, options: R
         title=content.title.strip() or os.path.splitext(os.path.basename(path))[0],
         metadata={**content.metadata, "size": stamp.size},
         path=path,
-        format=found.name,
+        format=format_.name,
         modified=_modified(stamp),
         sections=content.sections,
     )
     return Entry(path, path, "read", document=document, stamp=stamp)
 
 
-def _decoded(data: bytes, found: Format) -> Content:
-    """Text that is kept as it is, with what its reader found in it."""
-    text = decode(data, cookies=not found.module)  # in Markdown "# Encoding: of names" is a heading
+def _decode(data: bytes, format_: Format) -> Content:
+    """Return the decoded text unchanged, with the title, sections and metadata that its reader finds.
+
+    Raises:
+        Skip, Unreadable: see content.py.
+    """
+    text = decode(data, cookies=not format_.module)  # in Markdown "# Encoding: of names" is a heading
     if text is None:
         raise Unreadable(undecodable(data))
     if "\0" in text:
         raise Skip("a binary file: it holds NUL characters")
-    if not found.module:
+    if not format_.module:
         return Content(text)
-    reader = importlib.import_module(f"indexer.sources.readers.{found.module}")
+    reader = importlib.import_module(f"indexer.sources.readers.{format_.module}")
     try:
         content: Content = reader.read(text)
     except (Skip, Unreadable, MemoryError):
         raise
     except Exception as error:  # as in worker.py: one file must not end the run
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise Unreadable(f"damaged, or no {found.module} file ({what[:200]})") from error
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        raise Unreadable(f"damaged, or no {format_.module} file ({problem[:200]})") from error
     return content
 
 

@@ -1,6 +1,6 @@
-"""One record of a file (a JSON object, a row) becomes one entry: which members are its id, title and text.
+"""One record of a file (a JSON object, or a row) as an entry: which members are its id, title and text.
 
-How records are found in a file is the business of jsonl.py and table.py.
+The records of a file are found by jsonl.py and table.py.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _JSON_TYPES = {dict: "an object", list: "a list", str: "a string", bool: "a bool
 
 
 def type_name(value: object) -> str:
-    """What JSON calls this value, with its article."""
+    """Return the name of a value's type in JSON, with its article."""
     return _JSON_TYPES.get(type(value), "a number")
 
 
 def text_names(options: ReadOptions) -> tuple[str, ...]:
-    """The members that a record's text may be in."""
+    """Return the members that may hold a record's text."""
     return (options.text_field,) if options.text_field else TEXT_FIELDS
 
 
@@ -37,15 +37,15 @@ class BadRecord(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """The file that records come from, as far as its documents carry it.
+    """The file that records come from, with the members that all its documents share.
 
     Attributes:
         file: absolute path, "-" for stdin.
-        format, modified: of its documents.
-        stamp: of the file.
-        options: which members to use, and the bound on one record.
-        met: it was met in a folder and not named: a table of other things than documents is no failure then.
-        unit: what a place in the file is called: "line", or "record" where records have no line of their own.
+        format, modified: members of its documents.
+        stamp: stamp of the file.
+        options: which members to use, and the largest size of one record.
+        met: it was met in a folder and not named by the user: then a file without documents has not failed.
+        unit: name of a place in the file: "line", or "record" where records are not on lines of their own.
     """
 
     file: str
@@ -60,15 +60,15 @@ class Container:
         return Entry(uri or f"{self.file}:{place}", self.file, "failed", self._at(place, reason), stamp=self.stamp)
 
     def whole(self, skipped: bool, reason: str) -> Entry:
-        """An entry for the file itself, where it has no records to stand for it."""
+        """Return an entry for the file itself, which has no records."""
         return Entry(self.file, self.file, "skipped" if skipped else "failed", reason, stamp=self.stamp)
 
     def too_large(self, place: int) -> Entry:
         limit = self.options.max_file_mb
-        return self.failed(place, f"the record is over {limit:g} MB: raise --max-file-mb, or mend an open quote")
+        return self.failed(place, f"the record is over {limit:g} MB: raise --max-file-mb, or close an open quote")
 
     def entry(self, place: int, record: Mapping[str, Any]) -> Entry:
-        """The record as a document, or why it is none."""
+        """Return the entry of a record: a document, or the reason why it is not one."""
         rest = dict(record)
         uri = f"{self.file}:{place}"
         if "likewise" in rest and "id" in rest:
@@ -105,7 +105,7 @@ class Container:
         return Entry(document.uri, self.file, "read", document=document, embedded=embedded, stamp=self.stamp)
 
     def _uri(self, rest: dict[str, Any]) -> str:
-        """The record's id as text, empty for none."""
+        """Return the record's id as text, empty if it has none."""
         name, value = _take(rest, self.options.id_field, self._free(ID_FIELDS))
         if self.options.id_field and name is None:
             raise BadRecord(f'has no "{self.options.id_field}", which --id-field names')
@@ -116,7 +116,7 @@ class Container:
         return str(value)
 
     def _free(self, usual: tuple[str, ...]) -> tuple[str, ...]:
-        """Usual names that are not asked for as something else."""
+        """Return those of the usual names that the user has not given to another member."""
         options = self.options
         return tuple(n for n in usual if n not in (options.id_field, options.title_field, options.text_field))
 
@@ -136,17 +136,17 @@ class Container:
 
 
 def _take(rest: dict[str, Any], named: str | None, usual: tuple[str, ...]) -> tuple[str | None, Any]:
-    """Remove the named member, or the first usual one: its name and value, or two None.
+    """Remove the named member, or the first usual one, and return its name and value; two None if there is none.
 
-    One that is null counts only where it was named, or there is no other: it is how many programs write "none".
+    A null counts only if the member was named or is the only one: many programs write null for a missing member.
     """
-    there = [name for name in ((named,) if named else usual) if name in rest]
-    if not there:
+    present = [name for name in ((named,) if named else usual) if name in rest]
+    if not present:
         return None, None
-    name = next((name for name in there if rest[name] is not None), there[0])
+    name = next((name for name in present if rest[name] is not None), present[0])
     value = rest.pop(name)
-    for other in there[: there.index(name)] if value is not None else ():
-        del rest[other]  # null, and passed over
+    for other in present[: present.index(name)] if value is not None else ():
+        del rest[other]  # these are null
     return name, value
 
 

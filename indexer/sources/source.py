@@ -1,4 +1,4 @@
-"""Resolves SOURCE arguments: what is there, what lies under each, and that nothing is read twice."""
+"""SOURCE arguments: resolved to files and folders, so that no file is read twice."""
 
 # ruff: noqa: PTH100, PTH112, PTH116, PTH118, PTH206
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from indexer.errors import SourceError
 from indexer.sources.entry import ReadOptions
-from indexer.sources.walk import Found, special, walk
+from indexer.sources.walk import WalkedFile, special_kind, walk
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -22,10 +22,10 @@ class Source:
     """One SOURCE argument, resolved.
 
     Attributes:
-        argument: as it was given.
+        argument: as the user gave it.
         root: absolute path of the file or folder (of a glob, the folder before its wildcards), "-" for stdin.
-        whole: true once it was read to the end and no document under it can have been missed: every folder
-            could be listed and every record read. A failed file of one document is no loss: it is named.
+        whole: True once it was read to the end and no document under it can have been missed: every folder could be
+            listed and every record read. A failed file of one document does not count, because the ledger names it.
     """
 
     def __init__(self, argument: str, root: str, pattern: str, options: ReadOptions) -> None:
@@ -34,10 +34,10 @@ class Source:
         self._pattern = _spec(["/" + pattern]) if pattern else None
         self._glob = _spec(options.glob) if options.glob else None
         self._claimed: frozenset[str] = frozenset()
-        self._seen: set[str] | None = None
+        self._files_read: set[str] | None = None  # by all SOURCEs of the run, if some may share files
 
     def covers(self, file: str) -> bool:
-        """Whether this absolute path is one that reading the SOURCE would come to, or would have."""
+        """Return whether reading the SOURCE would come to this absolute path, if it existed."""
         if self.root == STDIN:
             return False
         if file == self.root:
@@ -45,40 +45,42 @@ class Source:
         below = self.root.rstrip(os.sep) + os.sep
         return file.startswith(below) and self._wanted(file[len(below) :])
 
-    def files(self, *, claim: bool = False) -> Iterator[Found]:
-        """The files to read and what is left out, without those that other SOURCEs of the run read.
+    def files(self, *, claim: bool = False) -> Iterator[WalkedFile]:
+        """Yield the files to read and those that are left out, without those that other SOURCEs of the run read.
 
         Args:
-            claim: whoever comes later leaves these out.
+            claim: let later SOURCEs of the run leave these files out.
         """
         try:
             status = os.stat(self.root)
             is_folder = os.path.isdir(self.root)
         except OSError as error:
-            yield Found(self.root, None, "failed", f"cannot be read: {error.strerror}")
+            yield WalkedFile(self.root, None, "failed", f"cannot be read: {error.strerror}")
             return
         if not is_folder:
-            what = special(status)
-            yield (Found(self.root, None, "skipped", f"{what}, not a file") if what else Found(self.root, status))
+            if kind := special_kind(status):
+                yield WalkedFile(self.root, None, "skipped", f"{kind}, not a file")
+            else:
+                yield WalkedFile(self.root, status)
             return
         filtered = self._pattern is not None or self._glob is not None
-        for found in walk(
+        for file in walk(
             self.root,
             self._claimed,
             self._wanted if filtered else None,
             self._reaches if self._parts else None,
         ):
-            if claim and self._seen is not None:
-                if found.path in self._seen:
+            if claim and self._files_read is not None:
+                if file.path in self._files_read:
                     continue
-                self._seen.add(found.path)
-            yield found
+                self._files_read.add(file.path)
+            yield file
 
     def _wanted(self, relative: str) -> bool:
         return all(spec is None or spec.match_file(relative) for spec in (self._pattern, self._glob))
 
     def _reaches(self, relative: str) -> bool:
-        """Whether a folder can hold matches of the pattern, or matches itself."""
+        """Return whether a folder can hold matches of the pattern, or matches itself."""
         for name, part in zip(relative.split(os.sep), self._parts, strict=False):
             if part == "**":
                 return True
@@ -88,10 +90,10 @@ class Source:
 
 
 def open_sources(arguments: Sequence[str], options: ReadOptions) -> list[Source]:
-    """Resolve SOURCE arguments in the order given; one given twice is resolved once.
+    """Resolve SOURCE arguments in the order given. An argument that is given twice is resolved once.
 
     Raises:
-        SourceError: paths that do not exist and patterns that match nothing, all named. Nothing was read.
+        SourceError: names all paths that do not exist and all patterns that match nothing. Nothing was read.
     """
     sources: dict[tuple[str, str], Source] = {}
     missing: list[str] = []
@@ -111,26 +113,26 @@ def open_sources(arguments: Sequence[str], options: ReadOptions) -> list[Source]
             f"no such file or folder, and no file that matches: {named}; nothing was read, check the path"
         )
     claimed = frozenset(root for root, pattern in sources if not pattern)
-    seen: set[str] | None = set() if globs and len(sources) > 1 else None
+    files_read: set[str] | None = set() if globs and len(sources) > 1 else None
     for source in sources.values():
-        source._claimed, source._seen = claimed - {source.root}, seen
+        source._claimed, source._files_read = claimed - {source.root}, files_read
     return list(sources.values())
 
 
 def _resolve(argument: str) -> tuple[str, str]:
-    """Absolute path, and the pattern below it where the argument is no path but has wildcards."""
+    """Return an absolute path, and the pattern below it if the argument has wildcards and is not a path itself."""
     if argument == STDIN:
         return STDIN, ""
     if not any(character in argument for character in "*?[") or _exists(argument):
         return os.path.abspath(argument), ""
     parts = argument.split(os.sep)
-    first = next(at for at, part in enumerate(parts) if any(character in part for character in "*?["))
+    first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
     folder = os.sep.join(parts[:first]) or (os.sep if argument.startswith(os.sep) else ".")
     return os.path.abspath(folder), "/".join(part for part in parts[first:] if part not in {"", "."})
 
 
 def _exists(path: str) -> bool:
-    """Whether there is something: also what one may not look at, which fails when it is read."""
+    """Return whether a path exists. A path without permission counts as existing: it fails when it is read."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):

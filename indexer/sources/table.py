@@ -1,4 +1,4 @@
-"""Finds records in CSV and TSV in two streamed passes: one types the columns, the other yields the rows."""
+"""Records in CSV and TSV, in two streamed passes: the first finds the types of the columns, the second the rows."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ _NEVER_CLOSED = 'a quote that begins here is never closed, and takes in all that
 
 
 class _TooLong(Exception):
-    """A row over the limit; most often a quote that is never closed."""
+    """A row is over the limit, most often because a quote is never closed."""
 
 
 class _Unclosed(Exception):
-    """The file ended inside a quote: every row from `line` on lies in one cell."""
+    """The file ended inside a quote: every row from `line` on is in one cell."""
 
     def __init__(self, line: int) -> None:
         self.line = line
 
 
 def read_table(stream: BinaryIO, container: Container, delimiter: str | None) -> Iterator[Entry]:
-    """One entry a row; `delimiter` None is found out from the first rows. Holds one row in memory.
+    """Yield one entry per row, with one row in memory at a time.
 
-    A column is integer, number or boolean when all its cells are; else text, which dates in ISO form are too.
-    "007" and "+1" are text, since a number would not give them back. An empty cell is a missing member.
+    A column is integer, number or boolean if all its cells are; otherwise it is text, as dates in ISO form are.
+    "007" and "+1" are text, because a number would not give them back. An empty cell is a missing member.
+
+    Args:
+        delimiter: between cells; None finds it out from the first rows.
     """
     limit = container.options.max_bytes
     if csv.field_size_limit() < limit:
@@ -49,7 +52,7 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         yield container.whole(False, "its encoding cannot be found out: save it as UTF-8")
         return
     delimiter = delimiter or _delimiter(head.decode(encoding, errors="replace"))
-    quoting = csv.QUOTE_MINIMAL if delimiter != "\t" or _quoted(stream, encoding, limit) else csv.QUOTE_NONE
+    quoting = csv.QUOTE_MINIMAL if delimiter != "\t" or _has_quoted_cells(stream, encoding, limit) else csv.QUOTE_NONE
     try:
         table = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
         _, header = next(table, (0, []))
@@ -91,42 +94,42 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
 def _rows(
     stream: BinaryIO, encoding: str, limit: int, *, delimiter: str, quoting: int, strict: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, with the line each begins at."""
+    """Yield the rows that are not blank, with the line that each begins in."""
     stream.seek(0)
     decoder = io.TextIOWrapper(stream, encoding, newline="")
-    used, first = 0, 1
+    row_length, first_line = 0, 1
 
     def lines() -> Iterator[str]:
-        nonlocal used
-        while line := decoder.readline(limit + 1 - used):
-            used += len(line)
-            if used > limit:
+        nonlocal row_length
+        while line := decoder.readline(limit + 1 - row_length):
+            row_length += len(line)
+            if row_length > limit:
                 raise _TooLong
             yield line
-        if used:  # lines of a row that wants more
-            raise _Unclosed(first)
+        if row_length:  # the row is not complete
+            raise _Unclosed(first_line)
 
     reader = csv.reader(lines(), delimiter=delimiter, quoting=quoting, strict=strict)  # type: ignore[arg-type]
     try:
         while True:
-            used, first = 0, reader.line_num + 1
+            row_length, first_line = 0, reader.line_num + 1
             row = next(reader, None)
             if row is None:
                 return
             if row:
-                yield first, row
+                yield first_line, row
     finally:
         decoder.detach()
 
 
-def _quoted(stream: BinaryIO, encoding: str, limit: int) -> bool:
-    """Whether quotes enclose the cells of a tab-separated file; in many they are text like any other.
+def _has_quoted_cells(stream: BinaryIO, encoding: str, limit: int) -> bool:
+    """Return whether quotes enclose the cells of a tab-separated file; in many files they are a part of the text.
 
-    They do where every one of them is in its place, or where more rows would break without them.
+    They do if all of them are in the right places, or if more rows would be wrong without them.
     """
 
-    def misfits(quoting: int, strict: bool) -> float:
-        """Rows that have not as many cells as the header; infinite where the rows cannot be told."""
+    def count_wrong_rows(quoting: int, strict: bool) -> float:
+        """Return how many rows have another number of cells than the header; infinite if there are no rows."""
         rows = _rows(stream, encoding, limit, delimiter="\t", quoting=quoting, strict=strict)
         try:
             _, header = next(rows, (0, []))
@@ -134,18 +137,20 @@ def _quoted(stream: BinaryIO, encoding: str, limit: int) -> bool:
         except (_TooLong, _Unclosed, csv.Error):
             return math.inf
 
-    plain = misfits(csv.QUOTE_NONE, False)
-    return misfits(csv.QUOTE_MINIMAL, True) <= plain or misfits(csv.QUOTE_MINIMAL, False) < plain
+    plain = count_wrong_rows(csv.QUOTE_NONE, False)
+    if count_wrong_rows(csv.QUOTE_MINIMAL, True) <= plain:
+        return True
+    return count_wrong_rows(csv.QUOTE_MINIMAL, False) < plain
 
 
 def _encoding(stream: BinaryIO, head: bytes) -> str | None:
-    """The encoding the whole file decodes in: a declared one, UTF-8, or a guess from its non-ASCII lines."""
+    """Return the encoding in which the whole file can be decoded: declared, UTF-8, or guessed from non-ASCII lines."""
     declared = bom_encoding(head)
     if _decodes(stream, declared or "utf-8"):
         return declared or "utf-8"
     stream.seek(0)
-    telling = (line for line in iter(lambda: stream.readline(2**16), b"") if not line.isascii())
-    guessed = None if declared else guess(b"".join(islice(telling, 1000)))
+    non_ascii = (line for line in iter(lambda: stream.readline(2**16), b"") if not line.isascii())
+    guessed = None if declared else guess(b"".join(islice(non_ascii, 1000)))
     return guessed if guessed and _decodes(stream, guessed) else None
 
 
@@ -163,10 +168,10 @@ def _decodes(stream: BinaryIO, encoding: str) -> bool:
 
 
 def _delimiter(sample: str) -> str:
-    """The delimiter that cuts the first rows into the most cells, equally many in each."""
+    """Return the delimiter that splits the first rows into the most cells, with the same number in each row."""
     lines = sample.splitlines(keepends=True)
     if len(lines) > 1:
-        lines.pop()  # may be cut
+        lines.pop()  # it may be incomplete
     best, most = ",", 1
     for delimiter in (",", ";", "\t", "|"):
         counts = [len(row) for row in islice(csv.reader(lines, delimiter=delimiter), 20) if row]
@@ -177,7 +182,7 @@ def _delimiter(sample: str) -> str:
 
 
 def _header_problem(header: Sequence[str], container: Container) -> str:
-    """Why no row below this header can be a document; empty when one can."""
+    """Return the reason why no row below this header can be a document; empty if rows can."""
     options = container.options
     columns = ", ".join(header)
     if "" in header or not header:
@@ -196,7 +201,7 @@ def _header_problem(header: Sequence[str], container: Container) -> str:
 def _column_types(
     header: Sequence[str], rows: Iterator[tuple[int, list[str]]], container: Container
 ) -> list[Callable[[str], Cell] | None]:
-    """What turns each column's cells into values; None for id, title and text, which are kept as they are."""
+    """Return the function that converts each column's cells; None for id, title and text, which stay as they are."""
     options = container.options
     kept: set[str] = set()
     for named, usual in (
@@ -205,33 +210,33 @@ def _column_types(
         (options.text_field, TEXT_FIELDS),
     ):
         kept.update(islice((name for name in ((named,) if named else usual) if name in header), 1))
-    open_types = {at: [_integer, _number, _boolean] for at, name in enumerate(header) if name not in kept}
+    candidates = {column: [_integer, _number, _boolean] for column, name in enumerate(header) if name not in kept}
     filled: set[int] = set()
     try:
         for _, row in rows:
             if len(row) != len(header):
                 continue
-            for at in list(open_types):
-                if cell := row[at]:
-                    filled.add(at)
-                    open_types[at] = [test for test in open_types[at] if test(cell) is not None]
-                    if not open_types[at]:
-                        del open_types[at]
+            for column in list(candidates):
+                if cell := row[column]:
+                    filled.add(column)
+                    candidates[column] = [convert for convert in candidates[column] if convert(cell) is not None]
+                    if not candidates[column]:
+                        del candidates[column]
     except (_TooLong, _Unclosed):
-        pass  # the second pass meets it at the same row, and says so
+        pass  # the second pass meets the same row, and reports it
     types: list[Callable[[str], Cell] | None] = []
-    for at, name in enumerate(header):
-        found = open_types.get(at) if at in filled else None
-        types.append(None if name in kept else _certain(found[0]) if found else str)
+    for column, name in enumerate(header):
+        fitting = candidates.get(column) if column in filled else None
+        types.append(None if name in kept else _or_text(fitting[0]) if fitting else str)
     return types
 
 
-def _certain(convert: Callable[[str], Cell | None]) -> Callable[[str], Cell]:
-    def typed(cell: str) -> Cell:
+def _or_text(convert: Callable[[str], Cell | None]) -> Callable[[str], Cell]:
+    def convert_or_keep(cell: str) -> Cell:
         value = convert(cell)
-        return cell if value is None else value  # the file changed between the passes
+        return cell if value is None else value  # the file has changed between the two passes
 
-    return typed
+    return convert_or_keep
 
 
 def _integer(cell: str) -> int | None:
@@ -242,7 +247,7 @@ def _integer(cell: str) -> int | None:
 def _number(cell: str) -> float | None:
     cell = cell.strip()
     if not _NUMBER.fullmatch(cell) or (cell.lstrip("-").isdigit() and not _INTEGER.fullmatch(cell)):
-        return None  # a float would not give the digits of a long integer back
+        return None  # a float would not keep the digits of a long integer
     return value if math.isfinite(value := float(cell)) else None
 
 

@@ -1,6 +1,6 @@
-"""Lists the files of a folder: what is read, and what is left out and why. Opens no file but .gitignore.
+"""The files of a folder: those to read, and those that are left out with the reason. Only .gitignore files are opened.
 
-Written on plain strings and one `stat` a file: 100,000 unchanged files are walked in about a second.
+It works on plain strings with one `stat` per file: 100,000 unchanged files are walked in about a second.
 """
 
 # ruff: noqa: PTH116, PTH118
@@ -12,23 +12,30 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
-from indexer.sources.entry import State
+from indexer.sources.entry import EntryState
 from indexer.sources.ignores import Ignores, add_folder, enclosing
 from indexer.stores.open import holds_store
 
 
 @dataclass(slots=True)
-class Found:
-    """A file with its status, or a file or folder that is left out (skipped) or cannot be listed (failed)."""
+class WalkedFile:
+    """A file with its status, or a file or folder that is left out (skipped) or cannot be read (failed).
+
+    Attributes:
+        path: absolute path.
+        status: of a file to read; None for the others.
+        state: "read", "skipped" or "failed".
+        reason: why it is skipped or failed.
+    """
 
     path: str
     status: os.stat_result | None = None
-    state: State = "read"
+    state: EntryState = "read"
     reason: str = ""
 
 
 _NAME = attrgetter("name")
-_SPECIAL = (
+_SPECIAL_KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISBLK, "a device"),
@@ -41,21 +48,21 @@ def walk(
     claimed: Container[str] = (),
     wanted: Callable[[str], bool] | None = None,
     reaches: Callable[[str], bool] | None = None,
-) -> Iterator[Found]:
-    """Every file below `root` in sorted order, links last.
+) -> Iterator[WalkedFile]:
+    """Yield every file below a folder in sorted order, links last.
 
     Args:
-        root: absolute path of a folder.
-        claimed: paths that another SOURCE names: they are its business.
-        wanted: of a path below root, whether a file belongs to the SOURCE; None for all.
-        reaches: of a path below root, whether a folder can hold wanted files; None for all.
+        root: absolute path of the folder.
+        claimed: paths that other SOURCEs name and read.
+        wanted: returns whether a file belongs to the SOURCE, by its path below root; None for all files.
+        reaches: returns whether a folder can hold wanted files, by its path below root; None for all folders.
     """
     return _Walk(root, claimed, wanted, reaches).run()
 
 
-def special(status: os.stat_result) -> str:
-    """What a file is that is neither a file, a folder nor a link; empty for those."""
-    return next((name for test, name in _SPECIAL if test(status.st_mode)), "")
+def special_kind(status: os.stat_result) -> str:
+    """Return the kind of a special file such as "a pipe"; empty for files, folders and links."""
+    return next((name for test, name in _SPECIAL_KINDS if test(status.st_mode)), "")
 
 
 class _Walk:
@@ -68,19 +75,19 @@ class _Walk:
     ) -> None:
         self.root, self.real_root = root, os.path.realpath(root)
         self.claimed, self.wanted, self.reaches = claimed, wanted, reaches
-        self.cut = len(root.rstrip(os.sep)) + 1
-        self.walked: dict[str, Ignores | None] = {}  # real path of each folder and the rules inside it
+        self.root_length = len(root.rstrip(os.sep)) + 1
+        self.walked: dict[str, Ignores | None] = {}  # the rules inside each folder, by its real path
         self.links: list[tuple[str, Ignores | None]] = []
 
-    def run(self) -> Iterator[Found]:
+    def run(self) -> Iterator[WalkedFile]:
         yield from self.folder(self.root, self.real_root, enclosing(self.root))
-        while self.links:  # after everything else, so that what is reached both ways keeps its own name
+        while self.links:  # last, so that a file which is also reached without a link has its own name
             links, self.links = self.links, []
             for path, rules in links:
                 yield from self.link(path, rules)
 
-    def folder(self, top: str, real_top: str, outer: Ignores | None) -> Iterator[Found]:
-        """Depth first without recursion: no tree is too deep. A folder's files come before its folders."""
+    def folder(self, top: str, real_top: str, outer: Ignores | None) -> Iterator[WalkedFile]:
+        """Walk a folder depth first, its files before its folders. There is no recursion, so no tree is too deep."""
         waiting = [(top, real_top, outer)]
         while waiting:
             folder, real, rules = waiting.pop()
@@ -89,12 +96,12 @@ class _Walk:
                     entries = sorted(listing, key=_NAME)
                 names = {entry.name for entry in entries}
                 if holds_store(names):
-                    yield Found(folder, None, "skipped", "an index of likewise")
+                    yield WalkedFile(folder, None, "skipped", "an index of likewise")
                     continue
                 if ".gitignore" in names:
                     rules = add_folder(rules, folder)
             except OSError as error:
-                yield Found(folder, None, "failed", f"cannot be listed: {error.strerror}")
+                yield WalkedFile(folder, None, "failed", f"cannot be listed: {error.strerror}")
                 continue
             self.walked[real] = rules
             below: list[tuple[str, str, Ignores | None]] = []
@@ -103,12 +110,12 @@ class _Walk:
                 if path in self.claimed:
                     continue
                 is_folder, is_link = entry.is_dir(follow_symlinks=False), entry.is_symlink()
-                if not self.belongs(path, is_folder) and not (is_link and self.leads_on(path)):
+                if not self.belongs(path, is_folder) and not (is_link and self.leads_to_folder(path)):
                     continue
                 if name[0] == ".":
-                    yield Found(path, None, "skipped", "hidden folder" if is_folder else "hidden file")
+                    yield WalkedFile(path, None, "skipped", "hidden folder" if is_folder else "hidden file")
                 elif rules is not None and rules.ignores(path, is_folder):
-                    yield Found(path, None, "skipped", "ignored by .gitignore")
+                    yield WalkedFile(path, None, "skipped", "ignored by .gitignore")
                 elif is_link:
                     self.links.append((path, rules))
                 elif not is_folder:
@@ -119,47 +126,47 @@ class _Walk:
 
     def belongs(self, path: str, is_folder: bool) -> bool:
         test = self.reaches if is_folder else self.wanted
-        return test is None or test(path[self.cut :])
+        return test is None or test(path[self.root_length :])
 
-    def leads_on(self, path: str) -> bool:
-        """Whether a link leads to a folder that can hold wanted files."""
+    def leads_to_folder(self, path: str) -> bool:
+        """Return whether a link leads to a folder that can hold wanted files."""
         return os.path.isdir(path) and self.belongs(path, is_folder=True)  # noqa: PTH112
 
-    def file(self, path: str, entry: os.DirEntry[str]) -> Found:
+    def file(self, path: str, entry: os.DirEntry[str]) -> WalkedFile:
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError as error:
-            return Found(path, None, "failed", f"cannot be read: {error.strerror}")
+            return WalkedFile(path, None, "failed", f"cannot be read: {error.strerror}")
         if stat.S_ISREG(status.st_mode):
-            return Found(path, status)
-        return Found(path, None, "skipped", f"{special(status)}, not a file")
+            return WalkedFile(path, status)
+        return WalkedFile(path, None, "skipped", f"{special_kind(status)}, not a file")
 
-    def link(self, path: str, rules: Ignores | None) -> Iterator[Found]:
-        """A link that stays below the root is followed, unless what it leads to is read anyhow."""
+    def link(self, path: str, rules: Ignores | None) -> Iterator[WalkedFile]:
+        """Follow a link that stays below the root, unless its target is read by its own name."""
         real = os.path.realpath(path)
         inside = os.path.relpath(real, self.real_root)
         try:
             status = os.stat(path)
         except OSError:
-            yield Found(path, None, "skipped", "a link that leads nowhere")
+            yield WalkedFile(path, None, "skipped", "a link that leads nowhere")
             return
         is_folder = stat.S_ISDIR(status.st_mode)
         if not self.belongs(path, is_folder):
             return
         if inside == ".." or inside.startswith(".." + os.sep):
-            yield Found(path, None, "skipped", f"a link that leaves the folder, to {real}")
+            yield WalkedFile(path, None, "skipped", f"a link that leaves the folder, to {real}")
         elif self.reached(real, inside, is_folder):
-            yield Found(path, None, "skipped", f"a link to {inside}, which is read itself")
+            yield WalkedFile(path, None, "skipped", f"a link to {inside}, which is read itself")
         elif is_folder:
             yield from self.folder(path, real, rules)
-        elif what := special(status):
-            yield Found(path, None, "skipped", f"{what}, not a file")
+        elif kind := special_kind(status):
+            yield WalkedFile(path, None, "skipped", f"{kind}, not a file")
         else:
             self.walked[real] = None
-            yield Found(path, status)
+            yield WalkedFile(path, status)
 
     def reached(self, real: str, inside: str, is_folder: bool) -> bool:
-        """Whether the walk has come to this real path under a name of its own."""
+        """Return whether the walk has come to this real path without a link."""
         folder, name = os.path.split(real)
         if real in self.walked or is_folder or folder not in self.walked:
             return real in self.walked

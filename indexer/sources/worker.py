@@ -1,7 +1,7 @@
-"""The process that reads formats which need a library, `python -m indexer.sources.worker`; see extractor.py.
+"""The worker process, `python -m indexer.sources.worker`, which reads formats that need a library (see extractor.py).
 
-Requests and answers are JSON with a 4-byte length before them, on stdin and stdout. Whatever a file does to a
-library (endless loops, memory, crashes, prints) stays in here. It ends with its stdin: with its parent.
+Requests and answers are JSON with a 4-byte length before them, on stdin and stdout. Everything that a file does to a
+library (endless loops, memory, crashes, prints) stays in this process. It ends when its stdin or its parent ends.
 """
 
 # ruff: noqa: PTH123
@@ -21,7 +21,7 @@ from typing import IO, Any, BinaryIO
 from indexer.sources.content import Content, Skip, Unreadable
 
 EXTRA_MEMORY = 2 * 2**30
-"""Bytes of address space that reading may take beyond what the process has when it starts."""
+"""Bytes of address space that reading may take, in addition to those of the process at its start."""
 
 LENGTH = struct.Struct(">I")
 
@@ -30,20 +30,20 @@ def main() -> None:
     """Serve requests until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not end up between the answers
+    os.dup2(2, 1)  # the prints of a library must not come between the answers
     logging.disable()
     warnings.simplefilter("ignore")
     _limit_memory()
     while request := receive(sys.stdin.buffer):
         if hasattr(signal, "alarm"):
-            signal.alarm(int(request["seconds"]) + 5)  # should the parent be gone, nobody else ends a long reading
+            signal.alarm(int(request["seconds"]) + 5)  # ends a long reading if the parent is gone
         send(answers, _answer(request))
         if hasattr(signal, "alarm"):
             signal.alarm(0)
 
 
 def receive(stream: BinaryIO) -> dict[str, Any] | None:
-    """The next message; None at the end of the stream."""
+    """Return the next message; None at the end of the stream."""
     header = stream.read(LENGTH.size)
     if len(header) < LENGTH.size:
         return None
@@ -72,12 +72,12 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except MemoryError:
         return {"failed": f"reading it takes more than {EXTRA_MEMORY // 2**30} GiB of memory"}
     except Exception as error:  # noqa: BLE001 - parsers raise anything on damaged files; it is reported as the reason
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        return {"failed": f"damaged, or no {request['module']} file ({what[:200]})"}
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        return {"failed": f"damaged, or no {request['module']} file ({problem[:200]})"}
 
 
 def _limit_memory() -> None:
-    """Bound the address space, where the system can."""
+    """Limit the address space, where the system can do that."""
     try:
         import resource
 

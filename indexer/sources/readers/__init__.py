@@ -1,1 +1,1 @@
-"""One reader per file format: bytes in, text and its sections out. formats.py says which reader reads which file."""
+"""One reader per file format: a file's text and its sections. formats.py names the reader of each file."""

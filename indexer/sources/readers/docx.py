@@ -1,6 +1,6 @@
-"""Reads DOCX with python-docx: paragraphs, tables and notes in the order of the body, headings as sections.
+"""DOCX with python-docx: paragraphs, tables and notes in the order of the body, with headings as sections.
 
-Text is taken from the XML itself: `Paragraph.text` leaves out insertions that are not accepted yet, and
+Text is taken from the XML itself, because `Paragraph.text` leaves out insertions that are not accepted yet, and
 `Document.iter_inner_content` leaves out content controls.
 """
 
@@ -19,7 +19,7 @@ from lxml import etree
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 
-_HEADING = re.compile(r"head(?:ing)?\s*([1-9a-e])$", re.IGNORECASE)  # Word's own, and publishers' "HeadA"
+_HEADING = re.compile(r"head(?:ing)?\s*([1-9a-e])$", re.IGNORECASE)  # those of Word, and publishers' "HeadA"
 _TITLE = re.compile(r"(?:(?:book|chapter|appendix)\s*)?title$", re.IGNORECASE)
 _OMITTED = {
     qn("w:del"),
@@ -29,7 +29,7 @@ _OMITTED = {
 _WRITTEN = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
 _P, _TBL, _TR, _TC, _T = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc", "t"))
 _MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-for _kind in (  # .docm, .dotx and .dotm, which are the same within
+for _kind in (  # .docm, .dotx and .dotm have the same content
     "application/vnd.ms-word.document.macroEnabled.main+xml",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml",
     "application/vnd.ms-word.template.macroEnabledTemplate.main+xml",
@@ -38,14 +38,14 @@ for _kind in (  # .docm, .dotx and .dotm, which are the same within
 
 
 def read(path: str) -> Content:
-    """The title is the document's property, else its first paragraph styled as a title or heading."""
+    """Read a file. Its title is the document's property, or else its first title or heading."""
     archive.check(path)
-    main = Package.open(path).main_document_part  # docx.Document takes .docx alone
+    main = Package.open(path).main_document_part  # docx.Document accepts only .docx
     if not isinstance(main, DocumentPart):
-        raise Unreadable(f"damaged: no DOCX (content type {main.content_type})")
+        raise Unreadable(f"damaged: not a DOCX file (content type {main.content_type})")
     document = main.document
     levels = {style.style_id: level for style in document.styles if (level := _level(style)) is not None}
-    headings, assembly, first = Headings(), Assembly(), ""
+    headings, assembly, first_heading = Headings(), Assembly(), ""
     for element in _blocks(document.element.body):
         if element.tag == _TBL:
             assembly.add("\n".join(_rows(element)))
@@ -53,7 +53,7 @@ def read(path: str) -> Content:
         text = _text(element)
         level = levels.get(getattr(element, "style", None) or "") if text.strip() else None
         if level is not None:
-            first = first or " ".join(text.split())
+            first_heading = first_heading or " ".join(text.split())
             assembly.section(headings.enter(level, text))
         assembly.add(text)
     for part in document.part.package.iter_parts():
@@ -66,17 +66,17 @@ def read(path: str) -> Content:
                 assembly.add(text)
     properties = document.core_properties
     metadata = {"author": properties.author} if properties.author else {}
-    return assembly.content((properties.title or "").strip() or first, metadata)
+    return assembly.content((properties.title or "").strip() or first_heading, metadata)
 
 
 def _level(style: Any) -> int | None:
-    """The heading level of a style or one that it is based on; 0 for a title; None for other text."""
+    """Return the heading level of a style, or of one that it is based on; 0 for a title, None for other text."""
     seen: set[str] = set()
     while style is not None and style.style_id not in seen:
         seen.add(style.style_id)
         name = style.name or ""
-        if found := _HEADING.match(name):
-            return int(found[1]) if found[1].isdigit() else "abcde".index(found[1].lower()) + 1
+        if match := _HEADING.match(name):
+            return int(match[1]) if match[1].isdigit() else "abcde".index(match[1].lower()) + 1
         if _TITLE.match(name):
             return 0
         style = getattr(style, "base_style", None)
@@ -84,12 +84,12 @@ def _level(style: Any) -> int | None:
 
 
 def _blocks(parent: Any) -> Iterator[Any]:
-    """Paragraphs, tables and equations of their own, also those inside content controls and insertions."""
+    """Yield paragraphs, tables and separate equations, also those inside content controls and insertions."""
     return _within(parent, {_P, _TBL, f"{_MATH}oMathPara"})
 
 
 def _within(parent: Any, tags: set[str]) -> Iterator[Any]:
-    """The outermost elements of these names: through content controls, but not into one another."""
+    """Yield the outermost elements with these tags, also those inside content controls."""
     for child in parent.iterchildren():
         if child.tag in tags:
             yield child
@@ -98,7 +98,7 @@ def _within(parent: Any, tags: set[str]) -> Iterator[Any]:
 
 
 def _rows(table: Any) -> Iterator[str]:
-    """A table's rows with tabs between their cells. A table within a cell is a part of that cell's words."""
+    """Yield a table's rows with tabs between their cells. A table inside a cell is a part of the cell's text."""
     for row in _within(table, {_TR}):
         yield "\t".join(" ".join(_cell(cell).split()) for cell in _within(row, {_TC}))
 
@@ -108,7 +108,7 @@ def _cell(cell: Any) -> str:
 
 
 def _text(element: Any) -> str:
-    """Text of an element as it would read with every change accepted."""
+    """Return the text of an element with every change accepted."""
     parts: list[str] = []
     stack = [element]
     while stack:

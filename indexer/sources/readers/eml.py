@@ -1,4 +1,4 @@
-"""Reads e-mail (EML) with the standard library: the subject is the title; of alternatives plain text is preferred."""
+"""E-mail (EML) with the standard library: the subject is the title, and of alternatives the plain text is read."""
 
 # ruff: noqa: PTH123
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ADDRESSES = {"from": "From", "to": "To", "cc": "Cc"}
 
 
 def read(path: str) -> Content:
-    """Metadata: from, to, cc, date (ISO 8601) and the names of attachments, whose content is not read."""
+    """Read a file, with metadata: from, to, cc, date (ISO 8601) and the names of attachments, which are not read."""
     with open(path, "rb") as file:
         message = message_from_binary_file(file, policy=policy.default)
     if not message.keys():
@@ -41,14 +41,14 @@ def _is_shown(part: MIMEPart) -> bool:
 
 
 def _write(part: MIMEPart, into: Assembly) -> None:
-    """Write the text within a part: every one shown in turn; of alternatives the plain one, unless it is blank."""
+    """Write the text of a part: of all parts that are shown, and of alternatives the plain one, unless it is blank."""
     kind = part.get_content_type()
     if part.get_content_disposition() == "attachment":
         return
     if part.is_multipart():
         children = [child for child in part.iter_parts() if isinstance(child, MIMEPart)]
         if kind != "multipart/alternative":
-            children = children if kind.startswith("multipart/") else []  # a message that was forwarded: attached
+            children = children if kind.startswith("multipart/") else []  # a forwarded message is an attachment
             for child in children[:1] if kind == "multipart/related" else children:
                 _write(child, into)
             return
@@ -59,13 +59,13 @@ def _write(part: MIMEPart, into: Assembly) -> None:
                 _write(child, into)
                 return
     elif kind == "text/plain":
-        into.add(_decoded(part))
-    elif kind == "text/html" and (tree := html.parse(_decoded(part))) is not None:
+        into.add(_decode(part))
+    elif kind == "text/html" and (tree := html.parse(_decode(part))) is not None:
         html.write_body(tree, into)
 
 
-def _decoded(part: MIMEPart) -> str:
-    """The text of a part in its charset, or as any text where it names none that is known and fits."""
+def _decode(part: MIMEPart) -> str:
+    """Return the text of a part, decoded by its charset or, if that is unknown or does not fit, like any text."""
     data = part.get_payload(decode=True)
     content = data if isinstance(data, bytes) else b""
     declared = part.get_content_charset("us-ascii")

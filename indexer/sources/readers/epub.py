@@ -1,4 +1,4 @@
-"""Reads EPUB: the chapters of the spine in order, through the HTML text; their headings as sections."""
+"""EPUB: the chapters of the spine in order, read as HTML, with their headings as sections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = {
 
 
 def read(path: str) -> Content:
-    """A chapter without a heading is named by its page's title. Title, author and language are the book's."""
+    """Read a file, with the book's title, author and language. A chapter without a heading has its page's title."""
     archive.check(path, xml_only=False)
     with zipfile.ZipFile(path) as book:
         try:
@@ -41,7 +41,7 @@ def read(path: str) -> Content:
             raise Unreadable("encrypted (DRM)")
         assembly = Assembly()
         members = {_plain(name): name for name in book.namelist()} | {name: name for name in book.namelist()}
-        for chapter in filter(None, chapters):  # an itemref may name an item that is not there: no chapter is lost
+        for chapter in filter(None, chapters):  # an itemref may name a missing item, which is not a missing chapter
             member = members.get(chapter) or members.get(_plain(chapter))
             if member is None:
                 raise Unreadable(f"damaged: its chapter {chapter} is not in it")
@@ -60,7 +60,7 @@ def _xml(book: zipfile.ZipFile, member: str) -> Any:
 
 
 def _plain(name: str) -> str:
-    """A member's name without what differs between a book's list and its zip file: case, and composed letters."""
+    """Return a member's name in one case and one Unicode form, in which a book's list and its zip file may differ."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
@@ -69,7 +69,7 @@ def _dc(package: Any, tag: str) -> str:
 
 
 def _encrypted(book: zipfile.ZipFile) -> set[str]:
-    """The members that one cannot read; fonts are often among them, without harm."""
+    """Return the members that cannot be read. Fonts are often among them, which does no harm."""
     if "META-INF/encryption.xml" not in book.namelist():
         return set()
     references = _xml(book, "META-INF/encryption.xml").iterfind(".//enc:CipherReference", _NAMES)

@@ -1,4 +1,4 @@
-"""HTML: the main text by trafilatura, or the whole body if that finds too little; headings are sections."""
+"""HTML: the main text by trafilatura, or the whole body if trafilatura finds too little; headings are sections."""
 
 # ruff: noqa: PTH123
 from __future__ import annotations
@@ -44,11 +44,11 @@ _BLOCKS = {
     *("hr", "li", "main", "ol", "p", "pre", "section", "summary", "table", "tr", "ul"),
     *("quote", "list", "item", "row"),  # the names that trafilatura gives them
 }
-_LINES = {"dd", "dt", "li", "tr", "item", "row"}  # one newline before these, not a blank line
+_LINES = {"dd", "dt", "li", "tr", "item", "row"}  # these have one newline before them, not a blank line
 
 
 def read(path: str) -> Content:
-    """The title is the page's own, og:title or the first heading."""
+    """Read a file. Its title is that of the page, its og:title or its first heading."""
     import trafilatura
 
     with open(path, "rb") as file:
@@ -62,21 +62,28 @@ def read(path: str) -> Content:
         metadata["lang"] = language
     titles = (tree.findtext(".//title"), _meta(tree, "og:title"), heading)
     title = next((text for title in titles if (text := " ".join((title or "").split()))), "")
-    found = trafilatura.bare_extraction(tree, favor_recall=True, include_comments=False, include_links=False)
+    extracted = trafilatura.bare_extraction(tree, favor_recall=True, include_comments=False, include_links=False)
     main = Assembly()
-    if found is not None and found.body is not None:
-        write_body(found.body, main)
+    if extracted is not None and extracted.body is not None:
+        write_body(extracted.body, main)
     content, everything = main.content(title, metadata), whole.content(title, metadata)
-    few, all_of_it = len(content.text), len(everything.text)
-    too_little = few < 0.1 * all_of_it or (few < 200 and all_of_it > 2 * few)
-    # Where it finds no structure, trafilatura gives one paragraph of all words, menus included. Unless that has far
-    # more words, the blocks of everything are the better text; in any other case the shorter one lost something.
-    gave_up = "\n" not in content.text and "\n" in everything.text and all_of_it > 0.5 * few
-    return everything if too_little or gave_up else content
+    length, whole_length = len(content.text), len(everything.text)
+    too_little = length < 0.1 * whole_length or (length < 200 and whole_length > 2 * length)
+    # Where trafilatura finds no structure, it returns one paragraph of all words, menus included. The blocks of the
+    # whole body are the better text then, unless that paragraph has far more words.
+    has_lost_structure = "\n" not in content.text and "\n" in everything.text and whole_length > 0.5 * length
+    return everything if too_little or has_lost_structure else content
 
 
 def parse(page: bytes | str) -> Any:
-    """The root element; bytes in the declared encoding or the one that fits. None for an empty page."""
+    """Return the root element of a page; None if the page is empty.
+
+    Args:
+        page: bytes are decoded by the declared encoding, or one that fits.
+
+    Raises:
+        Unreadable: the page is damaged.
+    """
     from lxml import etree, html
 
     parser = html.HTMLParser(
@@ -84,7 +91,7 @@ def parse(page: bytes | str) -> Any:
         no_network=True,
         remove_comments=True,
         remove_pis=True,
-        huge_tree=True,  # or libxml2 cuts long scripts, images within the page and deep trees, silently
+        huge_tree=True,  # without it libxml2 silently cuts long scripts, inline images and deep trees
     )
     text = page if isinstance(page, str) else _decode(page)
     if not text.strip():
@@ -99,7 +106,7 @@ def parse(page: bytes | str) -> Any:
 
 
 def write_body(tree: Any, into: Assembly, page: int | None = None) -> str:
-    """Write an element's text in blocks, with a section at each heading; returns the first heading."""
+    """Write an element's text in blocks, with a section at each heading; return the first heading."""
     headings, first = Headings(), ""
     body = tree.find(".//body")
     for level, block, newlines in _blocks(tree if body is None else body):
@@ -111,12 +118,12 @@ def write_body(tree: Any, into: Assembly, page: int | None = None) -> str:
 
 
 def _blocks(tree: Any) -> Iterator[tuple[int, str, int]]:
-    """(heading level or 0, text, newlines before it), in the order of the page."""
+    """Yield heading level (or 0), text and number of newlines before it, in the order of the page."""
     parts: list[str] = []
     level, newlines, preformatted = 0, 2, 0
 
-    def gathered() -> Iterator[tuple[int, str, int]]:
-        block = "".join(parts) if preformatted else _SPACES.sub(_kept_space, "".join(parts))
+    def take_block() -> Iterator[tuple[int, str, int]]:
+        block = "".join(parts) if preformatted else _SPACES.sub(_one_space, "".join(parts))
         parts.clear()
         if block.strip():
             yield level, block.strip("\n"), newlines
@@ -131,7 +138,7 @@ def _blocks(tree: Any) -> Iterator[tuple[int, str, int]]:
         own_level = _level(element, tag)
         verbatim = tag == "pre" or (tag == "code" and "\n" in (element.text or ""))
         if tag in _BLOCKS or own_level or verbatim:
-            yield from gathered()
+            yield from take_block()
             level, newlines = 0 if leaving else own_level, 1 if tag in _LINES else 2
         elif leaving:
             pass
@@ -147,7 +154,7 @@ def _blocks(tree: Any) -> Iterator[tuple[int, str, int]]:
             parts.append(_squeeze(element.text, preformatted))
             stack.append((element, True))
             stack.extend((child, False) for child in reversed(element))
-    yield from gathered()
+    yield from take_block()
 
 
 def _level(element: Any, tag: str) -> int:
@@ -166,29 +173,29 @@ def _squeeze(text: str | None, preformatted: int) -> str:
 _SPACES = re.compile(r" *[ \n\t]+ *")
 
 
-def _kept_space(found: re.Match[str]) -> str:
-    """Of a run of white space the newline, else the tab, else one space."""
-    return next((space for space in "\n\t" if space in found[0]), " ")
+def _one_space(match: re.Match[str]) -> str:
+    """Return a newline if the white space has one, else a tab if it has one, else a space."""
+    return next((space for space in "\n\t" if space in match[0]), " ")
 
 
 def _meta(tree: Any, name: str) -> str:
-    found = tree.xpath("//meta[@name=$name or @property=$name]/@content", name=name)
-    return " ".join(found[0].split()) if found else ""
+    contents = tree.xpath("//meta[@name=$name or @property=$name]/@content", name=name)
+    return " ".join(contents[0].split()) if contents else ""
 
 
 def _is_wide(encoding: str) -> bool:
-    """Whether this is UTF-16 or UTF-32, which a page that is read byte by byte cannot be in."""
+    """Return whether this is UTF-16 or UTF-32: a page in one of them could not declare it in readable bytes."""
     return encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")) and not ascii_compatible(encoding)
 
 
 def _decode(data: bytes) -> str:
-    """Byte order mark, then a declared charset, then UTF-8, then a guess; what does not fit is U+FFFD."""
-    found = _CHARSET.search(data[:4096])
-    declared = bom_encoding(data) or ((found[1] or found[2]).decode() if found else "")
+    """Decode by byte order mark, declared charset, UTF-8 or a guess, in this order; wrong bytes become U+FFFD."""
+    match = _CHARSET.search(data[:4096])
+    declared = bom_encoding(data) or ((match[1] or match[2]).decode() if match else "")
     if declared.lower() in {"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"}:
         declared = "windows-1252"  # as browsers do
-    elif found and not bom_encoding(data) and _is_wide(declared):
-        declared = "utf-8"  # as the HTML standard says: a page in UTF-16 could not have declared it readably
+    elif match and not bom_encoding(data) and _is_wide(declared):
+        declared = "utf-8"  # as the HTML standard says
     try:
         return data.decode(declared or "utf-8", errors="replace" if declared else "strict")
     except (LookupError, UnicodeError):

@@ -1,4 +1,4 @@
-"""Reads Markdown: the text as it is, headings from markdown-it-py's line map, YAML front matter."""
+"""Markdown: the text as it is, with headings from the line map of markdown-it-py, and YAML front matter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from indexer.records import Section
 from indexer.sources.content import Content, Headings, lead_in
 
-_NEWLINE = re.compile(r"\r\n|\r|\n")  # what markdown-it counts as a line's end
+_NEWLINE = re.compile(r"\r\n|\r|\n")  # the line ends that markdown-it counts
 _FRONT_MATTER = re.compile(
     r"---[ \t]*(?:\r\n|\r|\n)(.{0,65536}?(?:\r\n|\r|\n))(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|$)", re.DOTALL
 )
@@ -19,13 +19,15 @@ _MEMBER = re.compile(r"\s*[\w-]+:(?:\s|$)")
 
 
 def read(text: str) -> Content:
-    """Sections begin at headings; the title is the front matter's, or else the first heading of level 1."""
+    """Read a text. Sections begin at headings; the title is the front matter's, or else the first top heading."""
     from markdown_it import MarkdownIt
 
     front = _FRONT_MATTER.match(text)
     metadata = _front_matter(front[1]) if front else None
     body = text
-    if front and metadata is not None:  # blanked, line for line: its last line would make a heading of the one before
+    if (
+        front and metadata is not None
+    ):  # replaced by blank lines: its last line would turn the line before into a heading
         body = "\n" * len(_NEWLINE.findall(front[0])) + text[front.end() :]
         offset = front.end() - len(_NEWLINE.findall(front[0]))
     else:
@@ -34,7 +36,7 @@ def read(text: str) -> Content:
     parser = MarkdownIt("commonmark").disable("inline")  # inline markup of paragraphs is most of the work
     inline = MarkdownIt("commonmark")
     metadata = metadata or {}
-    headings, sections, first = Headings(), [], ""
+    headings, sections, first_heading = Headings(), [], ""
     tokens = parser.parse(body)
     for opening, content in pairwise(tokens):
         if opening.type != "heading_open" or opening.level or not opening.map:
@@ -42,21 +44,21 @@ def read(text: str) -> Content:
         parts = inline.parseInline(content.content)[0].children or []
         heading = "".join(part.content if part.type != "softbreak" else " " for part in parts)
         level = int(opening.tag[1])
-        if level == 1 and not first:
-            first = " ".join(heading.split())
+        if level == 1 and not first_heading:
+            first_heading = " ".join(heading.split())
         sections.append(Section(starts[opening.map[0]] + offset, headings.enter(level, heading)))
     title = metadata.pop("title", None)
-    return Content(text, str(title) if title else first, tuple(lead_in(sections)), metadata)
+    return Content(text, str(title) if title else first_heading, tuple(lead_in(sections)), metadata)
 
 
 def _front_matter(yaml_text: str) -> dict[str, Any] | None:
-    """Scalars and lists of scalars; anything deeper, or that does not parse, stays in the text alone.
+    """Return the members that are scalars or lists of scalars. The others are only in the text.
 
-    None where it is no mapping: a rule at the top and another further on are not front matter.
+    It is None if this is not a mapping: two horizontal rules are not front matter.
     """
     try:
-        members = _parsed(yaml_text)
-    except Exception:  # noqa: BLE001 - YAMLError; and PyYAML's constructors raise anything on a wrong tag
+        members = _parse(yaml_text)
+    except Exception:  # noqa: BLE001 - YAMLError, and anything else that PyYAML's constructors raise on a wrong tag
         return {} if _MEMBER.match(yaml_text) else None
     if not isinstance(members, dict):
         return None
@@ -68,11 +70,11 @@ def _front_matter(yaml_text: str) -> dict[str, Any] | None:
     return kept
 
 
-def _parsed(yaml_text: str) -> object:
+def _parse(yaml_text: str) -> object:
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc, unused-ignore]
-        """Leaves merges (<<) out: PyYAML copies what they name, so that a few nested ones take for ever."""
+        """A loader without merges (<<): PyYAML copies the members that they name, so a few nested merges never end."""
 
         def flatten_mapping(self, node: Any) -> None:
             node.value = [pair for pair in node.value if pair[0].tag != "tag:yaml.org,2002:merge"]
@@ -84,5 +86,5 @@ def _scalar(value: object) -> str | int | float | bool | None:
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, int) and abs(value) >= 2**63:
-        return None  # more than a column holds
+        return None  # more than 64 bits
     return value if isinstance(value, str | int | float) else None

@@ -1,4 +1,4 @@
-"""Reads PDF with pypdfium2: a section a page, with its number."""
+"""PDF with pypdfium2: one section per page, with its number."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _HYPHEN = re.compile("[\x02\ufffe](?:\r?\n)?")  # PDFium's marks for a word that
 
 
 def read(path: str) -> Content:
-    """The title and author are the document's own properties."""
+    """Read a file. Title and author are the document's properties."""
     try:
         document = pypdfium2.PdfDocument(path)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower() or "security" in str(error).lower():
             raise Unreadable("encrypted: save it without a password") from error
-        raise Unreadable(f"damaged: no readable PDF ({error})") from error
+        raise Unreadable(f"damaged: not a readable PDF ({error})") from error
     assembly = Assembly()
     for number in range(len(document)):
         page = document[number]

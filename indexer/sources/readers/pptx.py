@@ -1,4 +1,4 @@
-"""Reads PPTX with python-pptx: a section a slide, with its number and title; tables and notes too."""
+"""PPTX with python-pptx: one section per slide, with its number and title, tables and notes included."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pptx.parts.presentation import PresentationPart
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Unreadable
 
-_NO_TITLES = {"", "PowerPoint Presentation"}  # what PowerPoint and python-pptx write of their own accord
+_NO_TITLES = {"", "PowerPoint Presentation"}  # the defaults of PowerPoint and python-pptx
 
 
 def read(path: str) -> Content:
-    """The title is the presentation's property, else the first slide's."""
+    """Read a file. Its title is the presentation's property, or else that of the first slide."""
     archive.check(path)
-    main = Package.open(path).main_document_part  # pptx.Presentation refuses .ppsx, which is the same within
+    main = Package.open(path).main_document_part  # pptx.Presentation refuses .ppsx, which has the same content
     if not isinstance(main, PresentationPart):
-        raise Unreadable(f"damaged: no PPTX (content type {main.content_type})")
+        raise Unreadable(f"damaged: not a PPTX file (content type {main.content_type})")
     presentation = main.presentation
     assembly, first = Assembly(), ""
     for number, slide in enumerate(presentation.slides, 1):

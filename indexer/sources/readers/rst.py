@@ -1,6 +1,6 @@
-"""Reads reStructuredText: the text as it is, headings by a light scan of adornments, a PEP's header block.
+"""reStructuredText: the text as it is, with headings found by their adornments, and the header block of a PEP.
 
-Not docutils: it would build a tree without offsets, run directives, and take a hundred times as long.
+docutils is not used: it would build a tree without offsets, run directives, and take a hundred times as long.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ _HEADER = re.compile(r"([A-Z][A-Za-z-]*):(?:[ \t](.*))?$")
 
 
 def read(text: str) -> Content:
-    """Sections begin at headings (with their overline); the title is the PEP's, or else the first heading."""
+    """Read a text. Sections begin at headings or their overlines; the title is the PEP's, or else the first heading."""
     spans = [(line.start(), line[0].rstrip()) for line in _LINE.finditer(text)]
     lines = [line for _, line in spans]
     metadata = _pep_header(lines)
     levels: dict[tuple[str, bool], int] = {}
-    headings, sections, first = Headings(), [], ""
-    at = 0
-    while at < len(lines) - 1:
-        found = _heading(lines, at)
-        if found is None:
-            at += 1
+    headings, sections, first_heading = Headings(), [], ""
+    number = 0
+    while number < len(lines) - 1:
+        heading_and_style = _heading(lines, number)
+        if heading_and_style is None:
+            number += 1
             continue
-        heading, style = found
+        heading, style = heading_and_style
         level = levels.setdefault(style, len(levels))
-        first = first or heading
-        sections.append(Section(spans[at][0], headings.enter(level, heading)))
-        at += 3 if style[1] else 2
-    title = metadata.pop("title", first)
+        first_heading = first_heading or heading
+        sections.append(Section(spans[number][0], headings.enter(level, heading)))
+        number += 3 if style[1] else 2
+    title = metadata.pop("title", first_heading)
     return Content(text, str(title), tuple(lead_in(sections)), metadata)
 
 
-def _heading(lines: list[str], at: int) -> tuple[str, tuple[str, bool]] | None:
-    """The heading that begins at this line, and its style: the character, and whether it has an overline."""
-    line, below = lines[at], lines[at + 1]
-    if not line or (at and lines[at - 1] and not _ADORNMENT.match(lines[at - 1])):
+def _heading(lines: list[str], number: int) -> tuple[str, tuple[str, bool]] | None:
+    """Return the heading that begins at a line, and its style: the character, and whether it has an overline."""
+    line, below = lines[number], lines[number + 1]
+    if not line or (number and lines[number - 1] and not _ADORNMENT.match(lines[number - 1])):
         return None
     over = _ADORNMENT.match(line)
     if over:
-        under = lines[at + 2] if at + 2 < len(lines) else ""
+        under = lines[number + 2] if number + 2 < len(lines) else ""
         fits = len(line) >= min(len(below.strip()), 4)
         return (below.strip(), (over[1], True)) if below and under == line and fits else None
     under_line = _ADORNMENT.match(below)
@@ -54,7 +54,7 @@ def _heading(lines: list[str], at: int) -> tuple[str, tuple[str, bool]] | None:
 
 
 def _pep_header(lines: list[str]) -> dict[str, str | int]:
-    """The RFC 822 block at the top, where it has a Title: names in lower case, "-" as "_"."""
+    """Return the RFC 822 block at the top if it has a Title, with names in lower case and "_" for "-"."""
     header: dict[str, str] = {}
     name = ""
     for line in lines:
@@ -62,9 +62,9 @@ def _pep_header(lines: list[str]) -> dict[str, str | int]:
             break
         if line[0] in " \t" and name:
             header[name] = f"{header[name]} {line.strip()}".strip()
-        elif found := _HEADER.match(line):
-            name = found[1].lower().replace("-", "_")
-            header[name] = (found[2] or "").strip()
+        elif match := _HEADER.match(line):
+            name = match[1].lower().replace("-", "_")
+            header[name] = (match[2] or "").strip()
         else:
             return {}
     if "title" not in header:

@@ -1,4 +1,4 @@
-"""Reads XLSX with openpyxl: a section a sheet, with its number and name; a row a line, cells between tabs."""
+"""XLSX with openpyxl: one section per sheet, with its number and name; one line per row, with tabs between cells."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from indexer.sources.content import Assembly, Content
 
 
 def read(path: str) -> Content:
-    """Values as they were last computed, not formulas; empty rows and trailing empty cells are left out."""
+    """Read the values as they were last computed, not formulas, without empty rows and trailing empty cells."""
     archive.check(path)
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     assembly = Assembly()
     for number, sheet in enumerate(book.worksheets, 1):
-        sheet.reset_dimensions()  # declared ones can be wrong, and as large as the format allows
+        sheet.reset_dimensions()  # the declared dimensions may be wrong, and as large as the format allows
         assembly.section(sheet.title, number)
         for row in sheet.iter_rows(values_only=True):
             assembly.add("\t".join(map(_cell, row)).rstrip(), newlines=1)

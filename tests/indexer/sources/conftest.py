@@ -1,4 +1,4 @@
-"""How the tests of sources call what they test: `collect` reads SOURCEs into a list of entries."""
+"""The fixture of the tests of sources: `collect` reads SOURCEs into a list of entries."""
 
 from __future__ import annotations
 

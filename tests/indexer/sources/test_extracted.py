@@ -30,7 +30,7 @@ def one(collect: Collect, path: Path) -> Document:
 
 
 def cuts(document: Document) -> list[tuple[str, int | None, str]]:
-    """Of each section its heading, page and text."""
+    """Return heading, page and text of each section."""
     ends = [section.start for section in document.sections[1:]] + [len(document.text)]
     return [
         (section.heading, section.page, document.text[section.start : end].strip())
@@ -78,8 +78,8 @@ def test_pdf(tmp_path: Path, collect: Collect) -> None:
     ("content", "state", "reason"),
     [
         (pdf(""), "skipped", "no text in its pages (scanned?): run it through OCR first"),
-        (b"%PDF-1.4\nbroken", "failed", "damaged: no readable PDF"),
-        (b"no pdf at all", "failed", "damaged: no readable PDF"),
+        (b"%PDF-1.4\nbroken", "failed", "damaged: not a readable PDF"),
+        (b"no pdf at all", "failed", "damaged: not a readable PDF"),
         (
             pdf(
                 "x",
@@ -317,7 +317,7 @@ def test_no_file_of_its_format(tmp_path: Path, collect: Collect, name: str) -> N
     path.write_bytes(b"PK\x03\x04 cut off")
     (entry,) = collect(path)
     assert (entry.state, entry.document) == ("failed", None)
-    assert entry.reason == "damaged: no readable zip file (File is not a zip file)"
+    assert entry.reason == "damaged: not a readable zip file (File is not a zip file)"
 
 
 def test_a_page_that_is_not_html_is_read_as_the_words_in_it(tmp_path: Path, collect: Collect) -> None:

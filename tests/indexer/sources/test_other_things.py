@@ -15,7 +15,7 @@ Collect = Callable[..., list[Entry]]
 NEVER_CLOSED = 'a quote that begins here is never closed, and takes in all that follows: close it, or write it as ""'
 
 
-def said(entries: list[Entry]) -> list[tuple[str, str]]:
+def states_and_reasons(entries: list[Entry]) -> list[tuple[str, str]]:
     return [(entry.state, entry.reason) for entry in entries]
 
 
@@ -97,15 +97,15 @@ def test_a_null_member_gives_way_to_the_next_usual_one(tmp_path: Path, collect: 
     assert entry.document is not None
     assert (entry.uri, entry.document.text, dict(entry.document.metadata)) == ("a", "one", {"n": None})
     (entry,) = collect(tmp_path / "r.jsonl", text_field="text")
-    assert said([entry]) == [("failed", 'line 1: its text "text" must be a string (found null)')]
+    assert states_and_reasons([entry]) == [("failed", 'line 1: its text "text" must be a string (found null)')]
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_a_quote_that_is_never_closed_is_said_at_its_row(tmp_path: Path, collect: Collect, end: str) -> None:
     file = tmp_path / "r.csv"
     file.write_text('id,text\n0,zero\n1,"an unclosed quote\n2,second\n3,third' + end)
-    assert said(collect(file)) == [("read", ""), ("failed", f"line 3: {NEVER_CLOSED}")]
+    assert states_and_reasons(collect(file)) == [("read", ""), ("failed", f"line 3: {NEVER_CLOSED}")]
     file.write_text('id,"text\n1,one' + end)
-    assert said(collect(file)) == [("failed", f"line 1: {NEVER_CLOSED}")]
+    assert states_and_reasons(collect(file)) == [("failed", f"line 1: {NEVER_CLOSED}")]
     file.write_text('id,text\n0,"two\nlines"\n1,"closed at the end"' + end)
-    assert said(collect(file)) == [("read", ""), ("read", "")]
+    assert states_and_reasons(collect(file)) == [("read", ""), ("read", "")]

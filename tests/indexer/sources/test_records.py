@@ -73,9 +73,9 @@ def test_beir_and_the_usual_names(lines: Callable[..., list[Entry]], tmp_path: P
             "line 1: not valid JSON (Expecting property name enclosed in double quotes, column 2)",
         ),
         ("[" * 100_000, "failed", "line 1: not valid JSON (maximum recursion depth exceeded"),
-        ('{"text": "x", "n": NaN}', "failed", "line 1: not valid JSON (NaN is no finite number)"),
-        ('{"text": "x", "n": 1e999}', "failed", "line 1: not valid JSON (1e999 is no finite number)"),
-        ('{"text": "\\ud800"}', "failed", "line 1: an escape \\uD800 to \\uDFFF stands alone"),
+        ('{"text": "x", "n": NaN}', "failed", "line 1: not valid JSON (NaN is not a finite number)"),
+        ('{"text": "x", "n": 1e999}', "failed", "line 1: not valid JSON (1e999 is not a finite number)"),
+        ('{"text": "\\ud800"}', "failed", "line 1: an escape \\uD800 to \\uDFFF has no partner"),
         (
             '{"id": "a"}',
             "failed",
@@ -149,7 +149,7 @@ def test_a_record_over_the_limit_fails_and_the_next_is_read(tmp_path: Path, coll
     with path.open("w") as file:
         file.write('{"id": 1, "text": "' + "x" * 5_000_000 + '"}\n{"id": 2, "text": "y"}\n')
     large, good = collect(path, max_file_mb=1)
-    assert large.reason == "line 1: the record is over 1 MB: raise --max-file-mb, or mend an open quote"
+    assert large.reason == "line 1: the record is over 1 MB: raise --max-file-mb, or close an open quote"
     assert (large.uri, good.uri) == (f"{path}:1", "2")
 
 
@@ -288,7 +288,7 @@ def test_an_open_quote_does_not_swallow_the_file(tmp_path: Path, collect: Collec
     rows = 'id,text\n1,good\n2,"open\n' + "3,x\n" * 400_000
     good, bad = table(collect, tmp_path / "r.csv", rows, max_file_mb=1)
     assert good.uri == "1"
-    assert bad.reason == "line 3: the record is over 1 MB: raise --max-file-mb, or mend an open quote"
+    assert bad.reason == "line 3: the record is over 1 MB: raise --max-file-mb, or close an open quote"
 
 
 def test_a_blank_jsonl_holds_no_records(lines: Callable[..., list[Entry]]) -> None:
@@ -302,10 +302,10 @@ def test_a_table_without_text_is_skipped_in_a_folder_and_fails_where_it_was_name
     (tmp_path / "data" / "qrels").mkdir(parents=True)
     (tmp_path / "data" / "corpus.jsonl").write_text('{"_id": "a", "text": "one"}\n')
     (tmp_path / "data" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\ta\t1\n")
-    said = likewise("index", tmp_path / "x.index", tmp_path / "data", "--json")
-    assert (said.code, said.json["indexed"], said.json["skipped"], said.json["failed"]) == (0, 1, 1, 0)
-    said = likewise("index", tmp_path / "x.index", tmp_path / "data" / "qrels" / "test.tsv", "--json")
-    assert (said.code, said.json["failed"]) == (1, 1)
+    result = likewise("index", tmp_path / "x.index", tmp_path / "data", "--json")
+    assert (result.code, result.json["indexed"], result.json["skipped"], result.json["failed"]) == (0, 1, 1, 0)
+    result = likewise("index", tmp_path / "x.index", tmp_path / "data" / "qrels" / "test.tsv", "--json")
+    assert (result.code, result.json["failed"]) == (1, 1)
 
 
 def test_other_members_are_read_again_though_the_file_has_not_changed(
@@ -316,6 +316,6 @@ def test_other_members_are_read_again_though_the_file_has_not_changed(
     os.utime(file, (1, 1))
     assert likewise("index", tmp_path / "x.index", file, "--json").json["indexed"] == 1
     assert likewise("index", tmp_path / "x.index", file, "--json").json["unchanged"] == 1
-    said = likewise("index", tmp_path / "x.index", file, "--text-field", "other", "--json")
-    assert (said.json["indexed"], said.json["unchanged"]) == (1, 0)
+    result = likewise("index", tmp_path / "x.index", file, "--text-field", "other", "--json")
+    assert (result.json["indexed"], result.json["unchanged"]) == (1, 0)
     assert likewise("show", tmp_path / "x.index", "a", "--json").json["text"] == "two"

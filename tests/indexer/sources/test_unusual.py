@@ -262,7 +262,7 @@ def test_office_files_of_related_kinds(tmp_path: Path, collect: Collect) -> None
         copy = rewritten(tmp_path / "a.pptx", name, kind.format("presentationml.presentation"), new)
         assert (one(collect, copy).text, one(collect, copy).format) == ("Opening", "pptx")
     wrong = rewritten(tmp_path / "a.docx", "c.docx", kind.format("wordprocessingml.document"), "x")
-    assert entry_of(collect, wrong).reason == "damaged: no DOCX (content type application/x)"
+    assert entry_of(collect, wrong).reason == "damaged: not a DOCX file (content type application/x)"
 
 
 def test_controls_equations_and_nested_tables_in_docx(tmp_path: Path, collect: Collect) -> None:

@@ -1,4 +1,4 @@
-"""What of a folder is read, what is left out and why, what counts as unchanged, and what a SOURCE covers."""
+"""The files of a folder that are read or left out, those that count as unchanged, and those that a SOURCE covers."""
 
 from __future__ import annotations
 
