@@ -1,1 +1,1 @@
-"""The one filter grammar: text is parsed (parse, grammar) into a tree, which says what it means (tree)."""
+"""The one filter grammar: text is parsed (parse.py, grammar.py) into a tree, which defines its meaning (tree.py)."""

@@ -1,6 +1,6 @@
-"""Reads a filter's text with lark, and says in a person's words where and why it does not parse.
+"""The grammar of filters, parsed with lark, and messages that tell a person where and why a text does not parse.
 
-What the tree means is in tree.py. Importing this file imports lark: parse.py does that with the first filter.
+The meaning of the tree is in tree.py. Importing this file imports lark, so parse.py does it with the first filter.
 """
 
 from __future__ import annotations
@@ -68,12 +68,14 @@ _OP_HINT = "= != < <= > >= in exists"
 
 
 class _Mistake(Exception):
+    """A token that the grammar accepts but a filter does not."""
+
     def __init__(self, token: Token, problem: str, hint: str) -> None:
         self.problem, self.hint, self.position = problem, hint, token.start_pos or 0
 
 
 def read(text: str) -> Where:
-    """The tree of a filter; see `indexer.filters.tree.parse`."""
+    """Return the tree of a filter; see `indexer.filters.parse.parse`."""
     if not text.strip():
         hint = "write a condition such as year >= 2020, or leave the filter out"
         raise FilterSyntaxError("the filter is empty", hint, text, 0)
@@ -102,7 +104,7 @@ def _parser() -> Lark:
 
 
 class _Build(Transformer[Token, Where]):
-    """Runs while parsing, bottom up: no recursion, however deep the filter."""
+    """Builds the tree while parsing, bottom up and without recursion, however deep the filter is."""
 
     def either(self, parts: list[Where]) -> Where:
         return Or(tuple(parts))
@@ -117,7 +119,7 @@ class _Build(Transformer[Token, Where]):
         name, op, value = parts
         if op not in _OPERATORS:
             meant = _MEANT.get(op)
-            raise _Mistake(op, f'"{op}" is no comparison', f"write {meant}" if meant else _OP_HINT)
+            raise _Mistake(op, f'"{op}" is not a comparison', f"write {meant}" if meant else _OP_HINT)
         return Compare(name, str(op), value)  # type: ignore[arg-type]
 
     def contained(self, parts: list[Any]) -> Where:
@@ -136,9 +138,9 @@ class _Build(Transformer[Token, Where]):
         token = parts[0]
         name = _unescape(token) if token.type == "QUOTED" else str(token)
         if name == "metadata":
-            raise _Mistake(token, "metadata is no field of its own", "write metadata.NAME")
+            raise _Mistake(token, "metadata is not a field of its own", "write metadata.NAME")
         if name.lower() == "null":
-            raise _Mistake(token, "null is no field", "a field of that name is written `null`")
+            raise _Mistake(token, "null is not a field", "a field of that name is written `null`")
         path = name.removeprefix("metadata.")
         return name if path == name and name in COLUMNS else metadata_field(path)
 
@@ -149,7 +151,7 @@ class _Build(Transformer[Token, Where]):
         try:
             datetime.fromisoformat(token)
         except ValueError:
-            raise _Mistake(token, f"{token} is no date", _QUOTE_HINT) from None
+            raise _Mistake(token, f"{token} is not a date", _QUOTE_HINT) from None
         return str(token)
 
     def NUMBER(self, token: Token) -> int | float:
@@ -189,19 +191,19 @@ def _depth(where: Where) -> int:
 
 
 def _character(text: str, position: int) -> tuple[str, str]:
-    """Problem and hint where no token begins."""
-    found = text[position]
-    if found in "\"'`":
-        return f"the quote {found} is not closed", f"inside the quotes, {found} is written \\{found}"
-    if found in "&|":
-        return f'unexpected "{found}"', f"write {'and' if found == '&' else 'or'}"
-    if found in "-+." or found.isdigit():
+    """Return problem and hint for a character with which no token begins."""
+    character = text[position]
+    if character in "\"'`":
+        return f"the quote {character} is not closed", f"inside the quotes, {character} is written \\{character}"
+    if character in "&|":
+        return f'unexpected "{character}"', f"write {'and' if character == '&' else 'or'}"
+    if character in "-+." or character.isdigit():
         return "neither a number nor a date", "put text in quotes, and a field that begins so in backticks"
-    return f'unexpected "{found}"', "put text in quotes, and a field with such a character in backticks"
+    return f'unexpected "{character}"', "put text in quotes, and a field with such a character in backticks"
 
 
-def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR0911 - one a mistake
-    """Problem and hint where a token does not fit."""
+def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR0911 - one per mistake
+    """Return problem and hint for a token that does not fit."""
     token, possible, position = error.token, error.accepts, error.token.start_pos or 0
     stack = error.interactive_parser.parser_state.value_stack
     previous = stack[-1] if stack else None
@@ -213,7 +215,7 @@ def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR09
         if token.type != "NAME":
             return f"expected a value{after}", _VALUE_HINT
         if token.lower() in ("null", "none", "nil"):
-            return f"{token} is no value", "write exists FIELD, or not exists FIELD"
+            return f"{token} is not a value", "write exists FIELD, or not exists FIELD"
         condition = re.search(rf"(?:{BARE}\s*[=!<>]+\s*)?$", text[max(0, position - 100) : position])
         meant = f'{condition[0] if condition else ""}"{token}"'
         return f'expected a value{after}, and "{token}" has no quotes', f"write {meant}"

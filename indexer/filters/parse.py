@@ -1,4 +1,4 @@
-"""Parse the text of a filter. The grammar, and lark with it, is imported with the first filter."""
+"""Parsing of a filter's text. The grammar, and with it lark, is imported with the first filter."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ def parse(text: str) -> Where:
     """Return the tree of a filter.
 
     Raises:
-        FilterSyntaxError: it does not parse; names the place, and what would be possible there.
-        FilterError: it is not a string.
+        FilterSyntaxError: the text does not parse; it names the place and what would be possible there.
+        FilterError: the filter is not a string.
     """
     if not isinstance(text, str):
         raise FilterError(f"the filter is not a string but {type(text).__name__}: write it as in 'year >= 2020'")

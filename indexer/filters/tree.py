@@ -1,11 +1,11 @@
-"""The one filter grammar, `year >= 2020 and lang in ("en", "de")`: its tree, and what the tree means.
+"""The tree of a filter such as `year >= 2020 and lang in ("en", "de")`, and its meaning.
 
-How text becomes a tree is in grammar.py. What a tree becomes in SQL, and which fields exist, is in the stores.
+Text becomes a tree in grammar.py. The stores turn a tree into SQL, and know which fields exist.
 
-Meaning: a missing field satisfies no comparison, `!=` and `not in` included, and null is missing; `exists`
-tests presence; `not` is plain negation of what follows it. A field of several values satisfies `=`, `<` and
-so on if any value does, and `!=` or `not in` if none is equal. Numbers, booleans and text never equal or
-order one another. Text, dates included, is ordered by code point.
+Meaning: a missing field satisfies no comparison, not even `!=` and `not in`, and null is missing. `exists` tests
+presence, and `not` negates the condition that follows. A field of several values satisfies `=`, `<` and so on if any
+value does, and `!=` or `not in` if no value is equal. Numbers, booleans and text are never equal to one another, and
+have no order among one another. Text, dates included, is ordered by code point.
 
 A field is a dotted path into the metadata, or one of `COLUMNS`. `metadata.X` always means the metadata.
 """
@@ -26,10 +26,10 @@ Type = Literal["number", "boolean", "text"]
 Op = Literal["=", "!=", "<", "<=", ">", ">="]
 
 COLUMNS = ("uri", "title", "path", "format", "modified")
-"""Fields of the document itself; all are text, and empty means missing."""
+"""Fields of the document itself. All are text, and empty means missing."""
 
 MAX_DEPTH = 32
-"""Levels of and, or and not within one another: SQLite's parser has a stack of 100 for them and the rest."""
+"""Levels of nested and, or and not: SQLite's parser has a stack of 100 tokens for the whole statement."""
 
 KEYWORDS = ("and", "or", "not", "in", "exists", "true", "false", "null")
 BARE = r"[^\W\d][\w-]*(?:\.[\w-]+)*"
@@ -47,7 +47,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class In:
-    """`field in (values)`; negated: present and equal to none of them."""
+    """`field in (values)`. Negated, the field is present and equal to none of them."""
 
     field: str
     values: tuple[Scalar, ...]
@@ -89,7 +89,7 @@ class FilterSyntaxError(FilterError):
     Attributes:
         text: the filter.
         position: offset in it where it went wrong, in code points, 0-based; its length for the end.
-        caret: two more lines for a terminal: the filter, and a mark under the wrong place.
+        caret: two more lines for a terminal: the filter, and a mark below the wrong place.
     """
 
     def __init__(self, problem: str, hint: str, text: str, position: int) -> None:
@@ -102,7 +102,7 @@ class FilterSyntaxError(FilterError):
 
 
 def one_line(text: str, length: int) -> str:
-    """Text to quote in a message: the first characters of it, a space for each that does not print."""
+    """Return the first characters of a text for a message, with a space for each that does not print."""
     shown = "".join(c if c.isprintable() else " " for c in text[:length])
     return shown + ("…" if len(text) > length else "")
 
@@ -114,7 +114,7 @@ def type_of(value: Scalar) -> Type:
 
 
 def metadata_field(path: str) -> str:
-    """The name under which a filter reaches this dotted path into the metadata."""
+    """Return the name by which a filter refers to this dotted path into the metadata."""
     return f"metadata.{path}" if path.split(".", 1)[0] in (*COLUMNS, "metadata") else path
 
 
@@ -128,11 +128,11 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 Fields: TypeAlias = Mapping[str, Scalar | list[Scalar | None] | None]
-"""Columns by name, metadata by the name that `metadata_field` gives it."""
+"""Values of a document: columns by their names, metadata by the names that `metadata_field` returns."""
 
 
-def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one a kind of node
-    """Whether a document with these fields passes: the meaning that every store must give the filter."""
+def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one per kind of node
+    """Return whether a filter leaves a document with these fields. Every store must agree with this function."""
     match where:
         case And(parts):
             return all(matches(part, fields) for part in parts)
@@ -155,13 +155,13 @@ def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one a kind
 
 
 def _values(name: str, fields: Fields) -> list[Scalar]:
-    found = fields.get(name)
-    several = found if isinstance(found, list) else [found]
-    return [v for v in several if v is not None and not (v == "" and name in COLUMNS)]
+    value = fields.get(name)
+    values = value if isinstance(value, list) else [value]
+    return [v for v in values if v is not None and not (v == "" and name in COLUMNS)]
 
 
 def render(where: Where) -> str:
-    """The filter as text; `parse` gives the same tree back."""
+    """Return a filter as text, for which `parse` returns the same tree."""
     match where:
         case And(parts) | Or(parts):
             word = " and " if isinstance(where, And) else " or "
@@ -177,7 +177,7 @@ def render(where: Where) -> str:
 
 
 def show(value: Scalar) -> str:
-    """A value as a filter writes it."""
+    """Return a value in the form in which a filter writes it."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return str(value).lower()

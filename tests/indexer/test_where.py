@@ -86,9 +86,9 @@ VALUES = "text in quotes, a number, a date such as 2024-01-31, true or false"
 BEGINS = "a condition begins with a field, as in year >= 2020"
 MISTAKES = [
     ("year >= ", f'expected a value after ">=" ({VALUES}) at character 9: year >= '),
-    ("year == 2020", '"==" is no comparison (write =) at character 6: year == 2020'),
-    ("a <> 1", '"<>" is no comparison (write !=) at character 3: a <> 1'),
-    ("a =! 1", '"=!" is no comparison (= != < <= > >= in exists) at character 3: a =! 1'),
+    ("year == 2020", '"==" is not a comparison (write =) at character 6: year == 2020'),
+    ("a <> 1", '"<>" is not a comparison (write !=) at character 3: a <> 1'),
+    ("a =! 1", '"=!" is not a comparison (= != < <= > >= in exists) at character 3: a =! 1'),
     ("!a = 1", 'unexpected "!" (write not) at character 1: !a = 1'),
     (
         "lang = en",
@@ -113,9 +113,9 @@ MISTAKES = [
     ("(a = 1", 'expected ")" (a "(" is not closed) at character 7: (a = 1'),
     ("a = 1)", 'unexpected ")" (there is no "(" for it) at character 6: a = 1)'),
     ("()", f'expected a field after "(" ({BEGINS}) at character 2: ()'),
-    ("a = null", "null is no value (write exists FIELD, or not exists FIELD) at character 5: a = null"),
-    ("null = 1", "null is no field (a field of that name is written `null`) at character 1: null = 1"),
-    ("metadata = 1", "metadata is no field of its own (write metadata.NAME) at character 1: metadata = 1"),
+    ("a = null", "null is not a value (write exists FIELD, or not exists FIELD) at character 5: a = null"),
+    ("null = 1", "null is not a field (a field of that name is written `null`) at character 1: null = 1"),
+    ("metadata = 1", "metadata is not a field of its own (write metadata.NAME) at character 1: metadata = 1"),
     ("in = 1", "expected a field (a field of the name in is written `in`) at character 1: in = 1"),
     (
         '"a" = 1',
@@ -130,7 +130,7 @@ MISTAKES = [
     ('a = "C:\\n"', 'unknown escape \\n (write \\\\ for a backslash) at character 5: a = "C:\\n"'),
     (
         "a = 2024-13-01",
-        "2024-13-01 is no date (put it in quotes if it is text) at character 5: a = 2024-13-01",
+        "2024-13-01 is not a date (put it in quotes if it is text) at character 5: a = 2024-13-01",
     ),
     (
         "a = 2024-01",
