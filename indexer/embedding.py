@@ -37,6 +37,7 @@ class Embedding:
         self._settings = settings
         self._slack = 0
         self._calibrated = False
+        self._override_told = False
 
     def embed(
         self, encoder: Encoder, documents: Sequence[Document], *, note: Note
@@ -44,7 +45,7 @@ class Embedding:
         """Return the passages of each document with their vectors (passages, dimensions); all are encoded together.
 
         Args:
-            note: is told that the runtime that was asked for, or chosen, cannot be used.
+            note: is told, once, that the runtime that was asked for, or chosen, cannot be used.
 
         Returns:
             One pair per document. A passage whose tokens the model does not know is left out.
@@ -55,8 +56,11 @@ class Embedding:
         """
         if not documents:
             return []
-        from indexer.encoders.documents import for_documents
+        from indexer.encoders.documents import for_documents, ignored_override
 
+        if not self._override_told and (message := ignored_override(encoder)):
+            self._override_told = True
+            note(message)
         unreadable: set[str] = set()
         while True:
             spans = cut(documents, encoder, self._settings, self._slack)

@@ -25,20 +25,18 @@ def for_documents(encoder: Encoder, tokens: int, *, note: Note) -> Encoder:
 
     Args:
         tokens: of the whole batch.
-        note: is told, once per recipe, that LIKEWISE_RUNTIME asks for openvino, which does not run this encoder;
-            and, when documents are encoded, that OpenVINO failed.
+        note: is told, when documents are encoded, that OpenVINO failed.
     """
-    recipe = encoder.recipe
-    if override() == "openvino" and _stays_on_torch(encoder) and recipe.identity not in _warned:
-        _warned.add(recipe.identity)
-        note(f"{RUNTIME_VARIABLE} asks for openvino, which does not run {recipe} as it is: torch does")
     if isinstance(encoder, TorchEncoder):
         return replace(encoder, measures=encoder.measures and tokens >= MIN_TOKENS, note=note)
     return encoder
 
 
-_warned: set[str] = set()
-"""Identities of the recipes whose note was given in this process."""
+def ignored_override(encoder: Encoder) -> str | None:
+    """Return a sentence for people if LIKEWISE_RUNTIME asks for openvino and this encoder cannot follow; else None."""
+    if override() == "openvino" and _stays_on_torch(encoder):
+        return f"{RUNTIME_VARIABLE} asks for openvino, which does not run {encoder.recipe} as it is: torch does"
+    return None
 
 
 def _stays_on_torch(encoder: Encoder) -> bool:

@@ -336,16 +336,15 @@ def test_what_is_fitted_is_fitted_to_the_runtime_that_it_is_applied_to(
     asked: str,
 ) -> None:
     monkeypatch.setattr(documents, "MIN_TOKENS", 0)
-    monkeypatch.setattr(documents, "_warned", set())
     monkeypatch.setenv("LIKEWISE_RUNTIME", asked)
     many = [Document(f"d{n}", "dogs " * (n % 7) + "river " * (n % 5) + "bank " * (1 + n % 3)) for n in range(128)]
     with Index.create(tmp_path / "named", f"{tiny('bert')}:mean+center") as index:
         notes = index.add(many).notes
         assert [("which does not run" in note) for note in notes] == [True] * (asked == "openvino")
-        index.add([Document("more", "dogs watch")])  # It is said once.
+        assert index.add([Document("more", "dogs watch")]).notes == ()
         unfitted = replace(index.recipe, post_sha256="") if index.recipe else None
     with Index.create(tmp_path / "stored", unfitted) as index:
-        index.add(many)
+        assert index.add(many).notes == notes  # Each index tells its own caller.
     plain = load_encoder(f"{tiny('bert')}:mean")
     with Index.create(tmp_path / "given", plain) as index:
         assert Embedding(PassageSettings(64, 0)).sample(plain, many).shape == (128, 48)
