@@ -255,11 +255,13 @@ class Index:
         if not isinstance(uris, Iterable):
             raise BadInput(f"the uris are not a list but {type(uris).__name__}")
         chosen = [uris] if isinstance(uris, str) else list(uris)
-        unknown = [uri for uri in chosen if uri not in self]
+        with self._core.store.snapshot() as snapshot:
+            stored = snapshot.hashes(uri for uri in chosen if isinstance(uri, str) and broken_at(uri) is None)
+        unknown = [uri for uri in chosen if not isinstance(uri, str) or uri not in stored]
         if unknown and not missing_ok:
             raise UnknownUri(f"{self.address}: has no document {unknown[0]!r}; nothing was removed")
         with self._core.store.writer() as writer:
-            return writer.remove([uri for uri in chosen if uri not in unknown])
+            return writer.remove(stored)
 
     @contextmanager
     def lock(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
