@@ -222,7 +222,7 @@ def test_an_index_that_another_took_the_place_of_is_not_written_with_vectors_of_
         opened.add([Document("a", "one")], vectors=rows)
         shutil.rmtree(folder)
         with Index.create(folder, **new) as other:
-            with pytest.raises(RecipeMismatch, match="since it was opened: open it again"):
+            with pytest.raises(RecipeMismatch, match="made with another model: open it again"):
                 opened.add([Document("b", "two")], vectors=rows)
             assert len(other) == 0
         shutil.rmtree(folder)
@@ -255,7 +255,7 @@ def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any, monk
             Index.create(tmp_path / name, encoder)
         with pytest.raises(NotAnIndex, match=name):
             Index.open(tmp_path / name)
-    with pytest.raises(NotAnIndex, match="is not there"):
+    with pytest.raises(NotAnIndex, match="does not exist"):
         Index.open(tmp_path / "nothing")
     with pytest.raises(LikewiseError):
         Index.create(tmp_path / "file" / "below", encoder)
@@ -410,7 +410,7 @@ def test_wrong_types_are_refused_before_anything_is_made(tmp_path: Path, encoder
 
 def test_what_is_no_list_model_or_recipe_is_refused_by_name(tmp_path: Path, encoder: Any) -> None:
     for model in (5, ""):
-        with pytest.raises(LikewiseError, match=r"no name, folder, recipe|names no model"):
+        with pytest.raises(LikewiseError, match=r"not a name, folder, recipe|names no model"):
             Index.create(tmp_path / "x.index", model)  # type: ignore[arg-type]
     for text in (5, None, "", " "):
         with pytest.raises(ModelError, match="names no model"):
