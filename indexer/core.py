@@ -143,7 +143,9 @@ class IndexCore:
         with self.store.writer() as writer:
             self._require_as_opened()
             if self._hashes(batch) != prepared.compared_with:
+                notes = prepared.notes  # an encoder tells them once
                 prepared = self.prepare(batch)
+                prepared = replace(prepared, notes=notes + prepared.notes)
                 refuse_empty(prepared)
             told = len(writer.notes)
             changes = writer.put(Batch(prepared.work))
