@@ -26,7 +26,7 @@ def copy_store(views: Views, target: Path) -> tuple[str, ...]:
     opening. The copy has a history of its own, because from now on both give the same ids to different documents.
 
     Returns:
-        One note per file that was copied although it is damaged.
+        One note per segment, and one for the word index, that is damaged or missing in the copy.
 
     Raises:
         OSError: the copy cannot be written.
