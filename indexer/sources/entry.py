@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 EntryState = Literal["read", "unchanged", "skipped", "failed"]
 
-_MAX_MAX_FILE_MB = 1_000_000
+_MAX_LIMIT_MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class ReadOptions:
     rehash: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.max_file_mb <= _MAX_MAX_FILE_MB:
-            raise BadInput(f"max file MB is {self.max_file_mb}: give a number above 0, up to {_MAX_MAX_FILE_MB:,}")
+        if not 0 < self.max_file_mb <= _MAX_LIMIT_MB:
+            raise BadInput(f"max file MB is {self.max_file_mb}: give a number above 0, up to {_MAX_LIMIT_MB:,}")
 
     @property
     def max_bytes(self) -> int:

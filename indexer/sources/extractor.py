@@ -19,9 +19,9 @@ from typing import Any
 
 from indexer.records import Section
 from indexer.sources.content import Content, Skip, Unreadable
-from indexer.sources.worker import LENGTH, send
+from indexer.sources.worker import LENGTH_HEADER, send
 
-SECONDS = 60.0
+MAX_FILE_SECONDS = 60.0
 """Longest time for one file."""
 
 _START_SECONDS = 60.0  # more time for the first file of a format, whose library is imported from a cold disk
@@ -68,13 +68,13 @@ class Extractor:
         worker = self._running_worker()
         assert worker.stdin and worker.stdout
         module = str(request["module"])
-        seconds = SECONDS + (_START_SECONDS if module not in self._modules else 0)
+        seconds = MAX_FILE_SECONDS + (_START_SECONDS if module not in self._modules else 0)
         try:
             send(worker.stdin, {**request, "seconds": seconds})
             answer = _receive(worker.stdout.fileno(), time.monotonic() + seconds)
         except TimeoutError as error:
             self.close()
-            raise Unreadable(f"reading it takes longer than {SECONDS:g} seconds") from error
+            raise Unreadable(f"reading it takes longer than {MAX_FILE_SECONDS:g} seconds") from error
         except OSError as error:
             code = worker.wait()
             self.close()
@@ -116,7 +116,7 @@ def _receive(stream: int, deadline: float) -> dict[str, Any]:
         TimeoutError: there is none before the deadline.
         OSError: the stream was closed.
     """
-    length = LENGTH.unpack(_read(stream, LENGTH.size, deadline))[0]
+    length = LENGTH_HEADER.unpack(_read(stream, LENGTH_HEADER.size, deadline))[0]
     message: dict[str, Any] = json.loads(_read(stream, length, deadline))
     return message
 

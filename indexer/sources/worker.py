@@ -20,10 +20,10 @@ from typing import IO, Any, BinaryIO
 
 from indexer.sources.content import Content, Skip, Unreadable
 
-EXTRA_MEMORY = 2 * 2**30
+EXTRA_MEMORY_BYTES = 2 * 2**30
 """Bytes of address space that reading may take, in addition to those of the process at its start."""
 
-LENGTH = struct.Struct(">I")
+LENGTH_HEADER = struct.Struct(">I")
 
 
 def main() -> None:
@@ -44,16 +44,16 @@ def main() -> None:
 
 def receive(stream: BinaryIO) -> dict[str, Any] | None:
     """Return the next message; None at the end of the stream."""
-    header = stream.read(LENGTH.size)
-    if len(header) < LENGTH.size:
+    header = stream.read(LENGTH_HEADER.size)
+    if len(header) < LENGTH_HEADER.size:
         return None
-    message: dict[str, Any] = json.loads(stream.read(LENGTH.unpack(header)[0]))
+    message: dict[str, Any] = json.loads(stream.read(LENGTH_HEADER.unpack(header)[0]))
     return message
 
 
 def send(stream: IO[bytes], message: dict[str, Any]) -> None:
     encoded = json.dumps(message).encode()
-    stream.write(LENGTH.pack(len(encoded)) + encoded)
+    stream.write(LENGTH_HEADER.pack(len(encoded)) + encoded)
     stream.flush()
 
 
@@ -70,7 +70,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except Unreadable as error:
         return {"failed": str(error)}
     except MemoryError:
-        return {"failed": f"reading it takes more than {EXTRA_MEMORY // 2**30} GiB of memory"}
+        return {"failed": f"reading it takes more than {EXTRA_MEMORY_BYTES // 2**30} GiB of memory"}
     except Exception as error:  # noqa: BLE001 - parsers raise anything on damaged files; it is reported as the reason
         problem = " ".join(f"{type(error).__name__}: {error}".split())
         return {"failed": f"damaged, or no {request['module']} file ({problem[:200]})"}
@@ -86,7 +86,7 @@ def _limit_memory() -> None:
     except (ImportError, OSError):  # not Linux: the time limit and the archive check remain
         return
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    soft = size + EXTRA_MEMORY
+    soft = size + EXTRA_MEMORY_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 

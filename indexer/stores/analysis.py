@@ -129,7 +129,7 @@ class Analysis:
         """Return the different terms of a question, without stop words."""
         return list(dict.fromkeys(self._question_analyzer.analyze(" ".join(self.words(question)))))
 
-    def asked_terms(self, question: str) -> list[str]:
+    def question_terms(self, question: str) -> list[str]:
         """Return the same as `terms` for a question that must have some.
 
         Raises:

@@ -192,7 +192,7 @@ class Catalog:
             connection.execute("UPDATE setting SET value = ? WHERE name = 'finished_run'", (str(run),))
         return reread
 
-    def distrust(self, uris: Iterable[str]) -> None:
+    def mark_damaged(self, uris: Iterable[str]) -> None:
         """Have documents embedded again by the next run over their source, even if their source has not changed."""
         with self.transaction() as connection:
             for uri in uris:

@@ -85,7 +85,7 @@ def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckRepo
     """
     with views.view() as view:
         findings = _find(view, views.folder, meaning)
-    catalog.distrust(findings.damaged_documents)
+    catalog.mark_damaged(findings.damaged_documents)
     catalog.rewrite_fields(findings.wrong_fields)
     if findings.wrong_counts:
         catalog.recount()

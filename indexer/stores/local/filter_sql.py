@@ -98,24 +98,24 @@ def compile_where(where: Where, types: FieldTypes) -> Sql:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Expression:
     text: str
     parameters: list[Scalar]
     levels: int = 0  # of parentheses around and, or
 
 
-def _compile(where: Where, types: FieldTypes) -> _Part:  # noqa: PLR0911 - one per kind of node
+def _compile(where: Where, types: FieldTypes) -> _Expression:  # noqa: PLR0911 - one per kind of node
     match where:
         case And(parts):
             return _join(" AND ", [_compile(part, types) for part in parts])
         case Or(parts):
-            return _join(" OR ", [_compile(part, types) for part in _merged(parts)])
+            return _join(" OR ", [_compile(part, types) for part in _merge_lists(parts)])
         case Not(part):
             inner = _compile(part, types)
-            return _Part(f"NOT {inner.text}", inner.parameters, inner.levels)
+            return _Expression(f"NOT {inner.text}", inner.parameters, inner.levels)
         case Exists(name):
             expect(name, None, types)
-            return _present(name, below=True)
+            return _exists(name, below=True)
         case Compare(name, "=" | "!=", value):
             return _compile(In(name, (value,), negated=where.op == "!="), types)
         case Compare(name, op, value):
@@ -129,14 +129,14 @@ def _compile(where: Where, types: FieldTypes) -> _Part:  # noqa: PLR0911 - one p
                 expect(name, same_type[0], types)
             if not by_type:  # equal to none of no values
                 expect(name, None, types)
-                return _present(name) if negated else _Part("0", [])
-            equal = _join(" OR ", [_test(name, kind, *_equal(same_type)) for kind, same_type in by_type.items()])
+                return _exists(name) if negated else _Expression("0", [])
+            equal = _join(" OR ", [_test(name, kind, *_equality(same_type)) for kind, same_type in by_type.items()])
             if not negated:
                 return equal
-            return _join(" AND ", [_present(name), _Part(f"NOT {equal.text}", equal.parameters)])
+            return _join(" AND ", [_exists(name), _Expression(f"NOT {equal.text}", equal.parameters)])
 
 
-def _join(word: str, parts: list[_Part]) -> _Part:
+def _join(word: str, parts: list[_Expression]) -> _Expression:
     """Join parts in an order and in groups that keep within the limits of SQLite's parser.
 
     Its stack holds 100 tokens, and of several parentheses the first takes the fewest: so the deepest goes first.
@@ -153,14 +153,14 @@ def _join(word: str, parts: list[_Part]) -> _Part:
     return _row(word, parts)
 
 
-def _row(word: str, parts: list[_Part]) -> _Part:
+def _row(word: str, parts: list[_Expression]) -> _Expression:
     if len(parts) == 1:
         return parts[0]
     text = "(" + word.join(part.text for part in parts) + ")"
-    return _Part(text, [v for part in parts for v in part.parameters], 1 + max(part.levels for part in parts))
+    return _Expression(text, [v for part in parts for v in part.parameters], 1 + max(part.levels for part in parts))
 
 
-def _merged(parts: Iterable[Where]) -> list[Where]:
+def _merge_lists(parts: Iterable[Where]) -> list[Where]:
     """Merge `x = 1 or x = 2` into one list: one look-up per field instead of one per value."""
     lists: dict[str, list[Scalar]] = {}
     rest: list[Where] = []
@@ -175,7 +175,7 @@ def _merged(parts: Iterable[Where]) -> list[Where]:
     return [*(In(name, tuple(values)) for name, values in lists.items()), *rest]
 
 
-def _equal(values: list[Scalar]) -> tuple[str, list[Scalar]]:
+def _equality(values: list[Scalar]) -> tuple[str, list[Scalar]]:
     if len(values) <= _MAX_BOUND_VALUES:
         return f"IN ({', '.join('?' * len(values))})", values
     # SQLite's JSON rounds some fractions and ends a text at a NUL: such values are bound one by one.
@@ -185,22 +185,22 @@ def _equal(values: list[Scalar]) -> tuple[str, list[Scalar]]:
     return f"IN (SELECT value FROM json_each(?){bound})", [json.dumps(exact), *other]
 
 
-_NAMED = "(SELECT id FROM field WHERE name = ? AND type = ?)"
+_FIELD_ID = "(SELECT id FROM field WHERE name = ? AND type = ?)"
 
 
-def _test(name: str, kind: Type, test: str, values: list[Scalar]) -> _Part:
+def _test(name: str, kind: Type, test: str, values: list[Scalar]) -> _Expression:
     if name in COLUMNS:
         column = f"document.{name}"
-        return _Part(f"({column} IS NOT NULL AND {column} <> '' AND {column} {test})", values)
-    rows = f"SELECT document_id FROM field_value WHERE field_id = {_NAMED} AND value {test}"
-    return _Part(f"{_MEMBER}{rows})", [name, kind, *values])
+        return _Expression(f"({column} IS NOT NULL AND {column} <> '' AND {column} {test})", values)
+    rows = f"SELECT document_id FROM field_value WHERE field_id = {_FIELD_ID} AND value {test}"
+    return _Expression(f"{_MEMBER}{rows})", [name, kind, *values])
 
 
-def _present(name: str, below: bool = False) -> _Part:
+def _exists(name: str, below: bool = False) -> _Expression:
     if name in COLUMNS:
-        return _Part(f"(document.{name} IS NOT NULL AND document.{name} <> '')", [])
+        return _Expression(f"(document.{name} IS NOT NULL AND document.{name} <> '')", [])
     names, parameters = "name = ?", [name]
     if below:  # "/" follows "." in code points: every name that begins with name and a dot
         names, parameters = "name = ? OR (name >= ? AND name < ?)", [name, f"{name}.", f"{name}/"]
     rows = f"SELECT document_id FROM field_value WHERE field_id IN (SELECT id FROM field WHERE {names})"
-    return _Part(f"{_MEMBER}{rows})", [*parameters])
+    return _Expression(f"{_MEMBER}{rows})", [*parameters])

@@ -126,7 +126,7 @@ def test_billion_laughs_in_epub_and_html(tmp_path: Path, collect: Collect) -> No
 def test_an_endless_reader_is_stopped_and_the_next_file_is_read(
     broken_reader: Callable[[str], Path], word: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extractor, "SECONDS", 0.5)
+    monkeypatch.setattr(extractor, "MAX_FILE_SECONDS", 0.5)
     monkeypatch.setattr(extractor, "_START_SECONDS", 2.0)
     path = broken_reader("while True: pass")
     assert reason(collect, path) == "reading it takes longer than 0.5 seconds"

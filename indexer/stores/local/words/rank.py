@@ -33,7 +33,7 @@ def rank(view: View, words: Words, text: str, k: int, where: Where | None, unit:
     Raises:
         NoWords: the text has no word, or none but the language's stop words.
     """
-    terms = words.analysis.asked_terms(text)
+    terms = words.analysis.question_terms(text)
     restriction = _restriction(view, words, where)
     if unit == "passage":
         hits = words.passages.search(terms, k, restriction)
@@ -45,7 +45,7 @@ def rank(view: View, words: Words, text: str, k: int, where: Where | None, unit:
 
 def rank_documents(view: View, words: Words, text: str, k: int, where: Where | None) -> WordHits:
     """Return the same documents as `rank`, without looking for the passage that each is shown by."""
-    terms = words.analysis.asked_terms(text)
+    terms = words.analysis.question_terms(text)
     return words.documents.search(terms, k, _restriction(view, words, where))
 
 
