@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,14 +18,12 @@ def check(store: Store, meaning: Meaning | None, compile_again: Callable[[], Non
         meaning: what the hashes of embedded content were made with; None for an index of the user's own vectors.
         compile_again: compiles the encoder; given where what can be rebuilt is to be.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a damaged segment is in the report, once
-        # Also before a repair: what cannot be read at all is not to be migrated by a writer.
-        with store.snapshot() as snapshot:
-            report = snapshot.check(meaning) if compile_again is None else CheckReport()
-        if compile_again is not None:
-            with store.writer() as writer:
-                report = writer.repair(meaning)
+    # Also before a repair: what cannot be read at all is not to be migrated by a writer.
+    with store.snapshot() as snapshot:
+        report = snapshot.check(meaning) if compile_again is None else CheckReport()
+    if compile_again is not None:
+        with store.writer() as writer:
+            report = writer.repair(meaning)
     problem = damage(store.artifacts())
     if problem is None:
         return report

@@ -92,7 +92,7 @@ def identity_of(folder: Path) -> Identity:
         problem = "is not a folder" if folder.exists() else "is not there"
         problem = "has no catalog.db" if folder.is_dir() else problem
         raise NotAnIndex(
-            f"{folder}: is not an index, it {problem}; make one with: likewise index {folder} SOURCE"
+            f"{folder}: there is no index here, it {problem}; make one with: likewise index {folder} SOURCE"
         ) from error
     if os.access(folder, os.W_OK):
         return status.st_dev, status.st_ino
