@@ -17,6 +17,7 @@ from indexer import Document, Index
 ROOT = Path(__file__).parents[2]
 MODELS = {"torch", "transformers", "sentence_transformers", "openvino", "tokenizers", "safetensors"}
 HEAVY = MODELS | {"faiss", "numpy", "scipy", "sqlite_utils", "sqlite3", "lark", "rich", "tantivy", "trafilatura"}
+FRAMEWORKS = {"langchain_core", "llama_index", "haystack"}
 
 TAIL = "\nimport json as _j, sys as _s; print(_j.dumps(sorted({name.split('.')[0] for name in _s.modules})))"
 
@@ -45,7 +46,20 @@ def command(*arguments: str) -> str:
 def test_importing_a_room_costs_next_to_nothing(package: str) -> None:
     packages, _ = loaded(f"import {package}")
     assert package in packages
-    assert not packages & HEAVY
+    assert not packages & (HEAVY | FRAMEWORKS)
+
+
+@pytest.mark.slow  # each framework alone takes seconds to import
+@pytest.mark.parametrize(
+    ("name", "framework"), [("langchain", "langchain_core"), ("llamaindex", "llama_index"), ("haystack", "haystack")]
+)
+def test_an_adapter_loads_its_own_framework_alone(name: str, framework: str) -> None:
+    pytest.importorskip(framework)
+    packages, _ = loaded(
+        f"import os; os.environ['HAYSTACK_TELEMETRY_ENABLED'] = 'False'\nimport search.adapters.{name}"
+    )
+    assert packages & FRAMEWORKS == {framework}
+    assert not packages & (MODELS | {"faiss", "tantivy"})
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])

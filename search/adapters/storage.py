@@ -1,0 +1,76 @@
+"""What the adapters share: the index behind one, and what has to hold for the framework's values to come back equal."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from indexer import BadInput, Index, NotAnIndex
+
+
+def open_or_create(address: str | PathLike[str] | None) -> Index:
+    """Return the index at an address, made if there is none; without an address a temporary one.
+
+    Raises:
+        BadInput: something that is not an index is there already.
+        NewerFormat, IndexDamaged: the index cannot be read.
+    """
+    if address is None:
+        return Index.temporary(dimensions="auto")
+    try:
+        return Index.open(address)
+    except NotAnIndex:
+        return Index.create(address, dimensions="auto")
+
+
+def require_own_vectors(index: Index) -> None:
+    """Raise BadInput where an index embeds with a model of its own: vectors of a framework are not to be mixed in."""
+    if index.recipe is not None:
+        raise BadInput(
+            f"{index.address}: embeds its documents with its own model {index.recipe.model}: add to it with "
+            "likewise index, or give the adapter another address for vectors of your framework"
+        )
+
+
+def require_same(uri: str, metadata: Mapping[str, Any]) -> None:
+    """Raise BadInput for metadata that would come back changed, such as a tuple, which JSON turns into a list.
+
+    What is not JSON at all is refused when the document is added.
+    """
+    try:
+        same = json.loads(json.dumps(metadata)) == metadata
+    except (TypeError, ValueError):
+        return
+    if not same:
+        (name, value) = next(
+            (
+                (name, value)
+                for name, value in metadata.items()
+                if not isinstance(name, str) or json.loads(json.dumps(value)) != value
+            ),
+            ("", metadata),
+        )
+        raise BadInput(
+            f"{uri}: metadata field {name!r} would not come back as it is, {value!r:.80}: give text, numbers, "
+            "booleans, None, lists and dictionaries with text as keys"
+        )
+
+
+def packed(numbers: Sequence[float]) -> str:
+    """Return an embedding as text from which `unpacked` gives the same numbers; in float32 where that holds them."""
+    rows = np.asarray(numbers, dtype="<f8")
+    with np.errstate(over="ignore"):
+        half = rows.astype("<f4")
+    kind, row = ("f", half) if np.array_equal(half, rows) else ("d", rows)
+    return kind + base64.b64encode(row.tobytes()).decode()
+
+
+def unpacked(text: str) -> list[float]:
+    """Return the embedding that `packed` made text of."""
+    numbers: list[float] = np.frombuffer(base64.b64decode(text[1:]), "<f4" if text[0] == "f" else "<f8").tolist()
+    return numbers
