@@ -11,6 +11,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
@@ -262,6 +263,35 @@ class Index:
             raise UnknownUri(f"{self.address}: has no document {unknown[0]!r}; nothing was removed")
         with self._core.store.writer() as writer:
             return writer.remove(stored)
+
+    def replace_all(
+        self, documents: Iterable[Document] | Document, vectors: Vectors, *, spans: Spans | None = None
+    ) -> None:
+        """Put documents with their own vectors in the place of all that there are, in one step.
+
+        The vectors may have another width than the index had. Searches see the documents as they were until all new
+        ones are there, and a crash leaves one or the other. Another `Index` on this address has to be opened again.
+
+        Args:
+            documents, vectors, spans: as in `add`; at least one document.
+
+        Raises:
+            BadInput: the index has a model, or a document or vector cannot be stored; nothing was changed.
+        """
+        core = self._core
+        if core.recipe is not None:
+            raise BadInput(f"{self.address}: has a model: remove its documents and add others, or rebuild it")
+        documents = [documents] if isinstance(documents, Document) else list(documents)
+        if not documents:
+            raise BadInput(f"{self.address}: there is no document to put in the place of the others: use remove")
+        incoming = with_own_vectors(documents, vectors, spans, 0)
+        with core.store.writer():
+            width = next(own.vectors.shape[1] for _, own in incoming if own is not None)
+            settings = replace(core.stored_settings(), dimensions=width)
+            with core.store.successor(settings) as store, IndexCore(store) as new, store.writer():
+                for batch in batches(incoming, lambda: new.batch_characters):
+                    new.commit(batch)
+            core.settings = settings
 
     @contextmanager
     def lock(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:

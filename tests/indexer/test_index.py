@@ -440,3 +440,31 @@ def test_an_index_of_one_dimension_can_be_compacted_either_way(tmp_path: Path) -
         for kind in ("approximate", "exact"):
             index.compact(kind)
             assert index.check().ok
+
+
+def test_everything_is_replaced_in_one_step_also_by_vectors_of_another_width(tmp_path: Path) -> None:
+    address = tmp_path / "an.index"
+    index = Index.create(address, dimensions=2)
+    index.add([Document("a", "one"), Document("b", "two")], np.eye(2))
+    searcher = Searcher(address)
+    assert searcher.search_vector([1, 0])[0].uri == "a"
+    other = Index.open(address)
+    with pytest.raises(BadInput, match="zeros"):
+        index.replace_all([Document("c", "three"), Document("d", "four")], np.array([[1.0, 0, 0], [0, 0, 0]]))
+    assert [document.uri for document in searcher.documents()] == ["a", "b"]
+    index.replace_all([Document("c", "three"), Document("a", "one")], np.eye(3)[1:])
+    assert [document.uri for document in searcher.documents()] == ["c", "a"]
+    assert index.dimensions == 3
+    assert [(hit.uri, hit.score) for hit in searcher.search_vector([0, 0, 1])] == [("a", 1.0), ("c", 0.0)]
+    assert index.add(Document("e", "five"), np.eye(3)[:1]).added == ("e",)
+    assert index.check().ok
+    with pytest.raises(LikewiseError, match="open"):
+        other.add(Document("f", "six"), np.eye(2)[:1])
+    with pytest.raises(BadInput, match="no document"):
+        index.replace_all([], np.empty((0, 2)))
+    assert len(searcher) == 3
+
+
+def test_an_index_with_a_model_is_not_replaced_by_vectors(tmp_path: Path, encoder: Any) -> None:
+    with Index.create(tmp_path / "an.index", encoder) as index, pytest.raises(BadInput, match="has a model"):
+        index.replace_all([Document("a", "one")], np.eye(1))
