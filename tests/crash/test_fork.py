@@ -196,3 +196,35 @@ def test_a_child_closes_what_another_thread_of_its_parent_was_using(tmp_path: Pa
         index.add([Document(str(i), f"the text of {i}") for i in range(10)], vectors=ROWS[:10])
         index.compact()
     subprocess.run([sys.executable, "-c", CLOSERS, str(tmp_path / "x.index")], check=True, timeout=120, env=ENVIRONMENT)
+
+
+ASKED = """
+import faulthandler, os, sys
+import numpy as np
+from search import Searcher
+searcher = Searcher(sys.argv[1])
+questions = ["why is my bread stale", *(f"question {number}" for number in range(40))]
+def vectors():
+    with searcher._store.snapshot() as snapshot:
+        return searcher._ranker.encode(snapshot, questions, print)
+expected = vectors()
+assert searcher.search("why is my bread stale", 1)[0].uri == "bread"
+for _ in range(2):
+    if (child := os.fork()) == 0:
+        faulthandler.dump_traceback_later(60, exit=True)
+        assert np.abs(vectors() - expected).max() < 1e-3
+        assert [hit.uri for hit in searcher.search("why is my bread stale", 2, mode="hybrid")] == ["bread", "star"]
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+assert (searcher.search("why is my bread stale", 1)[0].uri, "torch" in sys.modules) == ("bread", sys.argv[2] == "torch")
+"""
+
+
+@pytest.mark.parametrize("runtime", ["torch", "openvino"])
+def test_workers_forked_after_a_question_embed_questions_as_their_parent(tmp_path: Path, runtime: str) -> None:
+    with Index.create(tmp_path / "x.index") as index:
+        index.add([Document("bread", "Bread goes stale as its starch crystallises."), Document("star", "Stars fuse.")])
+        if runtime == "openvino":
+            index.compile()
+    command = [sys.executable, "-c", ASKED, str(tmp_path / "x.index"), runtime]
+    subprocess.run(command, check=True, timeout=120, env=ENVIRONMENT)
