@@ -629,6 +629,23 @@ MEANINGS = [
 ]  # fmt: skip
 
 
+EMPTY = [
+    (In("year", ()), ""), (In("year", (), negated=True), "abcd"), (Not(In("tags", ())), "abcde"),
+    (And((In("lang", ()), Exists("year"))), ""), (Or((In("lang", ()), Exists("draft"))), "ab"),
+]  # fmt: skip
+
+
+def test_one_of_no_values_holds_for_nothing(store: Store) -> None:
+    put(store, *COLLECTION)
+    with store.snapshot() as snapshot:
+        for where, expected in EMPTY:
+            ranking = snapshot.dense(AXES[0], 9, where, "document", False)
+            assert "".join(sorted(uris(snapshot, ranking))) == expected, where
+            assert "".join(uri for uri in "abcdex" if snapshot.matches(uri, where)) == expected, where
+        with pytest.raises(FilterError, match="no field"):
+            snapshot.matches("a", In("yeer", ()))
+
+
 def test_filters_mean_what_the_grammar_says(store: Store) -> None:
     put(store, *COLLECTION)
     for settled in (False, True):
