@@ -5,13 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-FILES = sorted(path.relative_to(ROOT) for room in ("indexer", "search") for path in (ROOT / room).rglob("*.py"))
+from source_imports import FILES, MODULES, ROOT, edges, imports, tree
 
 # Package: the files, or folders, that may import it.
 HOMES = {
@@ -44,22 +41,6 @@ SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w+)",
     re.DOTALL,
 )
-
-
-@cache
-def tree(file: Path) -> ast.Module:
-    return ast.parse((ROOT / file).read_text())
-
-
-def imports(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Every module that is imported below a node, with the statement."""
-    for each in ast.walk(node):
-        if isinstance(each, ast.Import):
-            yield from ((alias.name, each) for alias in each.names)
-        elif isinstance(each, ast.ImportFrom):
-            assert each.level == 0, "imports are absolute"
-            assert each.module
-            yield each.module, each
 
 
 def at_import(module: ast.Module) -> Iterator[str]:
@@ -129,26 +110,6 @@ def test_one_file_of_the_stores_names_the_engines() -> None:
         if not under(file, ("indexer/stores/local/",)):
             found += [(str(file), module) for module in edges(file) if module.startswith("indexer.stores.local")]
     assert found == [("indexer/stores/open.py", "indexer.stores.local.store")]
-
-
-def module_of(file: Path) -> str:
-    parts = file.with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_of(file): file for file in FILES}
-
-
-def edges(file: Path) -> set[str]:
-    """The modules of ours that a file imports, inside functions and for type checkers too."""
-    found: set[str] = set()
-    for name, statement in imports(tree(file)):
-        if isinstance(statement, ast.ImportFrom):
-            inside = {f"{name}.{alias.name}" for alias in statement.names}
-            found |= inside & MODULES.keys() or {name} & MODULES.keys()
-        else:
-            found |= {name} & MODULES.keys()
-    return found - {module_of(file)}
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:

@@ -1,0 +1,97 @@
+"""The drawing of docs/architecture.md has the arrows that the imports have, and its tables name what there is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from source_imports import FILES, MODULES, ROOT, edges, tree
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+VALUES = set(re.findall(r"`(\w+)`", re.search(r"may import the values: (.*?) of\s+`indexer/`", PAGE, re.DOTALL)[1]))  # type: ignore[index]
+
+Arrow = tuple[str, str]
+
+
+def drawn(page: str) -> set[Arrow]:
+    """The arrows of the drawing, between folders, as `from --> to & to`."""
+    drawing = page.partition("```mermaid\n")[2].partition("```")[0]
+    folders = dict(re.findall(r'(\w+)\["([\w/]+)"\]', drawing))
+    lines = re.sub(r"\[[^]]*\]", "", drawing).splitlines()
+    arrows = [line.split("-->") for line in lines if "-->" in line]
+    return {(folders[start.strip()], folders[end.strip()]) for start, ends in arrows for end in ends.split("&")}
+
+
+def listed(page: str) -> set[Arrow]:
+    """The arrows of the list of sub-folders."""
+    lines = [line.split(" → ") for line in page.partition("```text\n")[2].partition("```")[0].splitlines()]
+    return {(f"indexer/{start}", f"indexer/{end}") for start, ends in lines for end in ends.split(", ")}
+
+
+def room(file: Path) -> str:
+    """The node of the drawing that a file belongs to."""
+    if file.parent == Path("indexer") and file.stem in VALUES:
+        return "values"
+    return "/".join(file.parent.parts[:2])
+
+
+def imported() -> tuple[set[Arrow], set[Arrow]]:
+    """The arrows between rooms and those between the folders of one room, as they are in the source."""
+    between, inside = set[Arrow](), set[Arrow]()
+    for file in FILES:
+        for target in (MODULES[module] for module in edges(file)):
+            if room(file) != room(target):
+                between.add((room(file), room(target)))
+            elif file.parent != target.parent:
+                inside.add((file.parent.as_posix(), target.parent.as_posix()))
+    return between, inside
+
+
+def test_every_import_between_two_folders_is_drawn_and_every_arrow_is_an_import() -> None:
+    between, inside = imported()
+    by_rule = {(start, end) for start, end in between if end == "values"}
+    assert drawn(PAGE) == between - by_rule
+    assert listed(PAGE) == inside
+    assert len(by_rule) >= 8
+
+
+def test_the_drawing_is_read_as_it_is_meant() -> None:
+    assert drawn('```mermaid\ngraph TD\n  a["x"] --> b & c\n  b["x/y"] --> c["z"]\n```') == {
+        ("x", "x/y"),
+        ("x", "z"),
+        ("x/y", "z"),
+    }
+    assert listed("```text\na → b, a/c\n```") == {("indexer/a", "indexer/b"), ("indexer/a", "indexer/a/c")}
+
+
+def test_every_value_is_imported_by_another_folder() -> None:
+    used = {
+        target.stem
+        for file in FILES
+        for target in (MODULES[module] for module in edges(file))
+        if room(target) == "values" and room(file) not in ("values", "indexer")
+    }
+    assert used == VALUES
+
+
+def test_every_folder_is_described() -> None:
+    described = set(re.findall(r"^\| `((?:indexer|search)[\w/]*)` \|", PAGE, re.MULTILINE))
+    assert described == {room(file) for file in FILES} - {"values"}
+
+
+def test_every_step_names_a_function_of_its_files() -> None:
+    steps = re.findall(r"^\| .+ \| (`(?:indexer|search)/.+) \| (`.+`) \|$", PAGE, re.MULTILINE)
+    assert len(steps) == 19
+    for places, names in steps:
+        files = [
+            file for place in re.findall(r"`([^`]+)`", places) for file in FILES if file.as_posix().startswith(place)
+        ]
+        defined = set[str]()
+        for file in files:
+            for node in tree(file).body:
+                if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                    defined.add(node.name)
+                if isinstance(node, ast.ClassDef):
+                    defined |= {f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
+        assert set(re.findall(r"`([\w.]+)`", names)) <= defined, (places, names)

@@ -1,0 +1,47 @@
+"""The imports between the files of `indexer` and `search`, read from the source without running it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted(path.relative_to(ROOT) for room in ("indexer", "search") for path in (ROOT / room).rglob("*.py"))
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse((ROOT / file).read_text())
+
+
+def imports(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Every module that is imported below a node, with the statement."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Import):
+            yield from ((alias.name, each) for alias in each.names)
+        elif isinstance(each, ast.ImportFrom):
+            assert each.level == 0, "imports are absolute"
+            assert each.module
+            yield each.module, each
+
+
+def module_of(file: Path) -> str:
+    parts = file.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(file): file for file in FILES}
+
+
+def edges(file: Path) -> set[str]:
+    """The modules of ours that a file imports, inside functions and for type checkers too."""
+    found: set[str] = set()
+    for name, statement in imports(tree(file)):
+        if isinstance(statement, ast.ImportFrom):
+            inside = {f"{name}.{alias.name}" for alias in statement.names}
+            found |= inside & MODULES.keys() or {name} & MODULES.keys()
+        else:
+            found |= {name} & MODULES.keys()
+    return found - {module_of(file)}
