@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.data import folder_asked
 from benchmarks.machine import machine
@@ -28,31 +29,37 @@ from indexer.stores.local.candidates import best_passages
 from indexer.stores.open import open_store
 from indexer.stores.port import Store
 from search.evaluation.measures import evaluate, read_qrels, read_queries
-from search.fusion import (
-    CANDIDATES,
-    Background,
-    Scores,
-    blended,
-    fuse,
-    lean,
-    min_max,
-    reciprocal_rank_fusion,
-    words_weight,
-)
+from search.fusion import CANDIDATES, CosineStatistics, Scores, blend, fuse, probed_words_bias, words_weight
 
 WAYS = ("words", "dense", "RRF, k = 60", "min-max .7", "hybrid")
 
 
-def scored(cosines: Vector, both: Scores, words: Scores, standing: Scores, count: int, lean_: float) -> list[Scores]:
-    """One question's candidates by each of WAYS (candidates,)."""
+def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], k: int = 60) -> dict[int, float]:
+    """Return the sum of 1 / (k + rank) of each id over the rankings that hold it (Cormack, Clarke, Büttcher 2009)."""
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, id_ in enumerate(ranking, 1):
+            scores[id_] = scores.get(id_, 0.0) + 1 / (k + rank)
+    return scores
+
+
+def min_max(scores: NDArray[np.floating]) -> Scores:
+    """Return scores shifted and scaled to 0..1; all 0 where they are equal."""
+    values = scores.astype(np.float64)
+    span = np.ptp(values) if values.size else 0.0
+    return (values - values.min()) / span if span > 0 else np.zeros_like(values)
+
+
+def score_by_each_way(cosines: Vector, words: Scores, z_scores: Scores, terms: int, words_bias: float) -> list[Scores]:
+    """Return the scores of one question's candidates (candidates,) by each of WAYS."""
     ranks = [np.argsort(-scores, kind="stable").tolist() for scores in (cosines, words)]
     reciprocal = reciprocal_rank_fusion(ranks)
     return [
         words,
         cosines.astype(np.float64),
-        np.array([reciprocal[at] for at in range(len(words))]),
+        np.array([reciprocal[row] for row in range(len(words))]),
         0.7 * min_max(cosines) + 0.3 * min_max(words),
-        fuse(standing, words, words_weight(standing, words, count, lean_)).scores,
+        fuse(z_scores, words, words_weight(z_scores, words, terms, words_bias)).scores,
     ]
 
 
@@ -80,7 +87,7 @@ def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
         sample = drawn.vectors
         probed = probe(passages_drawn, sample, encoder, analysis.stems)
         store.close()
-    background = Background.of(sample)
+    statistics = CosineStatistics.from_sample(sample)
     bm25 = Bm25([analysis.stems(f"{item.document.title} {item.document.text}") for item in stored])
     vectors = np.concatenate([item.vectors for item in stored if item.vectors is not None])
     owner = np.repeat(np.arange(len(stored)), [len(item.spans or ()) for item in stored])
@@ -94,9 +101,9 @@ def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
         union = np.union1d(*(np.argsort(-leg, kind="stable")[:CANDIDATES] for leg in (best, words)))
         held = np.isin(owner, union)
         _, _, nearest, means = best_passages(np.flatnonzero(held), owner[held], passages[held])
-        document_cosines = blended(nearest, means)
-        standing = background.standing(question, document_cosines)
-        ways = scored(best[union], document_cosines, words[union], standing, len(asked_terms), lean(probed))
+        z_scores = statistics.z_scores(question, blend(nearest, means))
+        bias = probed_words_bias(probed)
+        ways = score_by_each_way(best[union], words[union], z_scores, len(asked_terms), bias)
         for way, scores in zip(WAYS, ways, strict=True):
             order = np.argsort(-scores, kind="stable")[:100]
             runs[way][query] = [(stored[union[at]].document.uri, float(scores[at])) for at in order]

@@ -1,4 +1,4 @@
-"""likewise, the library that reads: questions in, ranked hits out. Names are imported on first use."""
+"""The reading half of likewise: questions in, ranked hits out. Public names are imported when they are first used."""
 
 from __future__ import annotations
 

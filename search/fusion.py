@@ -1,16 +1,14 @@
-"""One ranking from two: how a question's cosines and BM25 scores become the score of `hybrid`.
+"""Fusion: how a question's cosines and BM25 scores become the one score of hybrid mode.
 
-A convex combination (Bruch, Gai, Ingber 2023) of the cosine, counted in deviations above the question's mean over the
-collection, and of BM25 as it stands. Which weight a question's words get follows from how far its best passage stands
-out, from its number of terms and from what the collection's pseudo-questions said (indexer/calibration/probe.py);
-docs/fusion.md has the measurement. The baselines that it is measured against are here too. Nothing here searches or
-reads a store.
+The score is a convex combination (Bruch, Gai, Ingber 2023) of the cosine's z-score, in standard deviations above the
+mean cosine of the question and the collection, and of the BM25 score itself. The weight of the words depends on the
+z-score of the best passage, on the number of terms, and on how well words did on the collection's pseudo-questions
+(indexer/calibration/probe.py). docs/fusion.md has the measurements. Nothing here searches or reads a store.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -21,44 +19,44 @@ from indexer.records import Vector
 from indexer.settings import Probed
 
 CANDIDATES = 100
-"""Documents to take from each leg, or twice as many as are asked for: for ten, 60 and 200 rank them alike."""
+"""Fewest candidate documents from each leg; 2 k if that is more. For k = 10, 60 and 200 give the same ranking."""
 
 Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Background:
-    """What cosines are like in a collection, for any question: moments of a sample of its vectors.
+class CosineStatistics:
+    """The mean and covariance of a collection's vectors, which give the distribution of any question's cosines.
 
     Attributes:
-        mean: of the vectors (dimensions,).
-        covariance: of the vectors (dimensions, dimensions).
+        mean: mean vector (dimensions,).
+        covariance: covariance matrix (dimensions, dimensions).
     """
 
     mean: Vector
     covariance: Vector
 
     @classmethod
-    def of(cls, vectors: Vector) -> Self:
-        """From unit vectors (passages, dimensions) of a few thousand random passages; at least one."""
+    def from_sample(cls, vectors: Vector) -> Self:
+        """Return the statistics of a few thousand random unit vectors (passages, dimensions); one at least."""
         mean = vectors.mean(axis=0)
         centred = vectors - mean
         return cls(mean, centred.T @ centred / len(vectors))
 
-    def standing(self, question: Vector, cosines: NDArray[np.floating]) -> Scores:
-        """Cosines as deviations above the mean cosine of this question (dimensions,) and the collection."""
+    def z_scores(self, question: Vector, cosines: NDArray[np.floating]) -> Scores:
+        """Return cosines (n,) as standard deviations above the mean cosine of this question (dimensions,)."""
         deviation = math.sqrt(max(float(question @ self.covariance @ question), 1e-6))
         return (cosines.astype(np.float64) - float(question @ self.mean)) / deviation
 
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """Scores of candidates and where they come from, in the order the candidates were given.
+    """The scores of candidates and their two parts, in the order the candidates were given.
 
     Attributes:
-        scores: the sum of the two contributions (candidates,).
-        dense, words: contributions (candidates,).
-        weight: of the words, 0 to 1; the cosine's is the rest.
+        scores: sum of the two contributions (candidates,).
+        dense, words: contribution of the cosine and of BM25 (candidates,).
+        weight: weight of the words, 0 to 1; the cosine has the rest.
     """
 
     scores: Scores
@@ -67,60 +65,43 @@ class Fused:
     weight: float
 
 
-def fuse(standing: Scores, words: NDArray[np.floating], weight: float) -> Fused:
-    """The convex combination.
+def fuse(z_scores: Scores, words: NDArray[np.floating], weight: float) -> Fused:
+    """Return the convex combination of both scores.
 
     Args:
-        standing: of the candidates' cosines, by `Background.standing`.
-        words: their BM25 scores, 0 where no word of the question is in them.
-        weight: of the words, by `words_weight`, or one's own.
+        z_scores: z-scores of the candidates' cosines (candidates,).
+        words: their BM25 scores (candidates,), 0 where they hold no word of the question.
+        weight: weight of the words, such as `words_weight` returns.
     """
-    dense, lexical = (1 - weight) * standing, weight * words.astype(np.float64)
+    dense, lexical = (1 - weight) * z_scores, weight * words.astype(np.float64)
     return Fused(dense + lexical, dense, lexical, weight)
 
 
-def words_weight(standing: Scores, words: NDArray[np.floating], terms: int, lean: float = 0.0) -> float:
-    """What the words of this question weigh against its meaning, 0 to 1.
+def words_weight(z_scores: Scores, words: NDArray[np.floating], terms: int, words_bias: float = 0.0) -> float:
+    """Return the weight of the words of this question, 0 to 1.
 
-    The four constants were fitted to collections of ten origins, and judged each time on an origin left out.
+    The four constants were fitted to collections of ten origins, each time tested on an origin that was left out.
 
     Args:
-        standing, words: of the candidates, the best of both legs among them.
-        terms: different terms that the word index was asked for.
-        lean: how far the collection leans to words, in natural logarithms of the odds: `lean(probed)`, or what
-            judged questions said.
+        z_scores, words: as in `fuse`; the best of both legs are among the candidates.
+        terms: how many different terms the word index was asked for.
+        words_bias: how much more words weigh in this collection than usual, in natural logarithms of the odds.
     """
     if terms == 0 or not words.size or words.max() <= 0:
         return 0.0
-    outstanding = min(float(standing.max()), 6.0)
-    odds = math.exp(0.8 - 0.3 * outstanding + lean) / math.sqrt(terms)
+    best = min(float(z_scores.max()), 6.0)
+    odds = math.exp(0.8 - 0.3 * best + words_bias) / math.sqrt(terms)
     return odds / (1 + odds)
 
 
-def lean(probed: Probed) -> float:
-    """How far a collection leans to words by its pseudo-questions; 0 where they say nothing."""
+def probed_words_bias(probed: Probed) -> float:
+    """Return the words bias that a collection's pseudo-questions suggest; 0 where there were too few of them."""
     return 2 * probed.log_ratio
 
 
-def blended(cosines: NDArray[np.floating], best_means: NDArray[np.floating]) -> Scores:
-    """What ranks a unit (n,): half its best passage, half the mean of its best ones.
+def blend(cosines: NDArray[np.floating], best_means: NDArray[np.floating]) -> Scores:
+    """Return the cosines that rank units (n,): the average of the best passage and the mean of the best passages.
 
-    The cosine to show is still that of the best passage.
+    A hit still shows the cosine of its best passage.
     """
     return (cosines.astype(np.float64) + best_means) / 2
-
-
-def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], k: int = 60) -> dict[int, float]:
-    """Id to score, the sum of 1 / (k + rank) over the rankings that hold it (Cormack, Clarke, Büttcher 2009)."""
-    scores: dict[int, float] = {}
-    for ranking in rankings:
-        for rank, id_ in enumerate(ranking, 1):
-            scores[id_] = scores.get(id_, 0.0) + 1 / (k + rank)
-    return scores
-
-
-def min_max(scores: NDArray[np.floating]) -> Scores:
-    """Scores moved and scaled to 0..1; all 0 where they are equal."""
-    values = scores.astype(np.float64)
-    span = np.ptp(values) if values.size else 0.0
-    return (values - values.min()) / span if span > 0 else np.zeros_like(values)

@@ -1,4 +1,4 @@
-"""What a search gives back: hits, best first, and how many there were to choose from."""
+"""The result of a search: the hits, best first, and how many units they were chosen from."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from indexer.stores.port import Passage
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document by its best passage, or a passage.
+    """A document with its best passage, or one passage.
 
     Attributes:
-        uri, title, path, format, modified, metadata: of the document.
+        uri, title, path, format, modified, metadata: members of the document.
         text: the passage, `document.text[start:end]`.
-        start, end: its offsets in the document's text, in code points.
-        line: 1-based line it begins on, for files whose text is the file's own; else None.
-        heading, page: of the part of the document it begins in.
-        score: what the ranking goes by, higher is better; the cosine in dense mode.
-        cosine: cosine of question and passage within [-1, 1], None where it was not computed.
-        percentile: per cent of random passages of this index that an unrelated question is less near to than this;
-            None where there is no cosine, or the index has not been calibrated.
-        why: how the score came about: `cosine`, `bm25`, `weights`, and `contributions`, which sum to the score;
-            `words`, those of the question in the passage, with offsets in the document; where asked for, `sentence`,
-            the nearest to the question. Of reranked hits the first ranking's are under `first`, with rank and score.
+        start, end: offsets of the passage in the document's text, in code points.
+        line: line on which it begins, counted from 1; None where the text is not the file's own.
+        heading, page: heading and page of the section in which it begins.
+        score: the score that ranks it, higher is better; the cosine in dense mode.
+        cosine: cosine of question and passage within [-1, 1]; None where it was not computed.
+        percentile: percentage of random passages of this index whose cosine with an unrelated question is lower;
+            None where there is no cosine, or the index is not calibrated.
+        why: the reasons for the score: `cosine`, `bm25`, `weights`, and `contributions`, whose sum is the score;
+            `words`, the words of the question in the passage, with offsets in the document; with explain=True,
+            `sentence`, the one nearest to the question. A reranked hit has those of the first ranking under `first`,
+            with its rank and score.
     """
 
     uri: str
@@ -46,7 +47,7 @@ class Hit:
     percentile: float | None = None
 
     @classmethod
-    def of(
+    def from_passage(
         cls,
         passage: Passage,
         score: float,
@@ -54,6 +55,7 @@ class Hit:
         percentile: float | None = None,
         why: Mapping[str, Any] | None = None,
     ) -> Hit:
+        """Return the hit of a stored passage; its cosine is clipped to [-1, 1]."""
         return cls(
             uri=passage.uri,
             title=passage.title,
@@ -79,14 +81,14 @@ class Hits(Sequence[Hit]):
     """Hits in order, best first.
 
     Attributes:
-        query: the question, empty where a vector or a document was asked with.
-        mode: how they were ranked.
-        matched: documents (or passages) that the filter leaves, of which these are the best.
-        exact: the ranking is provably that of brute force over the stored vectors.
-        answered: whether something is nearer than what unrelated questions find here, or in hybrid mode the first hit
-            holds every word that is asked for; None where that is not known.
+        query: the question; empty if the search was by a vector or by a document.
+        mode: the mode that ranked them.
+        matched: how many documents (or passages) pass the filter; the hits are the best of these.
+        exact: whether the ranking is provably that of brute force over the stored vectors.
+        answered: whether some passage is nearer to the question than the best hits of unrelated questions usually are,
+            or, in hybrid mode, the first hit holds every word of the question; None where that is not known.
         notes: sentences that the caller should read: the question was cut, its words were ignored, a damaged segment
-            was answered from the catalog, ...; usually none.
+            was replaced by the catalog, ...; usually none.
     """
 
     hits: tuple[Hit, ...]
@@ -98,11 +100,11 @@ class Hits(Sequence[Hit]):
     notes: tuple[str, ...] = ()
 
     @overload
-    def __getitem__(self, at: int) -> Hit: ...
+    def __getitem__(self, index: int) -> Hit: ...
     @overload
-    def __getitem__(self, at: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, at: int | slice) -> Hit | tuple[Hit, ...]:
-        return self.hits[at]
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[index]
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -111,7 +113,7 @@ class Hits(Sequence[Hit]):
         return iter(self.hits)
 
     def as_json(self) -> dict[str, Any]:
-        """The shape `--json` prints."""
+        """Return the object that `--json` prints."""
         return {
             "query": self.query,
             "mode": self.mode,

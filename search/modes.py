@@ -1,4 +1,4 @@
-"""The three ways to rank: by meaning, by words, and by both. Each says of every hit how its score came about."""
+"""The three ways to rank: dense, words and hybrid. Each gives every unit the parts that its score is made of."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.stores.port import Candidates, Snapshot, Unit
-from search.fusion import CANDIDATES, Background, Fused, Scores, blended, fuse, words_weight
+from search.fusion import CANDIDATES, CosineStatistics, Fused, Scores, blend, fuse, words_weight
 
 Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The best units of one question.
+    """The best units for one question.
 
     Attributes:
-        passages: the passage to show of each (n,).
-        scores: what they are ranked by, best first.
-        cosines: of the passages; None where they were not needed.
-        nearest: the highest cosine of all, whichever rank it comes to; -1 where none was needed.
-        whys: of each, what its score is made of.
+        passages: id of the passage to show of each unit (n,).
+        scores: ranking scores, best first.
+        cosines: cosines of the passages; None in words mode.
+        nearest: the highest cosine of all candidates, at any rank; -1 in words mode.
+        whys: the parts of each score.
         matched, exact: as in `Hits`.
     """
 
@@ -39,42 +39,42 @@ class Ranked:
     exact: bool
 
 
-def by_meaning(snapshot: Snapshot, vector: Vector, k: int, where: Where | None, unit: Unit, exact: bool) -> Ranked:
-    """Cosine."""
-    found = snapshot.dense(vector, k, where, unit, exact)
-    scores = tuple(found.scores.tolist())
+def rank_dense(snapshot: Snapshot, vector: Vector, k: int, where: Where | None, unit: Unit, exact: bool) -> Ranked:
+    """Return the k best units by cosine."""
+    ranking = snapshot.dense(vector, k, where, unit, exact)
+    scores = tuple(ranking.scores.tolist())
     whys = tuple(_why(score, None, {"cosine": 1.0}, {"cosine": score}) for score in scores)
-    return Ranked(found.passages, scores, scores, max(scores, default=-1.0), whys, found.matched, found.exact)
+    return Ranked(ranking.passages, scores, scores, max(scores, default=-1.0), whys, ranking.matched, ranking.exact)
 
 
-def by_words(snapshot: Snapshot, query: str, k: int, where: Where | None, unit: Unit) -> Ranked:
-    """BM25. Raises NoWords for a question of stop words alone."""
-    found = snapshot.words(query, k, where, unit)
-    scores = tuple(found.scores.tolist())
+def rank_words(snapshot: Snapshot, query: str, k: int, where: Where | None, unit: Unit) -> Ranked:
+    """Return the k best units by BM25. Raises NoWords for a question without words, or with stop words only."""
+    ranking = snapshot.words(query, k, where, unit)
+    scores = tuple(ranking.scores.tolist())
     whys = tuple(_why(None, score, {"words": 1.0}, {"words": score}) for score in scores)
-    return Ranked(found.passages, scores, None, -1.0, whys, found.matched, found.exact)
+    return Ranked(ranking.passages, scores, None, -1.0, whys, ranking.matched, ranking.exact)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredCandidates:
-    """The candidates of one question, with what their cosines are worth in this collection.
+    """The candidates of one question with the z-scores of their cosines.
 
     Attributes:
-        standing: cosines in deviations above the question's mean (candidates,); of a document half its best passage,
-            half its best passages together.
+        z_scores: z-scores of the blended cosines (candidates,).
     """
 
     candidates: Candidates
-    standing: Scores
+    z_scores: Scores
 
-    def fused(self, lean: float) -> Fused:
-        words, terms = self.candidates.words, self.candidates.terms
-        return fuse(self.standing, words, words_weight(self.standing, words, terms, lean))
+    def fuse(self, words_bias: float) -> Fused:
+        """Return the hybrid scores of the candidates."""
+        words = self.candidates.words
+        return fuse(self.z_scores, words, words_weight(self.z_scores, words, self.candidates.terms, words_bias))
 
 
-def candidates(
+def score_candidates(
     snapshot: Snapshot,
-    background: Background,
+    statistics: CosineStatistics,
     query: str,
     vector: Vector,
     k: int,
@@ -82,29 +82,34 @@ def candidates(
     unit: Unit,
     exact: bool = False,
 ) -> ScoredCandidates:
-    """What hybrid mode chooses k units from."""
-    found = snapshot.candidates(vector, query, max(2 * k, CANDIDATES), where, unit, exact)
-    return ScoredCandidates(found, background.standing(vector, blended(found.cosines, found.best_means)))
+    """Return the candidates among which hybrid mode finds the k best units."""
+    candidates = snapshot.candidates(vector, query, max(2 * k, CANDIDATES), where, unit, exact)
+    return ScoredCandidates(candidates, statistics.z_scores(vector, blend(candidates.cosines, candidates.best_means)))
 
 
-def by_both(scored: ScoredCandidates, lean: float, k: int) -> Ranked:
-    """The convex combination of fusion.py; equal scores in the order the passages were added."""
-    found, fused = scored.candidates, scored.fused(lean)
-    order = np.lexsort((found.passages, -fused.scores))[:k]
+def rank_hybrid(scored: ScoredCandidates, words_bias: float, k: int) -> Ranked:
+    """Return the k best candidates by fused score; equal scores in the order the passages were added."""
+    candidates, fused = scored.candidates, scored.fuse(words_bias)
+    order = np.lexsort((candidates.passages, -fused.scores))[:k]
     weights = {"cosine": 1 - fused.weight, "words": fused.weight}
     whys = tuple(
         _why(
-            float(found.cosines[at]),
-            float(found.words[at]),
+            float(candidates.cosines[row]),
+            float(candidates.words[row]),
             weights,
-            {"cosine": float(fused.dense[at]), "words": float(fused.words[at])},
+            {"cosine": float(fused.dense[row]), "words": float(fused.words[row])},
         )
-        for at in order
+        for row in order
     )
-    scores = tuple(fused.scores[order].tolist())
-    cosines = tuple(found.cosines[order].tolist())
-    nearest = float(found.cosines.max(initial=-1.0))
-    return Ranked(found.passages[order], scores, cosines, nearest, whys, found.matched, found.complete)
+    return Ranked(
+        candidates.passages[order],
+        tuple(fused.scores[order].tolist()),
+        tuple(candidates.cosines[order].tolist()),
+        float(candidates.cosines.max(initial=-1.0)),
+        whys,
+        candidates.matched,
+        candidates.complete,
+    )
 
 
 def _why(

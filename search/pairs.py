@@ -1,6 +1,6 @@
 """The most similar pairs of a collection: of the texts of a file, or of the passages of an index.
 
-The search itself is indexer/stores/pairs.py's. Nothing here prints.
+The search itself is in indexer/stores/pairs.py. Nothing here prints.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from indexer.records import Document, Vector
 from indexer.stores.pairs import nearest_pairs
 from indexer.stores.port import Store
 
-_TOGETHER = 16_384
-"""Texts embedded at a time."""
+_BATCH_TEXTS = 16_384
+"""How many texts are embedded at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """One side of a pair.
+class Side:
+    """One of the two texts of a pair.
 
     Attributes:
-        uri: of a file's text the record's id or the number of its line, of a passage that of its document.
-        count: how often the file has exactly this text; `uri` is then the first.
-        start: where a passage begins in its document, in code points.
+        uri: of a text of a file the record's id or the line's number, of a passage its document's uri.
+        count: how often the file has exactly this text; `uri` is then its first place.
+        start: offset of a passage in its document, in code points.
     """
 
     uri: str
@@ -38,71 +38,76 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    first: Text
-    second: Text
+    """Two texts and their cosine."""
+
+    first: Side
+    second: Side
     score: float
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PairReport:
     """The pairs of a collection, best first.
 
     Attributes:
         texts: how many distinct texts, or passages, were compared.
         repeated: texts that the file has more than once, the most frequent first.
-        cut: texts that were longer than the model reads, and were cut there.
+        cut: how many texts were longer than the model reads and were cut.
     """
 
     pairs: tuple[Pair, ...]
     texts: int
-    repeated: tuple[Text, ...] = ()
+    repeated: tuple[Side, ...] = ()
     cut: int = 0
 
 
 def pairs_of_texts(
     documents: Sequence[Document], encoder: Encoder, recipe: Recipe, count: int, min_score: float = -1.0
-) -> Report:
-    """The `count` most similar pairs of distinct texts; title and text of a document are one text.
+) -> PairReport:
+    """Return the `count` most similar pairs of distinct texts; title and text of a document are one text.
 
     Args:
-        recipe: of `encoder`, or one that still asks for post-processing, which is fitted to these texts.
+        recipe: of `encoder`. If its post-processing is not fitted yet, it is fitted to these texts.
+        min_score: leave out pairs with a lower cosine.
     """
-    known: dict[str, list[str]] = {}
+    uris_of: dict[str, list[str]] = {}
     for document in documents:
-        known.setdefault(f"{document.title} {document.text}".strip(), []).append(document.uri)
-    texts = [Text(uris[0], text, len(uris)) for text, uris in known.items()]
-    vectors, cut = embed([each.text for each in texts], encoder, recipe)
-    return Report(
-        tuple(Pair(texts[first], texts[second], score) for first, second, score in _nearest(vectors, count, min_score)),
-        len(texts),
-        tuple(sorted((each for each in texts if each.count > 1), key=lambda each: -each.count)),
+        uris_of.setdefault(f"{document.title} {document.text}".strip(), []).append(document.uri)
+    sides = [Side(uris[0], text, len(uris)) for text, uris in uris_of.items()]
+    vectors, cut = embed([side.text for side in sides], encoder, recipe)
+    nearest = nearest_pairs(vectors, count, min_score)
+    rows = zip(nearest.first.tolist(), nearest.second.tolist(), nearest.scores.tolist(), strict=True)
+    return PairReport(
+        tuple(Pair(sides[first], sides[second], score) for first, second, score in rows),
+        len(sides),
+        tuple(sorted((side for side in sides if side.count > 1), key=lambda side: -side.count)),
         cut,
     )
 
 
-def pairs_of_passages(store: Store, count: int, min_score: float = -1.0) -> Report:
-    """The `count` most similar pairs of passages of different documents, by their vectors as stored."""
+def pairs_of_passages(store: Store, count: int, min_score: float = -1.0) -> PairReport:
+    """Return the `count` most similar pairs of passages of different documents, by their stored vectors."""
     with store.snapshot() as snapshot:
-        found = snapshot.nearest_pairs(count, min_score)
-        wanted = [*found.first.tolist(), *found.second.tolist()]
-        sides = [Text(each.uri, each.text, start=each.start) for each in snapshot.passages_by_id(wanted)]
-    halves = zip(sides[: len(found.first)], sides[len(found.first) :], found.scores.tolist(), strict=True)
-    return Report(tuple(Pair(*pair) for pair in halves), found.passages)
+        nearest = snapshot.nearest_pairs(count, min_score)
+        passages = snapshot.passages_by_id([*nearest.first.tolist(), *nearest.second.tolist()])
+    sides = [Side(passage.uri, passage.text, start=passage.start) for passage in passages]
+    rows = zip(sides[: len(nearest.first)], sides[len(nearest.first) :], nearest.scores.tolist(), strict=True)
+    return PairReport(tuple(Pair(*row) for row in rows), nearest.passages)
 
 
 def embed(texts: Sequence[str], encoder: Encoder, recipe: Recipe) -> tuple[Vector, int]:
-    """Unit rows (n, dimensions) of `recipe`, and how many texts were cut at what the model reads."""
+    """Return unit rows (n, dimensions) of `recipe`, and how many texts were cut because the model reads less."""
     encoder = steady(encoder)
     rows = np.empty((len(texts), encoder.dimensions), np.float32)
     cut = 0
-    for start in range(0, len(texts), _TOGETHER):
-        some = texts[start : start + _TOGETHER]
+    for start in range(0, len(texts), _BATCH_TEXTS):
+        batch = texts[start : start + _BATCH_TEXTS]
         try:
-            vectors = encoder.encode(some)
+            vectors = encoder.encode(batch)
         except TextTooLong:
-            cut += too_long(encoder, some)
-            vectors = encoder.encode(some, truncate=True)
-        rows[start : start + len(some)] = vectors
+            cut += count_too_long(encoder, batch)
+            vectors = encoder.encode(batch, truncate=True)
+        rows[start : start + len(batch)] = vectors
     if recipe.fitted or recipe.post is None:
         return rows, cut
     from indexer.encoders import fit_post
@@ -110,12 +115,7 @@ def embed(texts: Sequence[str], encoder: Encoder, recipe: Recipe) -> tuple[Vecto
     return fit_post(encoder, rows, recipe.post, recipe.dimensions).apply(rows), cut
 
 
-def too_long(encoder: Encoder, texts: Sequence[str]) -> int:
-    """How many texts have more tokens than the model reads."""
-    room = encoder.max_tokens - encoder.overhead()
-    return sum(len(spans) > room for spans in encoder.offsets(texts))
-
-
-def _nearest(vectors: Vector, count: int, min_score: float) -> list[tuple[int, int, float]]:
-    found = nearest_pairs(vectors, count, min_score)
-    return list(zip(found.first.tolist(), found.second.tolist(), found.scores.tolist(), strict=True))
+def count_too_long(encoder: Encoder, texts: Sequence[str]) -> int:
+    """Return how many texts have more tokens than the model reads."""
+    limit = encoder.max_tokens - encoder.overhead()
+    return sum(len(offsets) > limit for offsets in encoder.offsets(texts))

@@ -1,4 +1,4 @@
-"""A question with everything that can be asked for: validated when it is made, whoever asks it."""
+"""A question with all its options, validated when it is made."""
 
 from __future__ import annotations
 
@@ -27,22 +27,27 @@ Mode = Literal["dense", "words", "hybrid"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question to an index. Wrong values raise BadInput, a wrong filter FilterError, when it is made.
+    """A question to an index.
 
     Attributes:
         text: the question; may be empty where a vector is given and the mode is "dense".
-        k: how many hits.
+        k: how many hits to return.
         where: a filter such as 'year >= 2020 and lang in ("en", "de")', or as a mapping.
         mode: "dense" ranks by the cosine of question and passage, "words" by BM25, "hybrid" by both (fusion.py).
-        passages: rank passages, of one document perhaps several.
-        min_score: leave out hits below it, after the k best were found.
-        exact: brute force, even where an approximate index would answer.
-        min_percentile: leave out hits of a lower percentile; see `Hit.percentile`.
-        rerank: a cross-encoder's name or folder, or any callable `(query, texts) -> scores`, which puts the best
+        passages: rank passages instead of documents, so that a document may have several hits.
+        min_score: leave out hits with a lower score, after the k best were found.
+        exact: compare with every vector, even where an approximate index could answer.
+        min_percentile: leave out hits with a lower percentile; see `Hit.percentile`.
+        rerank: a cross-encoder's name or folder, or any callable `(query, texts) -> scores`; it puts the best
             `rerank_depth` hits in a new order.
-        explain: find in each hit the sentence nearest to the question, for `Hit.why`.
-        vector: the question's vector (dimensions,), instead of embedding the text; scaled to length 1.
+        explain: find the sentence of each hit that is nearest to the question, for `Hit.why`.
+        vector: the question's vector (dimensions,), used instead of embedding the text; any length but zero.
         condition: the tree of `where`.
+        row: the vector scaled to length 1; None without a vector.
+
+    Raises:
+        BadInput: one of the values is wrong.
+        FilterError: the filter is wrong.
     """
 
     text: str = ""
@@ -59,7 +64,7 @@ class Query:
     vector: NDArray[np.floating] | Sequence[float] | None = field(default=None, compare=False)
     condition: Where | None = field(init=False, repr=False, compare=False)
     row: Vector | None = field(init=False, repr=False, compare=False)
-    _row_bytes: bytes = field(init=False, repr=False)  # arrays do not compare to one truth value
+    _row_bytes: bytes = field(init=False, repr=False)  # for ==, because comparing arrays gives an array
 
     def __post_init__(self) -> None:
         check_hit_count("k", self.k)
@@ -95,14 +100,14 @@ def check_hit_count(name: str, value: object) -> None:
 
 def check_mode(mode: object) -> None:
     if mode not in get_args(Mode):
-        raise BadInput(f"mode {mode!r} is none of {', '.join(get_args(Mode))}")
+        raise BadInput(f"mode {mode!r} is not one of {', '.join(get_args(Mode))}")
 
 
 def check_min_score(value: object) -> None:
     if value is not None and (not isinstance(value, Real) or isinstance(value, bool)):
         raise BadInput(f"min_score is {value!r}: give a number")
     if isinstance(value, Real) and math.isnan(float(value)):
-        raise BadInput("min_score is not a number: no score is above it or below")
+        raise BadInput("min_score is nan: give a number")
 
 
 def check_min_percentile(value: object, mode: str) -> None:
@@ -113,7 +118,7 @@ def check_min_percentile(value: object, mode: str) -> None:
     if not 0 <= float(value) <= 100:
         raise BadInput(f"min_percentile is {value}: give a number from 0 to 100")
     if mode == "words":
-        raise BadInput("hits by words alone have no percentiles, which are of cosines: use min_score, or another mode")
+        raise BadInput("words mode has no percentiles, because it computes no cosines: use min_score or another mode")
 
 
 def check_text(text: object) -> None:

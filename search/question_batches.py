@@ -1,5 +1,7 @@
-"""Questions that several threads ask at the same time, embedded together: one pass of the model costs little more for
-eight questions than for one. Nobody waits for others to come: who finds the encoder idle starts at once.
+"""Embedding together the questions that several threads ask at the same time.
+
+One pass of the model costs little more for eight questions than for one. No thread waits for others to come: a thread
+that finds the encoder idle starts at once.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from indexer.encoders import Encoder
 from indexer.records import Vector
 
 BATCH_QUESTIONS = 32
-"""Questions embedded in one pass at most: beyond that a pass takes longer in proportion."""
+"""Most questions in one pass: with more, the time of a pass grows in proportion."""
 
 
 class _Question:
@@ -32,7 +34,7 @@ class _Question:
 
 
 class QuestionBatches:
-    """Embeds questions of all threads of a process. One thread at a time leads: it embeds what waits, for everybody."""
+    """Embeds the questions of all threads of a process. One thread at a time leads and embeds for all that wait."""
 
     def __init__(self) -> None:
         self._start()
@@ -43,8 +45,8 @@ class QuestionBatches:
         self._led = False
 
     def encode(self, encoder: Encoder, text: str) -> Vector:
-        """Return the vector of a question (dimensions,). Errors of the encoder reach the thread that asked."""
-        if self._process != os.getpid():  # the leader of the parent does not exist in a forked child
+        """Return the vector of a question (dimensions,). An error of the encoder is raised in the asking thread."""
+        if self._process != os.getpid():  # a forked child does not have the parent's leading thread
             self._start()
         question = _Question(encoder, text)
         with self._lock:
@@ -68,7 +70,7 @@ class QuestionBatches:
         return question.vector
 
     def _lead(self) -> None:
-        """Embed the questions that wait, the leader's own among them, which is the first."""
+        """Embed the questions that wait. The leader's own question is the first of them."""
         with self._lock:
             encoder = self._waiting[0].encoder
             batch = [each for each in self._waiting if each.encoder is encoder][:BATCH_QUESTIONS]
@@ -87,7 +89,7 @@ class QuestionBatches:
 
 
 def _answer(encoder: Encoder, batch: list[_Question]) -> None:
-    """Give each question its vector. Where the batch fails, each is embedded alone: one may be at fault."""
+    """Give each question its vector. If the batch fails, each is embedded alone, so that one cannot fail the others."""
     texts = [question.text for question in batch]
     try:
         rows = encoder.encode(texts, role="query", truncate=True)

@@ -1,6 +1,6 @@
-"""Ranking over snapshots of one index: embedding is the encoder's work, finding candidates the store's; here they meet.
+"""Ranking over snapshots of one index: the encoder embeds the question, the store finds candidates, modes.py ranks.
 
-`Searcher` is the public face. Tuning and evaluation, which need what a ranking is made of, use this file.
+`Searcher` is the public interface. Tuning uses this file, because it needs the scores of all candidates.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from indexer.settings import Settings
 from indexer.stores.analysis import stored_analysis
 from indexer.stores.port import Snapshot, Store, Unit
 from search import modes
-from search.explain import all_words
-from search.fusion import Background, lean
+from search.explain import holds_all_words
+from search.fusion import CosineStatistics, probed_words_bias
 from search.hits import Hit, Hits
 from search.modes import ScoredCandidates
 from search.query import Mode, check_text
@@ -41,11 +41,11 @@ class Ranker:
         self.store = store
         self._encoder, self._trust = encoder, trust_remote_code
         self._questions = QuestionBatches()
-        self._background: tuple[str, int, Background] | None = None
-        self._fits: Recipe | None = None  # the index's recipe that the encoder of the user's own was found to have
+        self._statistics: tuple[str, int, CosineStatistics] | None = None  # with the index's history and passages
+        self._checked_recipe: Recipe | None = None  # recipe of the index that the user's own encoder was checked with
         if encoder is not None:
             with store.snapshot() as snapshot:
-                self._require_fitting(snapshot, encoder)
+                self._require_same_recipe(snapshot, encoder)
 
     def rank(
         self,
@@ -61,8 +61,8 @@ class Ranker:
         """Return the k best units for a question.
 
         Args:
-            text: the question; empty where only its vector is known.
-            vector: the question as a unit row (dimensions,); not needed for words.
+            text: the question; empty if only its vector is known.
+            vector: the question as a unit row (dimensions,); not needed in words mode.
 
         Raises:
             NoWords: in words mode, the question has no word to search by.
@@ -70,22 +70,22 @@ class Ranker:
         """
         notes: list[str] = []
         if mode == "words":
-            ranked = modes.by_words(snapshot, text, k, where, unit)
+            ranked = modes.rank_words(snapshot, text, k, where, unit)
         elif mode == "dense":
             assert vector is not None
-            ranked = modes.by_meaning(snapshot, vector, k, where, unit, exact)
+            ranked = modes.rank_dense(snapshot, vector, k, where, unit, exact)
         else:
             assert vector is not None
-            background = self._background_of(snapshot)
-            both = modes.candidates(snapshot, background, text, vector, k, where, unit, exact)
-            if not both.candidates.terms:
+            statistics = self._current_statistics(snapshot)
+            scored = modes.score_candidates(snapshot, statistics, text, vector, k, where, unit, exact)
+            if not scored.candidates.terms:
                 notes.append(f"the question {text[:40]!r} has no word to search by: ranked by meaning alone")
-            ranked = modes.by_both(both, words_bias(snapshot.settings), k)
+            ranked = modes.rank_hybrid(scored, words_bias(snapshot.settings), k)
         passages = snapshot.passages_by_id(ranked.passages.tolist())
         calibration, analysis = snapshot.settings.calibration, stored_analysis(snapshot.settings.language)
         cosines = ranked.cosines or (None,) * len(passages)
         hits = tuple(
-            Hit.of(
+            Hit.from_passage(
                 passage,
                 score,
                 cosine,
@@ -96,21 +96,22 @@ class Ranker:
         )
         answered = None
         if calibration is not None and text and mode != "words":
-            answered = ranked.nearest >= calibration.threshold or (mode == "hybrid" and all_words(hits, analysis, text))
+            near = ranked.nearest >= calibration.threshold
+            answered = near or (mode == "hybrid" and holds_all_words(hits, analysis, text))
         notes.extend(snapshot.notes)
         return Hits(hits, ranked.matched, ranked.exact, text, mode, answered, tuple(notes))
 
     def candidates(self, texts: Sequence[str]) -> tuple[list[ScoredCandidates], list[list[str]]]:
-        """Return what hybrid chooses from for each question, with both scores, and the uris of the candidates."""
-        scored, uris, notes = [], [], list[str]()
+        """Return the scored candidates of hybrid mode for each question, and the uris of these candidates."""
+        candidates, uris, notes = [], [], list[str]()
         with self.store.snapshot() as snapshot:
-            background = self._background_of(snapshot)
+            statistics = self._current_statistics(snapshot)
             for text, vector in zip(texts, self.encode(snapshot, texts, notes.append), strict=True):
-                one = modes.candidates(snapshot, background, text, vector, 10, None, "document")
-                scored.append(one)
-                ids = one.candidates.passages.tolist()
+                scored = modes.score_candidates(snapshot, statistics, text, vector, 10, None, "document")
+                candidates.append(scored)
+                ids = scored.candidates.passages.tolist()
                 uris.append([passage.uri for passage in snapshot.passages_by_id(ids)])
-        return scored, uris
+        return candidates, uris
 
     def encode(self, snapshot: Snapshot, texts: Sequence[str], note: Note) -> Vector:
         """Return the vectors of questions (questions, dimensions).
@@ -118,7 +119,7 @@ class Ranker:
         A single question is embedded together with those that other threads ask at the same time.
 
         Args:
-            note: is told of questions that are longer than the model reads.
+            note: gets a sentence for each question that is longer than the model reads.
 
         Raises:
             BadInput: a question is empty, or the index has no model.
@@ -139,14 +140,14 @@ class Ranker:
         return encoder.encode(list(texts), role="query", truncate=True)
 
     def encoder_of(self, snapshot: Snapshot, note: Note) -> Encoder:
-        """Return the encoder of the index as it is in this snapshot: a replaced folder may have another recipe.
+        """Return the encoder for this snapshot's recipe, which differs from earlier ones if the folder was replaced.
 
         Raises:
             BadInput: the index holds vectors of the user's own.
-            RecipeMismatch: the index has another recipe than the encoder that was given.
+            RecipeMismatch: the user's own encoder does not have the recipe of the index.
         """
         if self._encoder is not None:
-            self._require_fitting(snapshot, self._encoder)
+            self._require_same_recipe(snapshot, self._encoder)
             return self._encoder
         recipe = snapshot.settings.recipe
         if recipe is None:
@@ -156,28 +157,28 @@ class Ranker:
             )
         return get_query_encoder(recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust, note=note)
 
-    def _require_fitting(self, snapshot: Snapshot, encoder: Encoder) -> None:
+    def _require_same_recipe(self, snapshot: Snapshot, encoder: Encoder) -> None:
         recipe = snapshot.settings.recipe
-        if recipe is not None and recipe != self._fits:
+        if recipe is not None and recipe != self._checked_recipe:
             require_recipe(self.store.address, recipe, encoder.recipe)
-            self._fits = recipe
+            self._checked_recipe = recipe
 
-    def _background_of(self, snapshot: Snapshot) -> Background:
-        """The background of the index as it is now, or was a tenth of its passages ago."""
-        history, passages, cached = snapshot.history, snapshot.passages, self._background
+    def _current_statistics(self, snapshot: Snapshot) -> CosineStatistics:
+        """Return statistics of the index's cosines. They are kept until its passages change in number by a tenth."""
+        history, passages, cached = snapshot.history, snapshot.passages, self._statistics
         if cached is None or cached[0] != history or abs(passages - cached[1]) > cached[1] / 10:
             rows = snapshot.sample(SAMPLE_PASSAGES).vectors
             if not len(rows):
                 rows = np.zeros((1, snapshot.settings.dimensions), np.float32)
-            self._background = cached = (history, passages, Background.of(rows))
+            self._statistics = cached = (history, passages, CosineStatistics.from_sample(rows))
         return cached[2]
 
 
 def words_bias(settings: Settings) -> float:
-    """Return how far hybrid leans to words: what judged questions said, or else pseudo-questions."""
+    """Return the words bias of hybrid mode: learned from judged questions (`tune`), or else from pseudo-questions."""
     return default_words_bias(settings) if settings.words_bias is None else settings.words_bias
 
 
 def default_words_bias(settings: Settings) -> float:
-    """Return how far hybrid leans to words by pseudo-questions alone; 0 where they were not asked."""
-    return lean(settings.probed) if settings.probed else 0.0
+    """Return the words bias by pseudo-questions alone; 0 where they were not asked."""
+    return probed_words_bias(settings.probed) if settings.probed else 0.0

@@ -1,4 +1,4 @@
-"""Searching an index: questions in, ranked hits out; and reading its documents. The public face of this package."""
+"""`Searcher`: questions in, ranked hits out, and documents to read. The public class of this package."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from indexer.settings import Calibration
 from indexer.stores.open import open_store
 from indexer.stores.port import Info, Snapshot, Unit
 from indexer.stores.vectors import unit_rows
-from search.explain import with_sentences
+from search.explain import add_sentences
 from search.hits import Hits
 from search.query import Mode, Query
 from search.ranker import Ranker
 from search.rerank import DEPTH
-from search.rerank import rerank as reranked
+from search.rerank import rerank as rerank_hits
 
 UnknownFields = Literal["error", "empty"]
 
@@ -52,8 +52,8 @@ class Searcher:
 
         Args:
             encoder: needed only for an index that was made with an encoder of your own.
-            unknown_fields: what a filter means that names a field which no document has: "error" raises UnknownField,
-                "empty" lets the condition hold for no document.
+            unknown_fields: how to treat a filter on a field that no document has: "error" raises UnknownField,
+                "empty" makes the condition false for every document.
             trust_remote_code: run the Python that comes with the index's model.
 
         Raises:
@@ -131,9 +131,8 @@ class Searcher:
             ModelError: the reranker cannot be loaded.
         """
         notes: list[str] = []
-        with (
-            self._store.snapshot() as snapshot
-        ):  # question and answer see one index, whatever takes its place meanwhile
+        # One snapshot for question and answer: another index may take this one's place in between.
+        with self._store.snapshot() as snapshot:
             vector = self._vector(snapshot, query, notes.append)
             hits = self._ranked(
                 snapshot, query.text, vector, query.depth, query.condition, query.mode, query.passages, query.exact
@@ -143,10 +142,10 @@ class Searcher:
             if encoder is not None and vector is None:
                 vector = self._ranker.encode(snapshot, [query.text], notes.append)[0]
         if query.rerank is not None:
-            hits = reranked(hits, _scorer(query.rerank), query.k)
+            hits = rerank_hits(hits, _scorer(query.rerank), query.k)
         hits = self._above(hits, query.min_score, query.min_percentile)
         if encoder is not None and vector is not None:
-            hits = replace(hits, hits=tuple(with_sentences(hits.hits, encoder, vector)))
+            hits = replace(hits, hits=tuple(add_sentences(hits.hits, encoder, vector)))
         return replace(hits, notes=tuple(dict.fromkeys((*notes, *hits.notes))))
 
     def search_many(
@@ -174,21 +173,21 @@ class Searcher:
         if vectors is not None and np.shape(vectors)[:1] != (len(texts),):
             raise BadInput(f"vectors have shape {np.shape(vectors)}: give one row per question, {len(texts)} in all")
         rows = [None] * len(texts) if vectors is None else vectors
-        asked = [
+        questions = [
             Query(text, k, condition, mode, passages, min_score, exact, vector=row)
             for text, condition, row in zip(texts, filters, rows, strict=True)
         ]
-        if not asked:
-            Query("-", k, None, mode, passages, min_score, exact)  # wrong arguments are refused without questions too
+        if not questions:
+            Query("-", k, None, mode, passages, min_score, exact)  # refuses wrong arguments
             return []
         answers = []
         notes: list[str] = []
         with self._store.snapshot() as snapshot:
             if mode == "words" or vectors is not None:
-                encoded = [self._vector(snapshot, query, notes.append) for query in asked]
+                encoded = [self._vector(snapshot, query, notes.append) for query in questions]
             else:
                 encoded = list(self._ranker.encode(snapshot, texts, notes.append))
-            for query, row in zip(asked, encoded, strict=True):
+            for query, row in zip(questions, encoded, strict=True):
                 try:
                     hits = self._ranked(snapshot, query.text, row, k, query.condition, mode, passages, exact)
                 except NoWords as error:
@@ -210,7 +209,7 @@ class Searcher:
         return self.answer(Query("", k, where, "dense", passages, min_score, exact, vector=vector))
 
     def similar(self, uri: str, k: int = 10, where: Filter | None = None) -> Hits:
-        """Return the k documents nearest to one of the index, by the mean of its passages' vectors; itself left out.
+        """Return the k documents nearest to a document of the index, by the mean of its passages' vectors.
 
         Raises:
             UnknownUri: no document has this uri.
@@ -219,14 +218,11 @@ class Searcher:
         with self._store.snapshot() as snapshot:
             rows = self._vectors_of(snapshot, uri)
             (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
-            nearest = self._ranked(snapshot, "", mean, query.k + 1, query.condition, "dense", False, False)
+            hits = self._ranked(snapshot, "", mean, query.k + 1, query.condition, "dense", False, False)
             condition = self._known_fields_only(snapshot, query.condition)
-            itself = condition is not False and (condition is None or snapshot.matches(uri, condition))
-            return replace(
-                nearest,
-                hits=tuple(hit for hit in nearest if hit.uri != uri)[: query.k],
-                matched=nearest.matched - itself,
-            )
+            counts_itself = condition is not False and (condition is None or snapshot.matches(uri, condition))
+            others = tuple(hit for hit in hits if hit.uri != uri)
+            return replace(hits, hits=others[: query.k], matched=hits.matched - counts_itself)
 
     # reading
 
@@ -242,7 +238,7 @@ class Searcher:
         return documents[0]
 
     def get_many(self, uris: Iterable[str]) -> list[Document]:
-        """Return documents in the order of their uris, all of one commit; missing ones are left out."""
+        """Return documents in the order of the uris, all from one commit; unknown uris are left out."""
         if isinstance(uris, str):
             raise BadInput("one string was given in place of a list of uris: put it in brackets, or use get")
         with self._store.snapshot() as snapshot:
@@ -291,7 +287,7 @@ class Searcher:
 
     @property
     def calibration(self) -> Calibration | None:
-        """What cosines mean in this index; None where that was not measured."""
+        """The distributions of cosines in this index; None where they were not measured."""
         with self._store.snapshot() as snapshot:
             return snapshot.settings.calibration
 
@@ -313,7 +309,7 @@ class Searcher:
         return self._ranker.rank(snapshot, text, vector, k, condition, mode, unit, exact)
 
     def _vector(self, snapshot: Snapshot, query: Query, note: Note) -> Vector | None:
-        """The question as a unit row (dimensions,); None in words mode, which needs none, and no model either."""
+        """Return the question as a unit row (dimensions,); None in words mode, which needs no model."""
         if query.mode == "words":
             return None
         if query.row is None:
@@ -327,11 +323,11 @@ class Searcher:
         return query.row
 
     def _known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | Literal[False] | None:
-        """The filter to rank with: None where it leaves every document, False where it leaves none."""
+        """Return the filter to rank with: None if it leaves every document, False if it leaves none."""
         if where is None or self._unknown_fields == "error" or (fields := snapshot.fields) is None:
             return where
-        known = without_unknown_fields(where, fields)
-        return None if known is True else known
+        condition = without_unknown_fields(where, fields)
+        return None if condition is True else condition
 
     def _vectors_of(self, snapshot: Snapshot, uri: str) -> Vector:
         rows = snapshot.vectors_of(uri) if isinstance(uri, str) and broken_at(uri) is None else None
@@ -343,7 +339,7 @@ class Searcher:
         return UnknownUri(f"{self._store.address}: has no document {uri!r}; likewise list shows what there is")
 
     def _above(self, hits: Hits, min_score: float | None, min_percentile: float | None) -> Hits:
-        """The hits that reach a score and a percentile."""
+        """Return the hits that reach a score and a percentile."""
         if min_percentile is not None and any(hit.percentile is None for hit in hits):
             raise BadInput(
                 f"{self._store.address}: has no percentiles: they are measured when a model embeds the first "
@@ -367,7 +363,7 @@ def _questions(queries: Iterable[str]) -> list[str]:
 
 
 def _filters(where: Filter | Sequence[Filter | None] | None, questions: int) -> list[Filter | None]:
-    """One filter per question."""
+    """Return one filter per question."""
     if where is None or isinstance(where, str | Mapping | Compare | In | Exists | And | Or | Not):
         return [where] * questions
     if len(where) != questions:

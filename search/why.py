@@ -1,4 +1,4 @@
-"""How a hit's score came about, as a mapping that marks the words of the question only when somebody looks at them."""
+"""The reasons for a hit's score, as a mapping that finds the words of the question only when they are read."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from indexer.stores.analysis import Analysis
-from search.explain import marked_words
+from search.explain import mark_words
 
 
 class Why(Mapping[str, Any]):
-    """The reasons of one hit. Immutable; `dict(why)` is a plain copy.
+    """The reasons for one hit's score. Immutable; `dict(why)` is a plain copy.
 
-    Marking took 54 % of the time of a search by words (2 cores, Xeon): most answers are looked at by nobody.
+    Marking words took 54 % of the time of a search by words (2 cores, Xeon), and most programs do not read them.
     """
 
     __slots__ = ("_analysis", "_facts", "_query", "_start", "_text", "_words")
@@ -21,8 +21,9 @@ class Why(Mapping[str, Any]):
         """Explain a hit.
 
         Args:
-            facts: cosine, bm25, weights and contributions; what is named here comes first.
-            text: of the passage, which begins at `start` in its document.
+            facts: cosine, bm25, weights and contributions; their names come first in the mapping.
+            text: the passage.
+            start: offset of the passage in its document, in code points.
             query: the question, whose words are marked under the name "words".
         """
         self._facts, self._text, self._start, self._analysis, self._query = facts, text, start, analysis, query
@@ -32,7 +33,7 @@ class Why(Mapping[str, Any]):
         if name != "words":
             return self._facts[name]
         if self._words is None:
-            self._words = marked_words(self._text, self._start, self._analysis, self._query)
+            self._words = mark_words(self._text, self._start, self._analysis, self._query)
         return self._words
 
     def __iter__(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pytest
 from indexer.calibration.probe import MAX_PSEUDO_QUESTIONS, probe
 from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
 from indexer.stores.port import Passage
-from search.fusion import lean, words_weight
+from search.fusion import probed_words_bias, words_weight
 
 SUBJECTS = [f"subject{number}" for number in range(60)]
 
@@ -58,13 +58,13 @@ def test_vectors_of_no_use_get_next_to_no_weight(encoder: Any, monkeypatch: pyte
     probed = asked(encoder, collection())
     assert probed.words == 1.0
     assert probed.dense < 0.2
-    assert words_weight(np.array([2.0]), np.array([5.0]), 4, lean(probed)) > 0.9
+    assert words_weight(np.array([2.0]), np.array([5.0]), 4, probed_words_bias(probed)) > 0.9
 
 
 def test_words_of_no_use_get_next_to_no_weight(encoder: Any) -> None:
     probed = asked(encoder, collection(), same)
     assert probed.words == pytest.approx(2 / 61, abs=0.01)  # all in a tie: the middle rank
-    assert words_weight(np.array([6.0]), np.array([5.0]), 9, lean(probed)) < 0.01
+    assert words_weight(np.array([6.0]), np.array([5.0]), 9, probed_words_bias(probed)) < 0.01
 
 
 def test_the_sentence_is_taken_out_of_its_passage_and_of_its_title_nothing(encoder: Any) -> None:
@@ -94,7 +94,7 @@ def test_a_collection_of_single_sentences_says_nothing(encoder: Any) -> None:
     assert asked(encoder, short) == Probed()
     assert asked(encoder, collection()[: MIN_PSEUDO_QUESTIONS - 1]) == Probed()
     assert probe([], np.empty((0, encoder.dimensions), np.float32), encoder, split) == Probed()
-    assert lean(Probed()) == 0
+    assert probed_words_bias(Probed()) == 0
 
 
 def test_the_work_is_bounded(encoder: Any) -> None:

@@ -1,4 +1,4 @@
-"""Fusion against sums done by hand: the combination, the weight, the background and the baselines."""
+"""Fusion against sums done by hand: the combination, the weight, and the z-scores of cosines."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ import pytest
 
 from indexer.settings import Probed
 from indexer.stores.local.candidates import best_passages
-from search.fusion import (
-    Background,
-    blended,
-    fuse,
-    lean,
-    min_max,
-    reciprocal_rank_fusion,
-    words_weight,
-)
+from search.fusion import CosineStatistics, blend, fuse, probed_words_bias, words_weight
 
 
 def test_a_score_is_the_convex_combination_and_the_sum_of_its_contributions() -> None:
@@ -26,10 +18,10 @@ def test_a_score_is_the_convex_combination_and_the_sum_of_its_contributions() ->
     assert fused.dense.tolist() == [3.0, 0.75, -1.5]
     assert fused.words.tolist() == [0.0, 2.5, 1.25]
     random = np.random.default_rng(1)
-    standing, words = random.normal(size=500), random.exponential(8, 500).astype(np.float32)
-    fused = fuse(standing, words, 0.1234)
+    z_scores, words = random.normal(size=500), random.exponential(8, 500).astype(np.float32)
+    fused = fuse(z_scores, words, 0.1234)
     assert np.array_equal(fused.scores, fused.dense + fused.words)
-    assert np.allclose(fused.scores, (1 - 0.1234) * standing + 0.1234 * words.astype(float), rtol=0, atol=1e-12)
+    assert np.allclose(fused.scores, (1 - 0.1234) * z_scores + 0.1234 * words.astype(float), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("weight", "best"), [(0.0, 0), (1.0, 2)])
@@ -37,41 +29,41 @@ def test_the_whole_weight_on_one_leg_is_that_leg(weight: float, best: int) -> No
     assert int(fuse(np.array([3.0, 2.0, 1.0]), np.array([0.0, 1.0, 2.0]), weight).scores.argmax()) == best
 
 
-def test_the_weight_is_what_its_formula_says() -> None:
-    """Best passage 5 deviations out, 9 terms, words three times as good on pseudo-questions (before smoothing)."""
-    toward = lean(Probed(words=0.8, dense=0.2, questions=200))
-    assert toward == pytest.approx(2 * math.log(0.9 / 0.3))
+def test_the_weight_follows_its_formula() -> None:
+    """The best z-score is 5, there are 9 terms, and words did three times as well on pseudo-questions."""
+    bias = probed_words_bias(Probed(words=0.8, dense=0.2, questions=200))
+    assert bias == pytest.approx(2 * math.log(0.9 / 0.3))
     odds = math.exp(0.8 - 1.5) * 9 / 3
-    weight = words_weight(np.array([0.5, 5.0]), np.array([7.0, 1.0]), 9, toward)
+    weight = words_weight(np.array([0.5, 5.0]), np.array([7.0, 1.0]), 9, bias)
     assert weight == pytest.approx(odds / (1 + odds))
 
 
-def test_words_weigh_less_the_further_the_best_passage_stands_out_and_the_longer_the_question() -> None:
-    found = np.array([3.0])
-    weights = [words_weight(np.array([best]), found, 4) for best in (2.0, 4.0, 6.0, 9.0)]
+def test_words_weigh_less_with_a_higher_z_score_of_the_best_passage_and_with_a_longer_question() -> None:
+    bm25 = np.array([3.0])
+    weights = [words_weight(np.array([best]), bm25, 4) for best in (2.0, 4.0, 6.0, 9.0)]
     assert weights[0] > weights[1] > weights[2] == weights[3]
-    assert words_weight(np.array([4.0]), found, 4) > words_weight(np.array([4.0]), found, 40)
+    assert words_weight(np.array([4.0]), bm25, 4) > words_weight(np.array([4.0]), bm25, 40)
 
 
 def test_words_that_found_nothing_weigh_nothing() -> None:
-    standing = np.array([1.0, 2.0])
-    assert words_weight(standing, np.zeros(2), 3) == 0
-    assert words_weight(standing, np.ones(2), 0) == 0
+    z_scores = np.array([1.0, 2.0])
+    assert words_weight(z_scores, np.zeros(2), 3) == 0
+    assert words_weight(z_scores, np.ones(2), 0) == 0
     assert words_weight(np.empty(0), np.empty(0), 3) == 0
 
 
-def test_a_background_gives_the_deviations_of_the_sample_itself() -> None:
+def test_the_z_scores_of_a_sample_are_those_of_its_own_cosines() -> None:
     rows = np.random.default_rng(2).normal(size=(300, 8)).astype(np.float32) + 0.3
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     question = rows[0]
     cosines = rows @ question
     expected = (cosines - cosines.mean()) / cosines.std()
-    assert np.allclose(Background.of(rows).standing(question, cosines), expected, atol=1e-4)
+    assert np.allclose(CosineStatistics.from_sample(rows).z_scores(question, cosines), expected, atol=1e-4)
 
 
-def test_a_collection_of_one_passage_has_a_background() -> None:
+def test_a_collection_of_one_passage_has_z_scores() -> None:
     row = np.array([[0.6, 0.8]], np.float32)
-    assert Background.of(row).standing(row[0], row @ row[0]).tolist() == pytest.approx([0.0], abs=1e-3)
+    assert CosineStatistics.from_sample(row).z_scores(row[0], row @ row[0]).tolist() == pytest.approx([0.0], abs=1e-3)
 
 
 def test_a_document_counts_half_its_best_passage_and_half_the_mean_of_its_three_best() -> None:
@@ -81,18 +73,6 @@ def test_a_document_counts_half_its_best_passage_and_half_the_mean_of_its_three_
     assert (ids.tolist(), passages.tolist()) == ([3, 5, 7], [11, 16, 12])
     assert best.tolist() == [0.9, 0.4, 0.6]
     # The passage of .2 of the last one is its fourth.
-    assert blended(best, means).tolist() == pytest.approx([(0.9 + 0.85) / 2, 0.4, (0.6 + (0.6 + 0.5 + 0.3) / 3) / 2])
+    assert blend(best, means).tolist() == pytest.approx([(0.9 + 0.85) / 2, 0.4, (0.6 + (0.6 + 0.5 + 0.3) / 3) / 2])
     nothing = np.empty(0, np.int64)
     assert [each.size for each in best_passages(nothing, nothing, np.empty(0, np.float32))] == [0, 0, 0, 0]
-
-
-def test_reciprocal_ranks_are_summed_as_published() -> None:
-    scores = reciprocal_rank_fusion([[5, 2, 9], [9, 5]])
-    assert scores == pytest.approx({5: 1 / 61 + 1 / 62, 2: 1 / 62, 9: 1 / 63 + 1 / 61})
-    assert reciprocal_rank_fusion([[1], [1]], k=0) == {1: 2.0}
-
-
-def test_min_max_reaches_from_0_to_1() -> None:
-    assert min_max(np.array([3.0, 1.0, 2.0])).tolist() == [1.0, 0.0, 0.5]
-    assert min_max(np.array([2.0, 2.0])).tolist() == [0.0, 0.0]
-    assert min_max(np.empty(0)).size == 0

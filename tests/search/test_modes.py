@@ -18,7 +18,7 @@ from indexer.errors import BadInput
 from indexer.stores.open import open_store
 from indexer.stores.port import Unit
 from search import Searcher
-from search.fusion import Background, words_weight
+from search.fusion import CosineStatistics, words_weight
 
 WORDS = [f"{first}{second}" for first in ("ban", "riv", "moo", "sta", "flo") for second in ("kle", "tor", "mig", "sul")]
 
@@ -89,16 +89,16 @@ def test_both_are_the_convex_combination_of_their_contributions(collection: Path
         hits = searcher.search(query, 120, mode="hybrid", passages=unit == "passage")
         every = snapshot.dense(vector, snapshot.passages, None, "passage", True)
         said = snapshot.words(query, snapshot.passages, None, unit)
-        background = Background.of(snapshot.sample(2000).vectors)
+        statistics = CosineStatistics.from_sample(snapshot.sample(2000).vectors)
     owners, found = (every.documents, said.documents) if unit == "document" else (every.passages, said.passages)
     bm25_of = dict(zip(found.tolist(), said.scores.tolist(), strict=True))
     units = np.unique(owners).tolist()
     own = [np.sort(every.scores[owners == id_].astype(float))[::-1] for id_ in units]
     # A unit counts half its best passage and half the mean of its three best.
-    standing = background.standing(vector, np.array([(cosines[0] + cosines[:3].mean()) / 2 for cosines in own]))
+    z_scores = statistics.z_scores(vector, np.array([(cosines[0] + cosines[:3].mean()) / 2 for cosines in own]))
     words = np.array([bm25_of.get(id_, 0.0) for id_ in units])
-    weight = words_weight(standing, words, 2)
-    expected = np.sort((1 - weight) * standing + weight * words)[::-1]
+    weight = words_weight(z_scores, words, 2)
+    expected = np.sort((1 - weight) * z_scores + weight * words)[::-1]
     if unit == "document":
         assert len(hits) == hits.matched == 120
     assert [hit.score for hit in hits] == pytest.approx(expected[: len(hits)].tolist(), abs=1e-4)
@@ -120,7 +120,7 @@ def test_a_question_of_stop_words_alone(collection: Path) -> None:
         assert len(hits) == len(dense) == 5
         with pytest.raises(BadInput, match="empty"):
             searcher.search("  ", mode="words")
-        with pytest.raises(BadInput, match="mode 'fuzzy' is none of"):
+        with pytest.raises(BadInput, match="mode 'fuzzy' is not one of"):
             searcher.search("a", mode="fuzzy")  # type: ignore[arg-type]
 
 

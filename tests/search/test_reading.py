@@ -129,13 +129,13 @@ def test_words_are_marked_when_somebody_looks(searcher: Searcher, monkeypatch: p
     marked: list[str] = []
     from search import why
 
-    real = why.marked_words
+    real = why.mark_words
 
     def watched(text: str, *arguments: Any) -> list[dict[str, Any]]:
         marked.append(text)
         return real(text, *arguments)
 
-    monkeypatch.setattr(why, "marked_words", watched)
+    monkeypatch.setattr(why, "mark_words", watched)
     hits = searcher.search("moon texts", 3, mode="words")
     assert (marked, hits[0].why is not None and hits[0].why["bm25"]) == ([], hits[0].score)
     assert hits[0].why is not None

@@ -58,7 +58,7 @@ def test_only_the_best_are_looked_at(searcher: Searcher) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "problem"), [([1.0], "1 scores for 5 texts"), ([float("nan")] * 5, "nan as a score")]
+    ("scores", "problem"), [([1.0], "1 scores for 5 texts"), ([float("nan")] * 5, "the score nan")]
 )
 def test_a_scorer_that_breaks_the_rules(searcher: Searcher, scores: list[float], problem: str) -> None:
     with pytest.raises(BadInput, match=problem):
@@ -73,7 +73,7 @@ def test_scores_may_be_a_column_and_what_is_none_is_refused(searcher: Searcher) 
         again = searcher.search("bread", 4, rerank=lambda query, texts, kind=kind: kind(longest(query, texts)))  # type: ignore[misc]
         assert [hit.uri for hit in again] == [hit.uri for hit in hits]
     for wrong in (None, ["a"] * 5, [[1.0], [1.0, 2.0]]):
-        with pytest.raises(BadInput, match="the reranker gave no list of numbers"):
+        with pytest.raises(BadInput, match="the reranker did not return a list of numbers"):
             searcher.search("bread", rerank=lambda query, texts, wrong=wrong: wrong)  # type: ignore[misc]
     with pytest.raises(BadInput, match="a cross-encoder's name, or a callable"):
         searcher.search("bread", rerank=5)  # type: ignore[arg-type]

@@ -45,7 +45,7 @@ from indexer.encoders.torch.encoder import CPU_BATCH_TOKENS, TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
 from indexer.passages import PassageSettings
-from search.explain import with_sentences
+from search.explain import add_sentences
 from search.hits import Hit
 from search.pairs import embed
 
@@ -178,7 +178,7 @@ def test_searching_never_measures_and_never_switches(
     question = np.ones(encoder.dimensions, np.float32)
 
     def search() -> None:
-        assert all(hit.why and hit.why["sentence"] for hit in with_sentences(hits, encoder, question))
+        assert all(hit.why and hit.why["sentence"] for hit in add_sentences(hits, encoder, question))
         for _ in range(2):
             asked = get_query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None, note=no_note)
             assert asked.encode(TEXTS).shape == (64, 48)

@@ -1,0 +1,20 @@
+"""The baselines that fusion is compared with, against sums done by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.fusion import min_max, reciprocal_rank_fusion
+
+
+def test_reciprocal_ranks_are_summed_as_published() -> None:
+    scores = reciprocal_rank_fusion([[5, 2, 9], [9, 5]])
+    assert scores == pytest.approx({5: 1 / 61 + 1 / 62, 2: 1 / 62, 9: 1 / 63 + 1 / 61})
+    assert reciprocal_rank_fusion([[1], [1]], k=0) == {1: 2.0}
+
+
+def test_min_max_reaches_from_0_to_1() -> None:
+    assert min_max(np.array([3.0, 1.0, 2.0])).tolist() == [1.0, 0.0, 0.5]
+    assert min_max(np.array([2.0, 2.0])).tolist() == [0.0, 0.0]
+    assert min_max(np.empty(0)).size == 0
