@@ -18,7 +18,7 @@ from benchmarks.machine import machine
 from indexer.encoders import load_encoder
 from indexer.encoders.torch.encoder import TorchEncoder
 from search.evaluation.collection import read_documents
-from search.evaluation.compare import Comparison, Row, compare
+from search.evaluation.compare import Comparison, RecipeResult, compare
 from search.evaluation.measures import read_qrels, read_queries
 from search.evaluation.plot import plot
 from search.evaluation.sts import read_sts
@@ -88,7 +88,7 @@ def main() -> None:
         plot(Comparison(tuple(rows[name] for name in PICTURED), ()), arguments.picture)
 
 
-def _grid(rows: dict[str | tuple[str, int], Row], measure: str, digits: int, last: int) -> str:
+def _grid(rows: dict[str | tuple[str, int], RecipeResult], measure: str, digits: int, last: int) -> str:
     lines = [f"| layer | {' | '.join(POOLINGS)} |", "| --- |" + " --- |" * len(POOLINGS)]
     for layer in range(last + 1):
         values = [f"{rows[pooling, layer].measures[measure].value:.{digits}f}" for pooling in POOLINGS]
@@ -96,7 +96,7 @@ def _grid(rows: dict[str | tuple[str, int], Row], measure: str, digits: int, las
     return "\n".join(lines)
 
 
-def _choices(rows: Sequence[tuple[str, Row]]) -> str:
+def _choices(rows: Sequence[tuple[str, RecipeResult]]) -> str:
     lines = [
         "| vectors | STS-B test | p | SciFact nDCG@10 | p | dimensions | random pairs: cosine, 5 to 95 % "
         "| related pairs: cosine, 5 to 95 % | related above random |",

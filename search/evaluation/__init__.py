@@ -1,1 +1,1 @@
-"""The laboratory: judgments and measures, comparison of models, expectations, and tuning."""
+"""Evaluation: judgments and measures, comparison of models, expectations, and tuning."""

@@ -1,4 +1,4 @@
-"""The texts of one file, for commands that work without an index: one sentence a line, or records."""
+"""Reading the texts of one file, for commands that work without an index: one text per line, or records."""
 
 from __future__ import annotations
 
@@ -12,32 +12,35 @@ _RECORDS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 
 
 def read_documents(path: Path, text_field: str | None = None) -> list[Document]:
-    """The records of a .jsonl, .json, .csv or .tsv file, or the lines of any other file that are not blank.
+    """Return the records of a .jsonl, .json, .csv or .tsv file, or the lines of any other file that are not blank.
 
-    The uri of a line is its number, from 1.
+    The uri of a line is its number, counted from 1.
+
+    Args:
+        text_field: member of a record that is its text; by default the usual names are tried.
 
     Raises:
-        BadInput: a record that cannot be read, or none at all.
+        BadInput: a record cannot be read, or there is none.
     """
     if path.suffix.lower() not in _RECORDS:
         try:
             lines = path.read_text(encoding="utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{path}: cannot be read ({error}): name a file of UTF-8 text") from error
-        found = [Document(str(number), line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
+        documents = [Document(str(number), line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
     else:
         options = ReadOptions(text_field=text_field)
-        found, skipped = [], ""
+        documents, skipped = [], ""
         for source in open_sources([str(path)], options):
             for entry in read(source, options, lambda file: None):
                 if entry.state == "failed":
                     raise BadInput(f"{path}: {entry.reason}")
                 if entry.document is not None:
-                    found.append(entry.document)
+                    documents.append(entry.document)
                 elif entry.state == "skipped":
                     skipped = f" ({entry.reason})"
-        if not found:
+        if not documents:
             raise BadInput(f"{path}: holds no record with text{skipped}: give each a field text, or name its field")
-    if not found:
-        raise BadInput(f"{path}: holds no text: write one sentence a line")
-    return found
+    if not documents:
+        raise BadInput(f"{path}: holds no text: write one sentence per line")
+    return documents

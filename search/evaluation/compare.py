@@ -1,6 +1,6 @@
-"""Recipes side by side: how well each tells likeness and answers questions, how fast, and what its cosines mean.
+"""Comparing recipes: how well each judges likeness and answers questions, how fast it is, and how its cosines spread.
 
-Recipes that share a model share one forward pass (contenders.py). Pictures are plot.py's.
+Recipes that share a model share one forward pass (contenders.py). plot.py draws a comparison.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import RecipeSpec
 from indexer.errors import BadInput
-from search.evaluation.contenders import Contenders, evenly, speeds
+from search.evaluation.contenders import Contenders, even_sample, measure_speeds
 from search.evaluation.significance import Estimate
 from search.evaluation.sts import JudgedPairs
 from search.evaluation.tasks import Cosines, Retrieval, judge_retrieval, judge_sts
@@ -21,14 +21,14 @@ _TIMED_SENTENCES, _TIMED_DOCUMENTS = 256, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One recipe.
+class RecipeResult:
+    """The measurements of one recipe.
 
     Attributes:
-        measures: `STS NAME` (Spearman x 100) and nDCG@10, recall@100, MRR@10, as far as there was data for them.
-        speed: texts a second of this recipe alone.
-        cut: texts that were longer than the model reads, and were cut there.
-        cosines: of the sentences of STS, or else of questions with documents.
+        measures: `STS NAME` (Spearman x 100) and nDCG@10, recall@100, MRR@10, where there was data for them.
+        speed: texts per second of this recipe alone.
+        cut: how many texts were longer than the model reads and were cut.
+        cosines: cosines of sentences in STS, or else of questions with documents.
     """
 
     recipe: str
@@ -40,15 +40,15 @@ class Row:
 
     @property
     def bytes(self) -> int:
-        """Of a vector as an index stores it: float16."""
+        """Size of a vector as an index stores it, in float16."""
         return 2 * self.dimensions
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Recipes in the order given; `notes` say how they were measured."""
+    """The results of recipes in the order given; `notes` say how they were measured."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[RecipeResult, ...]
     notes: tuple[str, ...]
 
 
@@ -61,56 +61,56 @@ def compare(
     trust_remote_code: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Comparison:
-    """Measure recipes on judged pairs of sentences, on retrieval, or on both; p-values are against the first.
+    """Measure recipes on judged pairs of sentences, on retrieval, or on both; p-values are against the first recipe.
 
-    Texts over a model's limit are cut there. center and whiten are fitted without any judgment: for STS to the
+    Texts that are longer than a model reads are cut. center and whiten are fitted without judgments: for STS to the
     sentences of `sts`, for retrieval to the documents.
 
     Raises:
-        BadInput: there is nothing to measure with, two files of STS have one name, or no question is judged.
-        ModelError: a recipe that cannot be loaded, or too few texts to fit its post-processing to.
+        BadInput: there is nothing to measure with, two STS files have the same name, or no question is judged.
+        ModelError: a recipe cannot be loaded, or there are too few texts to fit its post-processing to.
     """
     if not recipes or not (sts or retrieval):
         raise BadInput("nothing to compare: give a recipe, and files of STS or a judged collection")
-    if twice := [name for name, count in Counter(each.name for each in sts).items() if count > 1]:
-        raise BadInput(f"two files of STS are called {twice[0]!r}: rename one")
+    if repeated := [name for name, count in Counter(pairs.name for pairs in sts).items() if count > 1]:
+        raise BadInput(f"two files of STS are called {repeated[0]!r}: rename one")
     if retrieval and not (retrieval.qrels.judged and retrieval.documents):
         raise BadInput("no question has a relevant document, or there are no documents: nothing can be judged")
-    specs = [RecipeSpec.parse(each) if isinstance(each, str) else each for each in recipes]
+    specs = [RecipeSpec.parse(recipe) if isinstance(recipe, str) else recipe for recipe in recipes]
     contenders = Contenders.load(specs, device, trust_remote_code)
-    sentences = list(dict.fromkeys(text for each in sts for side in (each.first, each.second) for text in side))
+    sentences = list(dict.fromkeys(text for pairs in sts for side in (pairs.first, pairs.second) for text in side))
     documents = retrieval.texts if retrieval else []
-    verdicts = []
+    results = []
     if sts:
         progress(f"{len(sentences):,} sentences")
-        verdicts.append(judge_sts(contenders, sts, sentences))
+        results.append(judge_sts(contenders, sts, sentences))
     if retrieval:
         progress(f"{len(documents):,} documents")
-        verdicts.append(judge_retrieval(contenders, retrieval, progress))
-    timed = evenly(sentences, _TIMED_SENTENCES) if sts else evenly(documents, _TIMED_DOCUMENTS)
+        results.append(judge_retrieval(contenders, retrieval, progress))
+    timed = even_sample(sentences, _TIMED_SENTENCES) if sts else even_sample(documents, _TIMED_DOCUMENTS)
     progress(f"speed on {len(timed)} texts")
-    speed = speeds(verdicts[0].encoders, timed)
+    speed = measure_speeds(results[0].encoders, timed)
     cut = contenders.too_long([*sentences, *documents])
     rows = tuple(
-        Row(
+        RecipeResult(
             str(spec),
-            {name: estimates[at] for verdict in verdicts for name, estimates in verdict.measures.items()},
-            verdicts[0].encoders[at].dimensions,
-            speed[at],
-            cut[at],
-            verdicts[0].cosines[at],
+            {name: estimates[index] for result in results for name, estimates in result.measures.items()},
+            results[0].encoders[index].dimensions,
+            speed[index],
+            cut[index],
+            results[0].cosines[index],
         )
-        for at, spec in enumerate(specs)
+        for index, spec in enumerate(specs)
     )
     notes = [
         "Intervals (95 %) and p against the first recipe: paired bootstrap.",
         f"Texts/s: each recipe alone, on {len(timed)} texts of {contenders.tokens(timed):.0f} tokens on average.",
-        "Bytes: of a vector as an index stores it, float16.",
+        "Bytes: size of a vector as an index stores it, in float16.",
     ]
     if any(spec.post for spec in specs):
         fitted = [f"for STS to its {min(len(sentences), FIT_SAMPLE_PASSAGES):,} sentences"] if sts else []
         fitted += [f"for retrieval to {min(len(documents), FIT_SAMPLE_PASSAGES):,} documents"] if retrieval else []
         notes.append(f"center and whiten were fitted, without judgments, {' and '.join(fitted)}.")
     if most := max(cut):
-        notes.append(f"Up to {most:,} of {len(sentences) + len(documents):,} texts were cut at what a model reads.")
+        notes.append(f"Up to {most:,} of {len(sentences) + len(documents):,} texts were cut at a model's token limit.")
     return Comparison(rows, tuple(notes))

@@ -1,4 +1,4 @@
-"""Search tests: what a question must find, in a file people keep beside their code, and what broke of it.
+"""Search tests: a file of questions with the documents they must find, and the expectations that do not hold.
 
 The file is YAML: a list of questions, each with what is expected of its ranking.
 
@@ -25,23 +25,23 @@ from search.query import Mode
 Kind = Literal["top", "absent", "above"]
 
 _TOP = re.compile(r"(not in )?top ([1-9]\d*)")
-_LOOKED_AT = 100
-"""Hits that are looked at where no number is given: to place two documents above each other."""
+_ABOVE_HITS = 100
+"""How many hits are searched for the documents of "above", which has no number of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One thing that must hold of a ranking.
+    """One condition that a ranking must meet.
 
     Attributes:
         kind: "top" (every uri is among the first `depth`), "absent" (none is), "above" (uris in this order).
-        said: the line as the file has it.
+        line: the line of the file, for messages.
     """
 
     kind: Kind
     uris: tuple[str, ...]
     depth: int
-    said: str
+    line: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,31 +60,36 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """An expectation that does not hold, and the rank (1-based) of each of its uris; None: not among the hits."""
+class BrokenExpectation:
+    """An expectation that does not hold.
+
+    Attributes:
+        ranks: rank of each of its uris, counted from 1; None for a uri that is not among the hits.
+        hits: uris of the hits, best first.
+    """
 
     question: Question
     expectation: Expectation
     ranks: tuple[int | None, ...]
-    found: tuple[str, ...]
+    hits: tuple[str, ...]
 
 
 def read_expectations(path: str | Path) -> list[Question]:
     """Read a file of expectations.
 
     Raises:
-        BadInput: it cannot be read, is no YAML, or holds a question or key that means nothing.
+        BadInput: it cannot be read, is not YAML, or has a question or key that is not understood.
     """
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc, unused-ignore]
-        """Everything is text, as YAML reads 010 as 8; a key that stands twice, which it lets pass, is refused."""
+        """Reads everything as text, because YAML reads 010 as 8, and refuses a repeated key, which YAML allows."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-            for at, key in enumerate(keys):
-                if key in keys[:at]:
-                    raise BadInput(f"{path}:{node.start_mark.line + 1}: {key!r} stands twice: make one list of it")
+            for index, key in enumerate(keys):
+                if key in keys[:index]:
+                    raise BadInput(f"{path}:{node.start_mark.line + 1}: {key!r} comes twice: make one list of it")
             return super().construct_mapping(node, deep)
 
     try:
@@ -92,7 +97,7 @@ def read_expectations(path: str | Path) -> list[Question]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise BadInput(f"{path}: cannot be read ({' '.join(str(error).split())}): write YAML in UTF-8") from error
     if not isinstance(content, list) or not content:
-        raise BadInput(f"{path}: holds no list of questions: begin each with '- question: ...'")
+        raise BadInput(f"{path}: is not a list of questions: begin each with '- question: ...'")
     return [_question(f"{path}: question {number}", item) for number, item in enumerate(content, 1)]
 
 
@@ -102,7 +107,7 @@ def _question(place: str, item: Any) -> Question:
     settings = {name: item[name] for name in ("where", "mode") if name in item}
     for name, value in settings.items():
         if not isinstance(value, str) or not value.strip() or (name == "mode" and value not in get_args(Mode)):
-            raise BadInput(f"{place}: its {name} {value!r} is no {name}")
+            raise BadInput(f"{place}: its {name} {value!r} is not a {name}")
     rest = {key: value for key, value in item.items() if key not in ("question", "where", "mode")}
     expectations = tuple(_expectation(place, str(key), value) for key, value in rest.items())
     if not expectations:
@@ -111,38 +116,38 @@ def _question(place: str, item: Any) -> Question:
 
 
 def _expectation(place: str, key: str, value: Any) -> Expectation:
-    given = value if isinstance(value, list) else [value]
-    if not given or not all(isinstance(uri, str) and uri not in ("", "~", "null") for uri in given):
-        raise BadInput(f"{place}: {key!r} wants a uri, or a list of uris")
-    uris = tuple(given)
-    said = f"{key}: {', '.join(uris)}"
+    values = value if isinstance(value, list) else [value]
+    if not values or not all(isinstance(uri, str) and uri not in ("", "~", "null") for uri in values):
+        raise BadInput(f"{place}: {key!r} needs a uri, or a list of uris")
+    uris = tuple(values)
+    line = f"{key}: {', '.join(uris)}"
     if key == "above":
         if len(set(uris)) < 2:
-            raise BadInput(f"{place}: 'above' wants two or more uris, the best one first")
-        return Expectation("above", uris, _LOOKED_AT, said)
+            raise BadInput(f"{place}: 'above' needs two or more uris, the best one first")
+        return Expectation("above", uris, _ABOVE_HITS, line)
     if (match := _TOP.fullmatch(key)) is None:
-        raise BadInput(f"{place}: {key!r} is none of 'top N', 'not in top N', 'above', 'where' and 'mode'")
-    return Expectation("absent" if match[1] else "top", uris, int(match[2]), said)
+        raise BadInput(f"{place}: {key!r} is not one of 'top N', 'not in top N', 'above', 'where' and 'mode'")
+    return Expectation("absent" if match[1] else "top", uris, int(match[2]), line)
 
 
-def broken(
+def broken_expectations(
     questions: Sequence[Question],
     ask: Callable[[Question], Sequence[str]],
     as_stored: Callable[[Sequence[str]], Sequence[str]],
-) -> Iterator[Broken]:
-    """The expectations that do not hold.
+) -> Iterator[BrokenExpectation]:
+    """Yield the expectations that do not hold.
 
     Args:
-        ask: the uris of the best `question.depth` hits.
-        as_stored: uris of the file as the index has them.
+        ask: returns the uris of the best `question.depth` hits.
+        as_stored: turns uris of the file into those of the index.
     """
     for question in questions:
-        found = tuple(ask(question))
-        rank = {uri: number for number, uri in enumerate(found, 1)}
+        hits = tuple(ask(question))
+        rank = {uri: number for number, uri in enumerate(hits, 1)}
         for expectation in question.expectations:
             ranks = tuple(rank.get(uri) for uri in as_stored(expectation.uris))
             if not _holds(expectation, ranks):
-                yield Broken(question, expectation, ranks, found)
+                yield BrokenExpectation(question, expectation, ranks, hits)
 
 
 def _holds(expectation: Expectation, ranks: Sequence[int | None]) -> bool:
@@ -151,6 +156,6 @@ def _holds(expectation: Expectation, ranks: Sequence[int | None]) -> bool:
         return not any(within)
     if expectation.kind == "top":
         return all(within)
-    # What was not found at all stands below everything that was; the first must have been found.
+    # A document that was not found counts as below all that were. The first one must have been found.
     order = [float("inf") if rank is None else rank for rank in ranks]
     return within[0] and all(above < below for above, below in pairwise(order))

@@ -1,6 +1,6 @@
-"""Judging rankings: questions, judgments (qrels), run files and the standard measures.
+"""Evaluating rankings: questions, judgments (qrels), run files and the standard measures.
 
-The measures themselves come from ir_measures. Nothing here searches an index or prints.
+The measures are computed by ir_measures. Nothing here searches an index or prints.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from indexer.errors import BadInput
-from search.evaluation.topics import tabbed, topics
+from search.evaluation.topics import parse_tabbed, parse_topics
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
-"""Query id to (document, score), best first."""
+"""A ranking of (document, score), best first, for each query id."""
 
 MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
-"""What `evaluate` reports unless told otherwise. AP averages to MAP, RR@10 to MRR@10."""
+"""The default measures of `evaluate`. The average of AP is MAP, that of RR@10 is MRR@10."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Qrels:
     """Relevance judgments.
 
     Attributes:
-        grades: query id to document to grade; above 0 is relevant, 0 or less is judged and not relevant.
+        grades: grade of each judged document, by query id; above 0 is relevant, 0 or less is not.
     """
 
     grades: Mapping[str, Mapping[str, int]]
@@ -43,12 +43,12 @@ class Qrels:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What a run is worth.
+class Evaluation:
+    """The values of a run by each measure.
 
     Attributes:
-        averages: measure to its mean over the judged queries.
-        per_query: query id to measure to value, judged queries only.
+        averages: mean over the judged queries, by measure.
+        per_query: value by measure, for each judged query.
         empty: judged queries for which the run has no document; they count 0.
     """
 
@@ -57,24 +57,24 @@ class Report:
     empty: tuple[str, ...] = ()
 
 
-def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> Report:
-    """Judge a run on the queries that have a relevant document. One without results counts 0.
+def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> Evaluation:
+    """Evaluate a run on the queries that have a relevant document. A query without results counts 0.
 
-    The order of the run is what is judged: trec_eval sorts by score and then by document id, so that ties
-    would be judged in an order nobody was shown. It is handed strictly falling scores in place of the run's.
+    The order of the run is judged, not its scores: trec_eval would order equal scores by document id, which is not
+    the order that a user sees. It therefore gets strictly falling scores.
 
     Args:
         measures: names as ir_measures spells them, such as "nDCG@10".
 
     Raises:
-        BadInput: no query is judged, a name is no measure, or a ranking holds a document twice.
+        BadInput: no query is judged, a name is not a measure, or a ranking holds a document twice.
     """
     import ir_measures
 
     judged = qrels.judged
     if not judged:
         raise BadInput("no query of the qrels has a relevant document: at least one grade must be 1 or more")
-    parsed = _parsed(tuple(measures))
+    parsed = _parse_measures(tuple(measures))
     values = {query: dict.fromkeys(measures, 0.0) for query in judged}
     ranked = {query: _by_rank(query, run[query]) for query in judged if run.get(query)}
     graded = {query: {d: max(g, 0) for d, g in qrels.grades[query].items()} for query in ranked}
@@ -83,7 +83,7 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> Repo
         for metric in ir_measures.iter_calc(list(names), graded, ranked):
             values[metric.query_id][names[metric.measure]] = float(metric.value)
     averages = {name: sum(values[query][name] for query in judged) / len(judged) for name in measures}
-    return Report(
+    return Evaluation(
         averages=MappingProxyType(averages),
         per_query=MappingProxyType({query: MappingProxyType(row) for query, row in values.items()}),
         empty=tuple(query for query in judged if query not in ranked),
@@ -91,10 +91,10 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> Repo
 
 
 def read_queries(path: str | Path) -> dict[str, str]:
-    """Read questions: as BEIR writes them, JSON lines with `_id` (or `id`) and `text`, or as TREC does (topics.py).
+    """Read questions in BEIR form, JSON lines with `_id` (or `id`) and `text`, or in a form of TREC (topics.py).
 
     Returns:
-        Query id to text, in the order of the file.
+        The text of each query id, in the order of the file.
 
     Raises:
         BadInput: the file cannot be read or is empty, or a question lacks its id or text or repeats an id.
@@ -106,28 +106,28 @@ def read_queries(path: str | Path) -> dict[str, str]:
         if not text.strip():
             raise BadInput(f"{place}: question {query!r} has no text: add it (text, <title>, or the second column)")
         if query in queries:
-            raise BadInput(f"{place}: question {query!r} stands in the file twice: keep one of them")
+            raise BadInput(f"{place}: question {query!r} is in the file twice: keep one of them")
         queries[query] = text
     return queries
 
 
 def _questions(path: str | Path) -> Iterator[tuple[str, str, str]]:
-    """("FILE:LINE", id, text) of every question, in whichever form the file begins with."""
+    """Yield ("FILE:LINE", id, text) of every question, in the form that the file begins with."""
     lines = list(_lines(path))
     first = lines[0][1].lstrip()
     if first.startswith("<"):
-        found = list(topics(Path(path).read_text(encoding="utf-8-sig")))
-        if not found:
-            raise BadInput(f"{path}: holds no <top> or <topic>: nothing is asked")
-        yield from ((f"{path}:{line}", query, text) for line, query, text in found)
+        topics = list(parse_topics(Path(path).read_text(encoding="utf-8-sig")))
+        if not topics:
+            raise BadInput(f"{path}: has no <top> or <topic>, so it asks no question")
+        yield from ((f"{path}:{line}", query, text) for line, query, text in topics)
     elif "\t" in first and not first.startswith("{"):
-        yield from ((place, *tabbed(line)) for place, line in lines)
+        yield from ((place, *parse_tabbed(line)) for place, line in lines)
     else:
         yield from ((place, *_record(place, line)) for place, line in lines)
 
 
 def _record(place: str, line: str) -> tuple[str, str]:
-    """Id and text of a line of JSON."""
+    """Return the id and text of a line of JSON; an id or text that it lacks is empty."""
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
@@ -135,18 +135,18 @@ def _record(place: str, line: str) -> tuple[str, str]:
     if not isinstance(record, dict):
         raise BadInput(f"{place}: not an object: write it as {{'_id': ..., 'text': ...}}")
     query, text = record.get("_id", record.get("id")), record.get("text")
-    named = isinstance(query, str | int) and not isinstance(query, bool)
-    return str(query) if named else "", text if isinstance(text, str) else ""
+    has_id = isinstance(query, str | int) and not isinstance(query, bool)
+    return str(query) if has_id else "", text if isinstance(text, str) else ""
 
 
 def read_qrels(path: str | Path, queries: Mapping[str, str] | None = None) -> Qrels:
     """Read judgments: tab-separated with the header query-id, corpus-id, score, or TREC's four columns.
 
     Args:
-        queries: where given, a judgment of any other query is an error.
+        queries: the known queries; a judgment of another one is an error.
 
     Raises:
-        BadInput: the file cannot be read or is empty, a line has another shape, a grade is no integer,
+        BadInput: the file cannot be read or is empty, a line has another form, a grade is not an integer,
             a query is unknown, or a document is judged twice with different grades.
     """
     grades: dict[str, dict[str, int]] = {}
@@ -164,41 +164,42 @@ def read_qrels(path: str | Path, queries: Mapping[str, str] | None = None) -> Qr
             raise BadInput(f"{place}: cannot read the judgment {line[:60]!r}: it must be {expected}{hint}")
         query, document, grade = fields[0], fields[-2], fields[-1]
         if not re.fullmatch(r"[+-]?[0-9]+", grade):
-            raise BadInput(f"{place}: the grade {grade!r} is no integer: write 0 for not relevant, 1 or more if it is")
+            raise BadInput(
+                f"{place}: the grade {grade!r} is not an integer: write 0 for not relevant, 1 or more if it is"
+            )
         if queries is not None and query not in queries:
             raise BadInput(f"{place}: the query {query!r} is not among the questions: add it there or drop the line")
         if grades.setdefault(query, {}).setdefault(document, int(grade)) != int(grade):
             raise BadInput(f"{place}: {document!r} is judged twice for the query {query!r}: keep one grade")
     if not grades:
-        raise BadInput(f"{path}: holds a header and no judgment: add lines of query-id, corpus-id, score")
+        raise BadInput(f"{path}: has a header but no judgment: add lines of query-id, corpus-id, score")
     return Qrels(grades)
 
 
 def write_run(run: Run, path: str | Path, tag: str = "likewise") -> None:
-    """Write a run as trec_eval reads it: query, Q0, document, rank from 1, score, tag.
+    """Write a run in the form of trec_eval: query, Q0, document, rank from 1, score, tag.
 
     Raises:
-        BadInput: an id holds white space, which separates the columns.
+        BadInput: an id contains white space, which separates the columns.
     """
     lines = []
     for query, ranking in run.items():
         last = np.float32(np.inf)
         for rank, (document, score) in enumerate(ranking, 1):
-            # trec_eval orders by score as a single float, and equal ones by id: a hair less keeps the order judged.
+            # trec_eval orders by score as float32, and equal scores by id: slightly lower ones keep our order.
             last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
             for name in (query, document, tag):
                 if not name or re.search(r"\s", name):
-                    raise BadInput(f"{name!r} cannot stand in a TREC run: ids must be without white space")
+                    raise BadInput(f"{name!r} cannot be written to a TREC run: ids must be without white space")
             lines.append(f"{query} Q0 {document} {rank} {float(last)!r} {tag}\n")
     Path(path).write_text("".join(lines), encoding="utf-8")
 
 
 def read_run(path: str | Path) -> dict[str, list[tuple[str, float]]]:
-    """Read a TREC run; its rank column decides the order.
+    """Read a TREC run in the order of its rank column.
 
     Raises:
-        BadInput: the file cannot be read or is empty, or a line is not six columns with a numeric rank and
-            score.
+        BadInput: the file cannot be read or is empty, or a line does not have six columns with numeric rank and score.
     """
     rows: dict[str, list[tuple[int, str, float]]] = {}
     for place, line in _lines(path):
@@ -214,7 +215,7 @@ def read_run(path: str | Path) -> dict[str, list[tuple[str, float]]]:
 
 
 def _lines(path: str | Path) -> Iterator[tuple[str, str]]:
-    """("FILE:LINE", line) of every line that is not blank; an error where there is none."""
+    """Yield ("FILE:LINE", line) of every line that is not blank. Raises BadInput if there is none."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -234,7 +235,7 @@ def _by_rank(query: str, ranking: Sequence[tuple[str, float]]) -> dict[str, floa
 
 
 @cache
-def _parsed(names: tuple[str, ...]) -> dict[str, Any]:
+def _parse_measures(names: tuple[str, ...]) -> dict[str, Any]:
     import ir_measures
 
     parsed = {}
@@ -242,5 +243,5 @@ def _parsed(names: tuple[str, ...]) -> dict[str, Any]:
         try:
             parsed[name] = ir_measures.parse_measure(name)
         except (ValueError, NameError) as error:
-            raise BadInput(f"{name!r} is no measure: use names such as {', '.join(MEASURES)}") from error
+            raise BadInput(f"{name!r} is not a measure: use names such as {', '.join(MEASURES)}") from error
     return parsed

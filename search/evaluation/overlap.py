@@ -1,21 +1,22 @@
-"""How alike two rankings are: rank-biased overlap (Webber, Moffat and Zobel 2010)."""
+"""The similarity of two rankings: rank-biased overlap (Webber, Moffat and Zobel 2010)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 PERSISTENCE = 0.9
-"""Chance that a reader goes on to the next hit: the first ten then carry 86 % of the weight."""
+"""Probability that a reader goes on to the next hit: the first ten hits then have 86 % of the weight."""
 
 
 def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = PERSISTENCE) -> float:
-    """Extrapolated RBO of two rankings without repeats, best first: 1 for the same, 0 for nothing in common.
+    """Return the extrapolated RBO of two rankings without repeats: 1 for equal ones, 0 for nothing in common.
 
-    The agreement seen at the deeper of both ends is taken to go on for ever (equation 32 of the paper, which also
+    It assumes that the agreement at the end of the longer ranking continues (equation 32 of the paper, which also
     covers rankings of unequal length).
 
     Args:
-        p: weight of the next depth against this one, above 0 and below 1.
+        first, second: ids, best first.
+        p: weight of each depth relative to the one above it, between 0 and 1.
     """
     short, long = sorted((first, second), key=len)
     if not long:
@@ -26,10 +27,10 @@ def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 
     overlaps = [0]
     seen_short: set[str] = set()
     seen_long: set[str] = set()
-    for at in range(depth):
-        seen_long.add(long[at])
-        if at < s:
-            seen_short.add(short[at])
+    for rank in range(depth):
+        seen_long.add(long[rank])
+        if rank < s:
+            seen_short.add(short[rank])
         overlaps.append(len(seen_short & seen_long))
     x_s, x_l = overlaps[s], overlaps[depth]
     agreement = sum(overlaps[d] / d * p**d for d in range(1, depth + 1))

@@ -1,8 +1,8 @@
-"""How sure a difference is: the paired bootstrap, for correlations and for averages over questions.
+"""Significance of differences: the paired bootstrap, for correlations and for averages over questions.
 
-The same resampled items judge every system, so that what makes an item easy or hard for all of them cancels
+Every system is judged on the same resampled items, so that an item that is easy or hard for all of them cancels out
 (Efron and Tibshirani, An Introduction to the Bootstrap, 1993; Sakai, Evaluating Evaluation Metrics Based on the
-Bootstrap, SIGIR 2006). The resampling is scipy.stats.bootstrap's.
+Bootstrap, SIGIR 2006). scipy.stats.bootstrap does the resampling.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Values = NDArray[np.float64]
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
-_BATCH = 200  # resamples at a time: 200 x 10,000 items are 16 MB
+_BATCH_RESAMPLES = 200  # 200 x 10,000 items are 16 MB
 _SEED = 0
 
 
@@ -28,7 +28,7 @@ class Estimate:
 
     Attributes:
         low, high: its 95 % confidence interval, by percentiles.
-        p: two-sided, of its being different from the first system's; 1 for the first itself.
+        p: two-sided p-value of the difference from the first system; 1 for the first system itself.
     """
 
     value: float
@@ -37,59 +37,65 @@ class Estimate:
     p: float
 
 
-def of_correlations(systems: Sequence[NDArray[np.floating]], judged: Values) -> list[Estimate]:
-    """Spearman's correlation times 100 of each system's values (n,) with what was judged (n,)."""
+def estimate_correlations(systems: Sequence[NDArray[np.floating]], judged: Values) -> list[Estimate]:
+    """Return Spearman's correlation times 100 of each system's values (n,) with people's scores (n,)."""
     from scipy.stats import rankdata
 
     from search.evaluation.sts import spearman
 
     def statistic(items: NDArray[np.int64]) -> Values:
-        gold = _standard(rankdata(judged[items], axis=-1))
-        ranked = (_standard(rankdata(system[items], axis=-1)) for system in systems)
-        return np.stack([100 * (each * gold).sum(-1) for each in ranked])
+        gold = _standardize(rankdata(judged[items], axis=-1))
+        ranked = (_standardize(rankdata(system[items], axis=-1)) for system in systems)
+        return np.stack([100 * (ranks * gold).sum(-1) for ranks in ranked])
 
-    return _estimates([spearman(system, judged) for system in systems], statistic, len(judged))
+    return _estimate([spearman(system, judged) for system in systems], statistic, len(judged))
 
 
-def of_averages(systems: Sequence[Values]) -> list[Estimate]:
-    """The average of each system's values (n,), one a question."""
+def estimate_averages(systems: Sequence[Values]) -> list[Estimate]:
+    """Return the average of each system's values (n,), which are one per question."""
     values = np.stack(systems)
-    return _estimates(values.mean(1).tolist(), lambda items: values[:, items].mean(-1), values.shape[1])
+    return _estimate(values.mean(1).tolist(), lambda items: values[:, items].mean(-1), values.shape[1])
 
 
-def _estimates(values: Sequence[float], statistic: Callable[[NDArray[np.int64]], Values], items: int) -> list[Estimate]:
-    """`statistic` of resampled items (..., n) gives every system's value (systems, ...)."""
+def _estimate(values: Sequence[float], statistic: Callable[[NDArray[np.int64]], Values], items: int) -> list[Estimate]:
+    """Return the estimates of every system.
+
+    Args:
+        values: the value of every system on all items.
+        statistic: the values of every system (systems, ...) on resampled items (..., n).
+        items: how many items there are.
+    """
     if items < 2:  # there is nothing to resample
         return [Estimate(value, value, value, 1.0) for value in values]
-    drawn = _resampled(statistic, items)
+    drawn = _resample(statistic, items)
     tail = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(drawn, [tail, 100 - tail], axis=-1)
     differences = drawn - drawn[:1]
-    # With the sample itself counted once, as no number of resamples shows that something never happens.
+    # The sample itself is counted once, because no number of resamples proves that something never happens.
     sides = np.minimum((differences <= 0).sum(-1), (differences >= 0).sum(-1)) + 1
     p = np.minimum(1, 2 * sides / (drawn.shape[-1] + 1))
-    return [Estimate(*map(float, each)) for each in zip(values, low, high, p, strict=True)]
+    return [Estimate(*map(float, row)) for row in zip(values, low, high, p, strict=True)]
 
 
-def _resampled(statistic: Callable[[NDArray[np.int64]], Values], items: int) -> Values:
+def _resample(statistic: Callable[[NDArray[np.int64]], Values], items: int) -> Values:
     from scipy.stats import bootstrap
 
-    def of_rows(drawn: NDArray[np.int64], axis: int) -> Values:
+    def statistic_of_rows(drawn: NDArray[np.int64], axis: int) -> Values:
         return statistic(np.moveaxis(drawn, axis, -1))
 
-    found: Any = bootstrap(
+    result: Any = bootstrap(
         (np.arange(items),),
-        of_rows,
+        statistic_of_rows,
         n_resamples=RESAMPLES,
-        batch=_BATCH,
+        batch=_BATCH_RESAMPLES,
         method="percentile",
         rng=np.random.default_rng(_SEED),
     )
-    return np.asarray(found.bootstrap_distribution, np.float64)
+    return np.asarray(result.bootstrap_distribution, np.float64)
 
 
-def _standard(ranks: Values) -> Values:
-    """Ranks (..., n) centred, and of unit length; all equal they are zeros, which correlate with nothing."""
+def _standardize(ranks: Values) -> Values:
+    """Return ranks (..., n) centred and scaled to unit length; equal ranks become zeros, with correlation 0."""
     centred = ranks - ranks.mean(-1, keepdims=True)
     lengths = np.linalg.norm(centred, axis=-1, keepdims=True)
     return np.asarray(centred / np.where(lengths > 0, lengths, 1))

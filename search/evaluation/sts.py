@@ -1,4 +1,4 @@
-"""Pairs of sentences that people have judged for likeness (STS): reading their files, and Spearman's correlation."""
+"""Pairs of sentences whose likeness people have judged (STS): reading their files, and Spearman's correlation."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SCORE = ("score", "similarity_score", "similarity", "label")
 
 @dataclass(frozen=True, slots=True)
 class JudgedPairs:
-    """Pairs of sentences with what people gave them.
+    """Pairs of sentences with people's scores.
 
     Attributes:
-        name: of the file, without its ending.
+        name: name of the file without its ending.
         first, second: the sentences of each pair.
         scores: likeness (n,); higher is more alike, on any scale.
     """
@@ -45,14 +45,14 @@ def read_sts(path: Path) -> JudgedPairs:
     file, year, id, score and the two sentences.
 
     Raises:
-        BadInput: the file cannot be read, a line has other columns or no score, or there are not two pairs.
+        BadInput: the file cannot be read, a line has other columns or no score, or there are fewer than two pairs.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: cannot be read ({error}): name a file of UTF-8 text") from error
     rows = _objects(path, text) if path.suffix.lower() in (".jsonl", ".ndjson") else _table(path, text)
-    found = []
+    pairs = []
     for number, (score, first, second) in rows:
         try:
             value = float(score)
@@ -62,17 +62,17 @@ def read_sts(path: Path) -> JudgedPairs:
             raise BadInput(f"{path}:{number}: must be a score and two sentences, found {[score, first, second]!r:.80}")
         if not first.strip() or not second.strip():
             raise BadInput(f"{path}:{number}: a sentence is empty: leave the pair out")
-        found.append((value, first, second))
-    if len({score for score, _, _ in found}) < 2:
+        pairs.append((value, first, second))
+    if len({score for score, _, _ in pairs}) < 2:
         raise BadInput(f"{path}: needs at least two pairs of different scores: nothing can be correlated")
-    scores, first, second = zip(*found, strict=True)
+    scores, first, second = zip(*pairs, strict=True)
     return JudgedPairs(path.stem, first, second, np.array(scores))
 
 
 def spearman(cosines: NDArray[np.floating], scores: NDArray[np.float64]) -> float:
-    """Spearman's rank correlation times 100, as the STS literature gives it (Reimers et al., 2016).
+    """Return Spearman's rank correlation times 100, as in the STS literature (Reimers et al., 2016).
 
-    Cosines that are all equal correlate with nothing: 0.
+    It is 0 if all cosines are equal.
     """
     from scipy.stats import spearmanr
 
@@ -82,11 +82,11 @@ def spearman(cosines: NDArray[np.floating], scores: NDArray[np.float64]) -> floa
 
 
 _Rows = list[tuple[int, tuple[Any, Any, Any]]]
-"""Number of the line, and its score and sentences."""
+"""The number of each line, with its score and sentences."""
 
 
 def _objects(path: Path, text: str) -> _Rows:
-    found: _Rows = []
+    rows: _Rows = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -97,8 +97,8 @@ def _objects(path: Path, text: str) -> _Rows:
         if not isinstance(record, dict):
             raise BadInput(f"{path}:{number}: not an object: write it as {{'score': ..., 'sentence1': ...}}")
         score, first, second = (record[name] for name in _columns(path, list(record)))
-        found.append((number, (score, first, second)))
-    return found
+        rows.append((number, (score, first, second)))
+    return rows
 
 
 def _table(path: Path, text: str) -> _Rows:
@@ -114,26 +114,26 @@ def _table(path: Path, text: str) -> _Rows:
     header = rows[0][1]
     if set(_SCORE) & {name.strip().lower() for name in header}:
         header = [name.strip().lower() for name in header]
-        places = [header.index(name) for name in _columns(path, header)]
+        columns = [header.index(name) for name in _columns(path, header)]
         rows = rows[1:]
     elif len(header) >= 7 and _is_number(header[4]):
-        places = [4, 5, 6]
-    elif len(header) == 3 and (numbers := [at for at, cell in enumerate(header) if _is_number(cell)]):
-        places = [numbers[0], *(at for at in range(3) if at != numbers[0])]
+        columns = [4, 5, 6]
+    elif len(header) == 3 and (numbers := [column for column, cell in enumerate(header) if _is_number(cell)]):
+        columns = [numbers[0], *(column for column in range(3) if column != numbers[0])]
     else:
         raise BadInput(f"{path}:1: needs a header that names a score, sentence1 and sentence2, found {header!r:.80}")
     for number, row in rows:
-        if len(row) <= max(places):
+        if len(row) <= max(columns):
             raise BadInput(f"{path}:{number}: has {len(row)} columns: a score and two sentences are needed")
-    return [(number, (row[places[0]], row[places[1]], row[places[2]])) for number, row in rows]
+    return [(number, (row[columns[0]], row[columns[1]], row[columns[2]])) for number, row in rows]
 
 
 def _columns(path: Path, names: Sequence[str]) -> list[str]:
-    """The names of score and sentences among a record's."""
-    found = [next((name for name in known if name in names), None) for known in (_SCORE, _FIRST, _SECOND)]
-    if None in found:
+    """Return the names of the score and the two sentences among the names of a record."""
+    columns = [next((name for name in usual if name in names), None) for usual in (_SCORE, _FIRST, _SECOND)]
+    if None in columns:
         raise BadInput(f"{path}: has no score, sentence1 and sentence2 among its fields ({', '.join(names)})")
-    return [name for name in found if name]
+    return [name for name in columns if name]
 
 
 def _is_number(cell: str) -> bool:

@@ -1,4 +1,4 @@
-"""How far hybrid should lean to words, learnt from judged questions and tested on questions that were held out."""
+"""Tuning hybrid search: the words bias learned from judged questions, and tested on questions that were held out."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import numpy as np
 
 from indexer.errors import BadInput
 from search.evaluation.measures import Qrels, evaluate
-from search.modes import ScoredCandidates, by_both
+from search.modes import ScoredCandidates, rank_hybrid
 
-GRID = tuple(round(step * 0.25, 2) for step in range(-16, 17))
-"""Leans to try: natural logarithms of the odds of words, from one in 55 to 55 to one."""
+WORDS_BIASES = tuple(round(step * 0.25, 2) for step in range(-16, 17))
+"""The values to try: natural logarithms of the odds of words, from 1 : 55 to 55 : 1."""
 
 FOLDS = 5
-LEAST = 10
-"""Judged questions below which nothing is learnt."""
+MIN_QUESTIONS = 10
+"""Fewest judged questions to learn from."""
 
 _MEASURE = "nDCG@10"
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What judged questions said.
+    """What was learned from judged questions.
 
     Attributes:
-        lean: the best for all questions together; of equal ones that nearest to `before`.
-        before: the lean the index had.
-        score_before: nDCG@10 with it.
-        score_held_out: nDCG@10 where each fold is asked with the lean chosen on the other folds.
-        questions: how many were judged.
+        words_bias: the best for all questions together; of equally good ones the nearest to `before`.
+        before: the words bias of the index so far.
+        score_before: nDCG@10 with `before`.
+        score_held_out: nDCG@10 if each fold is ranked with the words bias that is best for the other folds.
+        questions: how many questions were judged.
     """
 
-    lean: float
+    words_bias: float
     before: float
     score_before: float
     score_held_out: float
@@ -44,37 +44,39 @@ class Tuned:
         return self.score_held_out > self.score_before
 
 
-def tune(found: Sequence[tuple[str, ScoredCandidates, Sequence[str]]], qrels: Qrels, before: float) -> Tuned:
-    """Choose by nDCG@10.
+def tune(questions: Sequence[tuple[str, ScoredCandidates, Sequence[str]]], qrels: Qrels, before: float) -> Tuned:
+    """Find the words bias with the highest nDCG@10.
 
     Args:
-        found: of each judged question its id, its scored candidates and their uris.
+        questions: id, scored candidates and the candidates' uris of each judged question.
+        before: the words bias of the index so far.
 
     Raises:
-        BadInput: too few questions.
+        BadInput: there are fewer than MIN_QUESTIONS questions.
     """
-    if len(found) < LEAST:
-        raise BadInput(f"{len(found)} judged questions teach nothing: give at least {LEAST}")
-    grid = sorted({*GRID, before}, key=lambda lean: abs(lean - before))
-    values = np.array([_per_question(found, qrels, lean) for lean in grid])  # (leans, questions)
-    folds = np.arange(len(found)) % FOLDS
-    held_out = np.empty(len(found))
+    if len(questions) < MIN_QUESTIONS:
+        raise BadInput(f"{len(questions)} judged questions are too few to learn from: give at least {MIN_QUESTIONS}")
+    grid = sorted({*WORDS_BIASES, before}, key=lambda bias: abs(bias - before))
+    values = np.array([_per_question(questions, qrels, bias) for bias in grid])  # (biases, questions)
+    folds = np.arange(len(questions)) % FOLDS
+    held_out = np.empty(len(questions))
     for fold in range(FOLDS):
         chosen = int(values[:, folds != fold].mean(axis=1).argmax())
         held_out[folds == fold] = values[chosen, folds == fold]
     best = int(values.mean(axis=1).argmax())
-    return Tuned(grid[best], before, float(values[0].mean()), float(held_out.mean()), len(found))
+    return Tuned(grid[best], before, float(values[0].mean()), float(held_out.mean()), len(questions))
 
 
 def _per_question(
-    found: Sequence[tuple[str, ScoredCandidates, Sequence[str]]], qrels: Qrels, lean: float
+    questions: Sequence[tuple[str, ScoredCandidates, Sequence[str]]], qrels: Qrels, words_bias: float
 ) -> list[float]:
+    """Return nDCG@10 of each question."""
     run = {}
-    for query, scored, uris in found:
-        named = dict(zip(scored.candidates.passages.tolist(), uris, strict=True))
-        ranked = by_both(scored, lean, 10)
+    for query, scored, uris in questions:
+        uri_of = dict(zip(scored.candidates.passages.tolist(), uris, strict=True))
+        ranked = rank_hybrid(scored, words_bias, 10)
         run[query] = [
-            (named[passage], score) for passage, score in zip(ranked.passages.tolist(), ranked.scores, strict=True)
+            (uri_of[passage], score) for passage, score in zip(ranked.passages.tolist(), ranked.scores, strict=True)
         ]
     per_query = evaluate(run, qrels, [_MEASURE]).per_query
-    return [per_query[query][_MEASURE] for query, _, _ in found]
+    return [per_query[query][_MEASURE] for query, _, _ in questions]

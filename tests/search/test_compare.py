@@ -101,7 +101,7 @@ def test_spearman_is_scipys_on_direct_cosines(model: str, sts: JudgedPairs) -> N
 
 
 def test_retrieval_is_that_of_all_cosines(model: str, retrieval: Retrieval, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "TOGETHER", 32)  # several passes
+    monkeypatch.setattr(tasks, "BATCH_TEXTS", 32)  # several passes
     (row,) = compare([f"{model}:mean@1"], retrieval=retrieval).rows
     encoder = load_encoder(f"{model}:mean@1")
     questions = encoder.encode(list(retrieval.queries.values()), role="query")
@@ -134,7 +134,7 @@ def test_recipes_of_one_model_share_one_forward_pass(
         return states(self, batch, wanted)
 
     monkeypatch.setattr(bert.Bert, "states", counting)
-    monkeypatch.setattr("search.evaluation.compare.speeds", lambda encoders, texts: [1.0] * len(encoders))
+    monkeypatch.setattr("search.evaluation.compare.measure_speeds", lambda encoders, texts: [1.0] * len(encoders))
     recipes = [f"{model}:{rest}" for rest in ("mean", "cls@-2", "max@0,3+concat", "mean@2+center", "mean@2+whiten+8")]
     compare(recipes, [sts], retrieval)
     assert sum(passed) == 240 + 150 + 20  # sentences, documents, questions: each once
@@ -159,7 +159,7 @@ def test_fitting_takes_a_sample_of_many_documents(
 ) -> None:
     monkeypatch.setattr(tasks, "FIT_SAMPLE_PASSAGES", 110)
     monkeypatch.setattr(contenders, "FIT_SAMPLE_PASSAGES", 110)
-    monkeypatch.setattr(tasks, "TOGETHER", 16)
+    monkeypatch.setattr(tasks, "BATCH_TEXTS", 16)
     rows = compare([f"{model}:mean", f"{model}:mean+center"], retrieval=retrieval).rows
     plain = compare([f"{model}:mean"], retrieval=retrieval).rows
     assert rows[0].measures["nDCG@10"].value == pytest.approx(plain[0].measures["nDCG@10"].value)

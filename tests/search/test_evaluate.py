@@ -86,7 +86,7 @@ def test_refuses_what_it_cannot_judge() -> None:
         evaluate({}, Qrels({"q": {"a": 0}}))
     with pytest.raises(BadInput, match="holds a document twice"):
         evaluate({"q": ranking("a", "a")}, Qrels({"q": {"a": 1}}))
-    with pytest.raises(BadInput, match="'nonsense' is no measure"):
+    with pytest.raises(BadInput, match="'nonsense' is not a measure"):
         evaluate({}, Qrels({"q": {"a": 1}}), measures=["nonsense"])
 
 
@@ -110,7 +110,7 @@ def test_reads_beir_and_trec(tmp_path: Path) -> None:
         ("", "is empty"),
         ("query-id\tcorpus-id\tscore\n", "no judgment"),
         ("query-id\tscore\tcorpus-id\n1\ta\t1\n", r"bad:1: the header must be"),
-        ("query-id\tcorpus-id\tscore\n1\ta\t0.5\n", r"bad:2: the grade '0.5' is no integer"),
+        ("query-id\tcorpus-id\tscore\n1\ta\t0.5\n", r"bad:2: the grade '0.5' is not an integer"),
         (
             "query-id\tcorpus-id\tscore\n1\ta\t1\n9\ta\t1\n",
             r"bad:3: the query '9' is not among the questions",
@@ -135,7 +135,7 @@ def test_bad_qrels_name_file_and_line(tmp_path: Path, text: str, message: str) -
         ('{"_id": "1", "text": " "}', r"bad:1: question '1' has no text"),
         (
             '{"_id": "1", "text": "x"}\n{"_id": "1", "text": "y"}',
-            r"bad:2: question '1' stands in the file twice",
+            r"bad:2: question '1' is in the file twice",
         ),
     ],
 )
@@ -165,8 +165,8 @@ def test_reads_the_questions_of_trec(tmp_path: Path, text: str) -> None:
     [
         ("<top>\n<num> 1\n<desc> no title\n</top>", ":1: question '1' has no text"),
         ("\n\n<top>\n<title> no number\n</top>", ":3: the question has no id"),
-        ("<html>nothing</html>", "holds no <top> or <topic>"),
-        ("1\ta\n1\tb\n", ":2: question '1' stands in the file twice"),
+        ("<html>nothing</html>", "has no <top> or <topic>"),
+        ("1\ta\n1\tb\n", ":2: question '1' is in the file twice"),
         ("1\ta\n2\n", ":2: question '2' has no text"),
     ],
 )
@@ -220,7 +220,7 @@ def test_a_run_is_compared_with_another(
     said = likewise(*arguments, "--per-query", "--json")
     assert {query: row["nDCG@10"] for query, row in said.json["per_query"].items()} == dict.fromkeys(names, 1.0)
     write(tmp_path / "c.run", "bread Q0 bread 1 1.0 x\n")
-    assert "has no answer to 3 of the judged questions" in likewise(*arguments, "--against", tmp_path / "c.run").err
+    assert "does not answer 3 of the judged questions" in likewise(*arguments, "--against", tmp_path / "c.run").err
     write(tmp_path / "d.run", "other Q0 bread 1 1.0 x\n")
     refused = likewise(*arguments, "--against", tmp_path / "d.run")
     assert (refused.code, "answers none of the judged questions" in refused.err) == (2, True)

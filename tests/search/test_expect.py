@@ -45,7 +45,7 @@ def test_uris_that_yaml_would_read_as_numbers_are_text(
     file.write_text("- question: bread\n  not in top 1: 010\n")
     assert likewise("expect", tmp_path / "x.index", file).code == 1
     file.write_text("- question: bread\n  top 1:\n")
-    assert "wants a uri" in likewise("expect", tmp_path / "x.index", file).err
+    assert "needs a uri" in likewise("expect", tmp_path / "x.index", file).err
 
 
 def test_what_is_broken_is_shown_with_the_ranks_it_got(
@@ -72,10 +72,10 @@ def test_what_cannot_be_tested_is_said(likewise: Callable[..., Any], index: Path
     file = tmp_path / "e.yaml"
     file.write_text("- question: bread\n  top 3: moon\n  top 3: bread\n")
     said = likewise("expect", index, file)
-    assert (said.code, f"{file}:1: 'top 3' stands twice" in said.err) == (2, True)
+    assert (said.code, f"{file}:1: 'top 3' comes twice" in said.err) == (2, True)
     file.write_text("- question: bread\n  not in top 3: typo\n")
     said = likewise("expect", index, file)
-    assert (said.code, "question 1: typo is no document of the index" in said.err) == (0, True)
+    assert (said.code, "question 1: typo is not a document of the index" in said.err) == (0, True)
     file.write_text("- question: bread\n  top 3: bread\n- question: moon\n  top 1: moon\n  where: yaer = 1\n")
     said = likewise("expect", index, file)
     assert (said.code, 'question 2: filter: no field "yaer"' in said.err) == (2, True)
@@ -90,13 +90,13 @@ def test_what_the_index_does_not_have_is_not_found(likewise: Callable[..., Any],
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "no list of questions"),
+        ("", "is not a list of questions"),
         ("- top 1: a\n", "question 1: has no text"),
         ("- question: a\n", "expects nothing"),
-        ("- question: a\n  top: b\n", "'top' is none of"),
-        ("- question: a\n  top 0: b\n", "'top 0' is none of"),
+        ("- question: a\n  top: b\n", "'top' is not one of"),
+        ("- question: a\n  top 0: b\n", "'top 0' is not one of"),
         ("- question: a\n  above: b\n", "two or more"),
-        ("- question: a\n  top 1: {b: c}\n", "wants a uri"),
+        ("- question: a\n  top 1: {b: c}\n", "needs a uri"),
         ("- question: a\n  top 1: b\n  mode: fuzzy\n", "mode 'fuzzy'"),
         ("- question: [\n", "cannot be read"),
     ],
@@ -139,4 +139,4 @@ def test_two_indexes_are_told_apart(
     assert said.json["mean_rbo"] == pytest.approx(0.5)
     printed = likewise("diff", index, tmp_path / "y.index", "--queries", queries, "-k", "1").out
     assert "first: bread -> loaf" in printed
-    assert printed.endswith("1 of 2 questions changed; alike 0.500 on average\n")
+    assert printed.endswith("1 of 2 questions changed; overlap 0.500 on average\n")

@@ -1,4 +1,4 @@
-"""Tuning: the lean that finds the answers is found, kept only where held-out questions gain, and used afterwards."""
+"""Tuning: a words bias is learned, kept only where held-out questions gain, and used afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from indexer import Index
 from indexer.errors import BadInput
 from indexer.stores.port import Candidates
 from search.evaluation.measures import Qrels
-from search.evaluation.tune import GRID, tune
+from search.evaluation.tune import WORDS_BIASES, tune
 from search.modes import ScoredCandidates
 from search.ranker import default_words_bias, words_bias
 
@@ -34,7 +34,7 @@ def candidates(random: np.random.Generator, answer: int) -> ScoredCandidates:
         matched=10,
         complete=True,
     )
-    return ScoredCandidates(found, standing=random.normal(2, 1, 10))
+    return ScoredCandidates(found, z_scores=random.normal(2, 1, 10))
 
 
 def test_where_words_hold_the_answer_the_lean_goes_to_them() -> None:
@@ -45,11 +45,11 @@ def test_where_words_hold_the_answer_the_lean_goes_to_them() -> None:
     qrels = Qrels({f"q{n}": {f"d{answer}": 1} for n, answer in enumerate(answers)})
     tuned = tune(found, qrels, before=-3.0)
     assert (tuned.questions, tuned.gains) == (40, True)
-    assert tuned.lean > 0
+    assert tuned.words_bias > 0
     assert tuned.score_held_out == pytest.approx(1)
     assert tuned.score_before < 0.8
-    again = tune(found, qrels, before=GRID[-1])
-    assert (again.lean, again.gains) == (GRID[-1], False)
+    again = tune(found, qrels, before=WORDS_BIASES[-1])
+    assert (again.words_bias, again.gains) == (WORDS_BIASES[-1], False)
     with pytest.raises(BadInput, match="9 judged questions"):
         tune(found[:9], qrels, 0.0)
 
