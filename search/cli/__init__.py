@@ -1,4 +1,4 @@
-"""The command line. program.py is the command `likewise`; every command has a file of its own."""
+"""The command line: program.py is the command `likewise`, and every subcommand has a file of its own."""
 
 from search.cli.program import cli, main
 

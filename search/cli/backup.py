@@ -1,4 +1,4 @@
-"""likewise backup: a copy of an index in another folder, while it is read and written."""
+"""likewise backup: copy an index to another folder while it is in use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from search.cli.output import say, say_json, shown, warn_of
 @click.argument("destination", metavar="DEST")
 @json_option
 def backup(path: str, destination: str, as_json: bool) -> None:
-    """Copy INDEX to the new folder DEST, while it is searched and written to.
+    """Copy INDEX to the new folder DEST, even while it is searched and written to.
 
     \b
     likewise backup papers.index /mnt/backup/papers.index

@@ -1,4 +1,4 @@
-"""likewise check: whether an index is sound, and repairing it."""
+"""likewise check: verify an index, and repair it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from search.cli.output import printable, say, say_json, warn
 
 
 @click.command(cls=IndexCommand)
-@click.option("--repair", is_flag=True, help="Rebuild what can be rebuilt from the catalog.")
-@click.option("--recall", is_flag=True, help="Measure how many of the ten nearest passages a search finds.")
+@click.option("--repair", is_flag=True, help="Rebuild everything that can be rebuilt from the catalog.")
+@click.option("--recall", is_flag=True, help="Measure the share of the ten nearest passages that a search finds.")
 @no_wait_option
 @json_option
 def check(path: str, repair: bool, recall: bool, no_wait: bool, as_json: bool) -> int:
-    """Verify every checksum of INDEX; exit 1 when something is wrong.
+    """Verify every checksum of INDEX; exit with 1 if something is wrong.
 
     \b
     likewise check papers.index --repair
@@ -29,8 +29,8 @@ def check(path: str, repair: bool, recall: bool, no_wait: bool, as_json: bool) -
         report = index.check(repair)
         measured = index.recall() if recall else None
     if as_json:
-        said = {"ok": report.ok, "problems": report.problems, "notes": report.notes}
-        say_json({**said, "recall": asdict(measured)} if measured else said)
+        result = {"ok": report.ok, "problems": report.problems, "notes": report.notes}
+        say_json({**result, "recall": asdict(measured)} if measured else result)
     else:
         for problem in report.problems:
             say(printable(f"problem: {problem}"))
@@ -39,5 +39,5 @@ def check(path: str, repair: bool, recall: bool, no_wait: bool, as_json: bool) -
         if measured:
             bounds = "exact" if measured.exact else f"95 % interval {measured.low:.3f} to {measured.high:.3f}"
             say(f"recall@10 {measured.recall:.3f} ({bounds}), {measured.questions} questions")
-        say("ok" if report.ok else f"{len(report.problems)} problem(s); --repair rebuilds what is derived")
+        say("ok" if report.ok else f"{len(report.problems)} problem(s); --repair rebuilds what can be rebuilt")
     return 0 if report.ok else 1

@@ -1,4 +1,4 @@
-"""likewise compact: an index made small and quick."""
+"""likewise compact: rewrite the vectors of an index and free disk space."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "exact", "approximate"]),
     default="auto",
     show_default=True,
-    help="How the vectors are to be searched.",
+    help="How vectors are searched: exactly, approximately, or by their number.",
 )
 @recall_option
 @no_wait_option
 @json_option
 def compact(path: str, kind: Kind, recall: float | None, no_wait: bool, as_json: bool) -> None:
-    """Rewrite the vectors of INDEX into one segment and give free space back to the disk.
+    """Rewrite the vectors of INDEX into one segment and free disk space.
 
-    An exact segment is scanned whole; from 100,000 passages on, auto makes an approximate one, which is faster.
+    A search compares the question with every vector of an exact segment. An approximate segment is faster; auto
+    makes one from 100,000 passages on.
 
     \b
     likewise compact papers.index

@@ -1,4 +1,4 @@
-"""likewise compare: which recipe of vectors is worth it, on sentences and questions that people judged."""
+"""likewise compare: measure recipes side by side, on sentences and questions that people judged."""
 
 from __future__ import annotations
 
@@ -9,28 +9,37 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from search.cli.options import json_option
+from search.cli.options import json_option, trust_option
 from search.cli.output import on_terminal, quiet_libraries, say, say_json, warn
+from search.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from search.evaluation.compare import Comparison, Row
+    from search.evaluation.compare import Comparison, RecipeResult
     from search.evaluation.significance import Estimate
     from search.evaluation.sts import JudgedPairs
     from search.evaluation.tasks import Retrieval
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_LEVELS = (5, 25, 50, 75, 95)
+_PERCENTILES = (5, 25, 50, 75, 95)
 
 
 @click.command()
-@click.option("--recipe", "recipes", multiple=True, required=True, metavar="R", help="MODEL[:POOLING@LAYERS+...].")
-@click.option("--sts", "sts_files", multiple=True, type=_FILE, metavar="FILE", help="Judged pairs of sentences.")
-@click.option("--corpus", type=_FILE, metavar="FILE", help="Documents (.jsonl, .csv, .tsv).")
-@click.option("--queries", type=_FILE, metavar="FILE", help="Questions in BEIR form (.jsonl).")
-@click.option("--qrels", type=_FILE, metavar="FILE", help="Their judgments (.tsv, or TREC).")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), metavar="FILE", help="Write a picture (.png).")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, ...")
-@click.option("--trust-remote-code", is_flag=True, help="Run the Python that comes with a model.")
+@click.option(
+    "--recipe", "recipes", multiple=True, required=True, metavar="R", help="Recipe to compare, see below. Repeatable."
+)
+@click.option(
+    "--sts", "sts_files", multiple=True, type=_FILE, metavar="FILE", help="Judged pairs of sentences. Repeatable."
+)
+@click.option("--corpus", type=_FILE, metavar="FILE", help="Documents to rank (.jsonl, .csv, .tsv).")
+@click.option("--queries", type=_FILE, metavar="FILE", help="Questions: JSON lines with _id and text.")
+@click.option(
+    "--qrels", type=_FILE, metavar="FILE", help="Judgments: query-id, corpus-id, score; or TREC's four columns."
+)
+@click.option(
+    "--plot", "picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the comparison into FILE (.png)."
+)
+@click.option("--device", default="auto", show_default=True, help="Device of the models: cpu, cuda, ...")
+@trust_option
 @click.option("--markdown", is_flag=True, help="Print a Markdown table.")
 @json_option
 def compare(
@@ -47,62 +56,68 @@ def compare(
 ) -> None:
     """Measure recipes side by side on pairs of sentences (--sts) and on questions (--corpus, --queries, --qrels).
 
-    A recipe is MODEL[:POOLING[@LAYERS][+COMBINE][+POST][+DIMENSIONS]]: the model's own vectors, or its hidden
-    states pooled (cls, mean, max, ...) from chosen layers (mean, sum, concat), centred or whitened.
+    A recipe is MODEL[:POOLING[@LAYERS][+COMBINE][+POST][+DIMENSIONS]]. MODEL alone gives the model's own vectors.
+    The other parts pool its hidden states (cls, mean, max, ...), choose layers, combine them (mean, sum, concat),
+    post-process the vectors (center, whiten) and shorten them.
 
-    Prints Spearman x 100, nDCG@10, recall@100 and MRR@10, each with a 95 % interval and p against the first
-    recipe (paired bootstrap), dimensions, texts a second and bytes a vector. STS files have the columns score,
-    sentence1 and sentence2 (.tsv, .csv or .jsonl).
+    Prints Spearman x 100, nDCG@10, recall@100 and MRR@10, each with a 95 % interval and the p-value against the
+    first recipe (paired bootstrap); then dimensions, texts per second and bytes per vector. STS files have the
+    columns score, sentence1 and sentence2 (.tsv, .csv or .jsonl).
 
     \b
     likewise compare --recipe all-MiniLM-L6-v2 --recipe all-MiniLM-L6-v2:mean@-2 --sts stsb-test.tsv
     likewise compare --recipe all-MiniLM-L6-v2 --recipe bert-base-uncased:mean@-4..-1+concat+whiten+256 \\
         --corpus corpus.jsonl --queries queries.jsonl --qrels qrels/test.tsv --plot picture.png
     """
-    from search.evaluation.compare import compare as compared
+    from search.evaluation.compare import compare as compare_recipes
     from search.evaluation.sts import read_sts
 
     if markdown and as_json:
-        raise click.UsageError("--json and --markdown are two ways to print the same: choose one")
+        raise click.UsageError("--json and --markdown print the same in two ways: choose one")
     if picture is not None:
-        from indexer.encoders.inspection.plots import picture as drawable
+        from indexer.encoders.inspection.plots import picture as check_picture
 
-        drawable(picture)
+        check_picture(picture)
     retrieval = _retrieval(corpus, queries, qrels)
     sts = _distinct([read_sts(file) for file in sts_files], sts_files)
     if not sts and retrieval is None:
         raise click.UsageError("give --sts FILE, or --corpus, --queries and --qrels, to compare with")
     progress: Callable[[str], None] = (lambda text: say(text, err=True)) if on_terminal() else lambda text: None
     with quiet_libraries():
-        found = compared(recipes, sts, retrieval, device=device, trust_remote_code=trust_remote_code, progress=progress)
+        trust = trust_remote_code
+        comparison = compare_recipes(recipes, sts, retrieval, device=device, trust_remote_code=trust, progress=progress)
     if picture is not None:
         from search.evaluation.plot import plot
 
-        plot(found, picture)
+        plot(comparison, picture)
     if as_json:
-        say_json({"recipes": [_as_json(row) for row in found.rows], "notes": found.notes})
+        say_json({"recipes": [_as_json(row) for row in comparison.rows], "notes": comparison.notes})
+    elif markdown:
+        _print_markdown(comparison)
     else:
-        say(_markdown(found) if markdown else _text(found))
+        _print_text(comparison)
 
 
 def _retrieval(corpus: Path | None, queries: Path | None, qrels: Path | None) -> Retrieval | None:
     if corpus is None and queries is None and qrels is None:
         return None
     if corpus is None or queries is None or qrels is None:
-        raise click.UsageError("--corpus, --queries and --qrels go together")
+        raise click.UsageError("--corpus, --queries and --qrels go together: give all three")
     from search.evaluation.collection import read_documents
     from search.evaluation.measures import read_qrels, read_queries
     from search.evaluation.tasks import Retrieval
 
     texts = read_queries(queries)
-    read = read_documents(corpus)
-    distinct = {document.uri: document for document in read}
-    if len(distinct) < len(read):
-        warn(f"{corpus}: {len(read) - len(distinct)} id(s) came more than once; the last of each counts")
+    documents = read_documents(corpus)
+    distinct = {document.uri: document for document in documents}
+    if len(distinct) < len(documents):
+        warn(f"{corpus}: {len(documents) - len(distinct)} id(s) came more than once; the last of each counts")
     task = Retrieval(list(distinct.values()), texts, read_qrels(qrels, texts))
-    known = set(distinct)
     missing = [
-        uri for grades in task.qrels.grades.values() for uri, grade in grades.items() if grade > 0 and uri not in known
+        uri
+        for grades in task.qrels.grades.values()
+        for uri, grade in grades.items()
+        if grade > 0 and uri not in distinct
     ]
     if missing:
         warn(f"{len(missing)} judged documents are not in {corpus}, such as {missing[0]!r}; they count as not found")
@@ -110,41 +125,40 @@ def _retrieval(corpus: Path | None, queries: Path | None, qrels: Path | None) ->
 
 
 def _distinct(sts: Sequence[JudgedPairs], files: Sequence[Path]) -> list[JudgedPairs]:
-    """Named by their paths where two files have one name."""
-    names = [each.name for each in sts]
+    """Return the pairs, named by their files' paths where two files have the same name."""
+    names = [pairs.name for pairs in sts]
     return [
-        replace(each, name=str(file)) if names.count(each.name) > 1 else each
-        for each, file in zip(sts, files, strict=True)
+        replace(pairs, name=str(file)) if names.count(pairs.name) > 1 else pairs
+        for pairs, file in zip(sts, files, strict=True)
     ]
 
 
-def _text(found: Comparison) -> str:
-    """Columns of two lines a recipe: the value and its p, and below it the interval."""
-    first, rest = found.rows[0], found.rows[1:]
-    header = ["recipe", *first.measures, "dimensions", "texts/s", "bytes"]
-    lines = [header]
-    for row in (first, *rest):
+def _print_text(comparison: Comparison) -> None:
+    """Print two lines per recipe: each value with its p-value, and the interval below it."""
+    first = comparison.rows[0]
+    lines = [["recipe", *first.measures, "dimensions", "texts/s", "bytes"]]
+    for row in comparison.rows:
         values = [f"{_value(name, each.value)}{_p(each, row is first)}" for name, each in row.measures.items()]
         lines.append([row.recipe, *values, *_size(row)])
         lines.append(["", *(_interval(name, each) for name, each in row.measures.items()), "", "", ""])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([*table, *found.notes])
+    print_table(lines)
+    say("\n".join(comparison.notes))
 
 
-def _markdown(found: Comparison) -> str:
-    header = ["recipe", *found.rows[0].measures, "dimensions", "texts/s", "bytes"]
+def _print_markdown(comparison: Comparison) -> None:
+    first = comparison.rows[0]
+    header = ["recipe", *first.measures, "dimensions", "texts/s", "bytes"]
     lines = [header, ["---"] * len(header)]
-    for row in found.rows:
+    for row in comparison.rows:
         values = [
-            f"{_value(name, each.value)} ({_interval(name, each)}){_p(each, row is found.rows[0])}"
+            f"{_value(name, each.value)} ({_interval(name, each)}){_p(each, row is first)}"
             for name, each in row.measures.items()
         ]
         lines.append([f"`{row.recipe}`", *values, *_size(row)])
-    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", *found.notes])
+    say("\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", *comparison.notes]))
 
 
-def _size(row: Row) -> list[str]:
+def _size(row: RecipeResult) -> list[str]:
     return [str(row.dimensions), f"{row.speed:,.0f}", f"{row.bytes:,}"]
 
 
@@ -160,11 +174,11 @@ def _p(estimate: Estimate, first: bool) -> str:
     return "" if first else f" p={estimate.p:.3f}"
 
 
-def _as_json(row: Row) -> dict[str, Any]:
+def _as_json(row: RecipeResult) -> dict[str, Any]:
     import numpy as np
 
     cosines = {
-        kind: dict(zip(map(str, _LEVELS), np.percentile(values, _LEVELS).round(4).tolist(), strict=True))
+        kind: dict(zip(map(str, _PERCENTILES), np.percentile(values, _PERCENTILES).round(4).tolist(), strict=True))
         for kind, values in (("random", row.cosines.random), ("related", row.cosines.related))
         if len(values)
     }

@@ -1,4 +1,4 @@
-"""likewise compile: the encoder of an index as a graph that needs no torch."""
+"""likewise compile: write the encoder of an index as a graph, so that questions need no torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from search.cli.output import say, say_json, shown, warn
 @no_wait_option
 @json_option
 def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: bool) -> None:
-    """Compile the encoder of INDEX, so that a question needs no torch. likewise index does it by itself, once.
+    """Compile the encoder of INDEX, so that questions are answered without loading torch.
+
+    likewise index does this by itself when it first embeds documents.
 
     \b
     likewise compile papers.index
@@ -28,4 +30,4 @@ def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: 
     if as_json:
         say_json({"encoder": str(folder), "bytes": size})
     else:
-        say(f"{shown(str(folder))}: {size / 2**20:.1f} MB; its vectors are torch's")
+        say(f"{shown(str(folder))}: {size / 2**20:.1f} MB; its vectors equal those of torch")

@@ -1,4 +1,4 @@
-"""likewise diff: what changed between the answers of two indexes."""
+"""likewise diff: compare the answers of two indexes to the same questions."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
     from search.query import Mode
 
-_SHOWN = 5
-"""How many uris of one question are listed, on each side."""
+_LISTED_URIS = 5
+"""How many uris of a question are listed at most, for each index."""
 
 
 @click.command(cls=IndexCommand)
 @click.argument("other", metavar="INDEX_B")
 @queries_option
-@click.option("-k", default=10, show_default=True, help="How many hits are compared.")
+@click.option("-k", default=10, show_default=True, help="How many hits of each question to compare.")
 @mode_option
 @trust_option
 @json_option
 def diff(path: str, other: str, queries: Path, k: int, mode: Mode, trust_remote_code: bool, as_json: bool) -> None:
-    """Ask INDEX and INDEX_B the same questions and say which answers changed, those that changed most first.
+    """Ask INDEX and INDEX_B the same questions and print the answers that differ, those that differ most first.
 
-    Alike is rank-biased overlap: 1 the same ranking, 0 nothing in common. --queries is JSON lines with _id and text.
+    The first number of each question is the rank-biased overlap: 1 for equal rankings, 0 for nothing in common.
 
     \b
     likewise diff before.index after.index --queries queries.jsonl
@@ -44,37 +44,41 @@ def diff(path: str, other: str, queries: Path, k: int, mode: Mode, trust_remote_
     from search.evaluation.overlap import rank_biased_overlap
     from search.searcher import Searcher
 
-    asked = read_queries(queries)
+    questions = read_queries(queries)
     trust = trust_remote_code
     with Searcher(path, trust_remote_code=trust) as first, Searcher(other, trust_remote_code=trust) as second:
-        answers = [one.search_many(list(asked.values()), k, mode) for one in (first, second)]
+        answers = [searcher.search_many(list(questions.values()), k, mode) for searcher in (first, second)]
     warn_of(note for side in answers for hits in side for note in hits.notes)
-    both = [[[hit.uri for hit in hits] for hits in side] for side in answers]
+    rankings = [[[hit.uri for hit in hits] for hits in side] for side in answers]
     rows = sorted(
         (rank_biased_overlap(before, after), query, before, after)
-        for query, before, after in zip(asked, *both, strict=True)
+        for query, before, after in zip(questions, *rankings, strict=True)
     )
     mean = sum(row[0] for row in rows) / len(rows)
     if as_json:
-        changed = [{"query": q, "text": asked[q], "rbo": r, "before": b, "after": a} for r, q, b, a in rows if b != a]
+        changed = [
+            {"query": query, "text": questions[query], "rbo": overlap, "before": before, "after": after}
+            for overlap, query, before, after in rows
+            if before != after
+        ]
         say_json({"questions": len(rows), "changed": changed, "mean_rbo": mean})
         return
-    for alike, query, before, after in rows:
+    for overlap, query, before, after in rows:
         if before != after:
-            say(f"{alike:.3f}  {asked[query]}")
-            _sides(before, after)
+            say(f"{overlap:.3f}  {questions[query]}")
+            _print_changes(before, after)
     changed_count = sum(before != after for _, _, before, after in rows)
-    say(f"{changed_count} of {len(rows)} questions changed; alike {mean:.3f} on average")
+    say(f"{changed_count} of {len(rows)} questions changed; overlap {mean:.3f} on average")
 
 
-def _sides(before: Sequence[str], after: Sequence[str]) -> None:
-    """What left the first hits, what came, and a new first one."""
+def _print_changes(before: Sequence[str], after: Sequence[str]) -> None:
+    """Print a new first hit, and the hits that only one side has."""
     if before[:1] != after[:1]:
         say(f"         first: {shown(before[0]) if before else '-'} -> {shown(after[0]) if after else '-'}")
     for sign, uris in (
         ("-", [uri for uri in before if uri not in after]),
-        ("+", [u for u in after if u not in before]),
+        ("+", [uri for uri in after if uri not in before]),
     ):
         if uris:
-            more = f" and {len(uris) - _SHOWN} more" if len(uris) > _SHOWN else ""
-            say(f"         {sign} {', '.join(map(shown, uris[:_SHOWN]))}{more}")
+            more = f" and {len(uris) - _LISTED_URIS} more" if len(uris) > _LISTED_URIS else ""
+            say(f"         {sign} {', '.join(map(shown, uris[:_LISTED_URIS]))}{more}")

@@ -1,4 +1,4 @@
-"""likewise evaluate: how well an index answers judged questions."""
+"""likewise evaluate: measure how well an index answers judged questions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from search.cli.options import (
     trust_option,
 )
 from search.cli.output import printable, say, say_json, warn, warn_of
+from search.cli.tables import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from search.evaluation.measures import Qrels, Report, Run
+    from search.evaluation.measures import Evaluation, Qrels, Run
     from search.query import Mode
 
 
@@ -30,17 +31,21 @@ if TYPE_CHECKING:
 @queries_option
 @qrels_option
 @mode_option
-@click.option("-k", default=100, show_default=True, help="How many hits a question is judged by.")
+@click.option("-k", default=100, show_default=True, help="How many hits of each question to judge.")
 @click.option(
-    "--run", "run_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the run in TREC format."
+    "--run",
+    "run_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the rankings to FILE in TREC format.",
 )
 @click.option(
     "--against",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="RUN",
-    help="Compare with a run in TREC format: differences and p-values (paired bootstrap).",
+    help="Compare with the rankings in RUN, a TREC run: differences and p-values (paired bootstrap).",
 )
-@click.option("--per-query", is_flag=True, help="Print every question's values too.")
+@click.option("--per-query", is_flag=True, help="Also print the values of every question.")
 @click.option("--markdown", is_flag=True, help="Print a Markdown table.")
 @trust_option
 @json_option
@@ -57,10 +62,11 @@ def evaluate(
     trust_remote_code: bool,
     as_json: bool,
 ) -> None:
-    """Ask INDEX every judged question of --queries and --qrels, in BEIR form (.jsonl, .tsv) or TREC's, and score it.
+    """Ask INDEX the questions of --queries and measure its answers by the judgments of --qrels.
 
-    Judged documents are named by uri, files also by their path from here. Questions without a positive
-    judgment are left out; judged documents that INDEX does not have count as not found, and are reported.
+    Both files may be in BEIR form (.jsonl and .tsv) or in TREC's. Judgments name documents by uri; files also by
+    their path relative to this folder. Questions without a relevant document are left out. Judged documents that
+    INDEX does not have are reported and count as not found.
 
     \b
     likewise evaluate papers.index --queries queries.jsonl --qrels qrels/test.tsv --json
@@ -69,32 +75,32 @@ def evaluate(
     from search.searcher import Searcher
 
     if k < 100:
-        warn(f"with -k {k} no more than {k} hits are judged: measures that look further, such as R@100, say less")
+        warn(f"only {k} hits of each question are judged: measures that need more, such as R@100, are too low")
     if markdown and as_json:
-        raise click.UsageError("--json and --markdown are two ways to print the same: choose one")
+        raise click.UsageError("--json and --markdown print the same in two ways: choose one")
     if markdown and per_query:
-        raise click.UsageError("--per-query is for text and --json: a --markdown table has one line a run")
+        raise click.UsageError("--per-query is for text and --json: a --markdown table has one line per run")
     texts = measures.read_queries(queries)
-    read = measures.read_qrels(qrels, texts)
-    before = measures.read_run(against) if against is not None else None
+    judgments = measures.read_qrels(qrels, texts)
+    other_run = measures.read_run(against) if against is not None else None
     with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
-        judged, missing = as_stored(searcher, read)
-        other = _judged(searcher, before, judged) if before is not None else None
-        asked = list(judged.judged)
-        answers = searcher.search_many([texts[query] for query in asked], k, mode)
+        judged, missing = as_stored(searcher, judgments)
+        other = _evaluate_other(searcher, other_run, judged) if other_run is not None else None
+        queries_judged = list(judged.judged)
+        answers = searcher.search_many([texts[query] for query in queries_judged], k, mode)
     notes = list(dict.fromkeys(note for hits in answers for note in hits.notes))
     warn_of(notes)
-    run = {query: [(hit.uri, hit.score) for hit in hits] for query, hits in zip(asked, answers, strict=True)}
+    run = {query: [(hit.uri, hit.score) for hit in hits] for query, hits in zip(queries_judged, answers, strict=True)}
     report = measures.evaluate(run, judged)
-    compared = _compared(report, other) if other is not None else {}
+    compared = _compare(report, other) if other is not None else {}
     if missing:
         warn(
             f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}; they count as not found "
-            "(the path of a file counts from here)"
+            "(paths of files are relative to this folder)"
         )
     if as_json:
         values: dict[str, Any] = {
-            "queries": len(asked),
+            "queries": len(queries_judged),
             "k": k,
             "mode": mode,
             "missing": missing,
@@ -106,15 +112,15 @@ def evaluate(
         rows = {query: dict(row) for query, row in report.per_query.items()}
         say_json(values | ({"per_query": rows} if per_query else {}))
     elif markdown:
-        _markdown(report, compared, len(asked))
+        _print_markdown(report, compared, len(queries_judged))
     else:
-        _text(report, compared, f"{len(asked)} questions, {mode}", per_query)
-    if run_file is not None:  # last: what was measured is not lost where the run cannot be written
+        _print_text(report, compared, f"{len(queries_judged)} questions, {mode}", per_query)
+    if run_file is not None:  # last, so that the measures are printed even if the run cannot be written
         measures.write_run(run, run_file)
 
 
-def _judged(index: Container[str], run: Run, qrels: Qrels) -> Report:
-    """Another run by the same judgments.
+def _evaluate_other(index: Container[str], run: Run, qrels: Qrels) -> Evaluation:
+    """Evaluate another run by the same judgments.
 
     Raises:
         BadInput: it answers none of the questions.
@@ -123,56 +129,58 @@ def _judged(index: Container[str], run: Run, qrels: Qrels) -> Report:
 
     uris = list({uri: None for ranking in run.values() for uri, _ in ranking})
     stored = dict(zip(uris, resolve_uris(index, uris), strict=True))
-    named = {query: [(stored[uri], score) for uri, score in ranking] for query, ranking in run.items()}
-    report = evaluate(named, qrels)
+    resolved = {query: [(stored[uri], score) for uri, score in ranking] for query, ranking in run.items()}
+    report = evaluate(resolved, qrels)
     if len(report.empty) == len(report.per_query):
-        raise BadInput("the run of --against answers none of the judged questions: is it of other queries?")
+        raise BadInput("the run of --against answers none of the judged questions: give a run of these questions")
     if report.empty:
-        warn(f"the run of --against has no answer to {len(report.empty)} of the judged questions, which count as 0")
+        warn(f"the run of --against does not answer {len(report.empty)} of the judged questions; they count as 0")
     return report
 
 
-def _markdown(report: Report, compared: Mapping[str, tuple[float, float]], asked: int) -> None:
+def _print_markdown(report: Evaluation, compared: Mapping[str, tuple[float, float]], questions: int) -> None:
     say(f"| questions | {' | '.join(report.averages)} |\n|{' --- |' * (len(report.averages) + 1)}")
-    say(f"| {asked} | {' | '.join(f'{value:.4f}' for value in report.averages.values())} |")
+    say(f"| {questions} | {' | '.join(f'{value:.4f}' for value in report.averages.values())} |")
     if compared:
         say(f"| against | {' | '.join(f'{compared[name][0]:.4f}' for name in report.averages)} |")
         say(f"| p | {' | '.join(f'{compared[name][1]:.3f}' for name in report.averages)} |")
 
 
-def _text(report: Report, compared: Mapping[str, tuple[float, float]], title: str, per_query: bool) -> None:
+def _print_text(report: Evaluation, compared: Mapping[str, tuple[float, float]], title: str, per_query: bool) -> None:
     say(title)
+    rows = []
     for name, value in report.averages.items():
-        beside = ""
+        difference = ""
         if compared:
-            before, p = compared[name]
-            beside = f"  {value - before:+.4f} against {before:.4f}, p = {p:.3f}"
-        say(f"{name:<8} {value:.4f}{beside}")
+            other, p = compared[name]
+            difference = f"{value - other:+.4f} against {other:.4f}, p = {p:.3f}"
+        rows.append((name, f"{value:.4f}", difference))
+    print_table(rows)
     if per_query:
         for query, row in report.per_query.items():
             click.echo("\t".join([printable(query), *(f"{name}={value:.4f}" for name, value in row.items())]))
 
 
-def _compared(report: Report, other: Report) -> dict[str, tuple[float, float]]:
-    """Of each measure the other run's average, and the p-value of the difference."""
+def _compare(report: Evaluation, other: Evaluation) -> dict[str, tuple[float, float]]:
+    """Return the other run's average and the p-value of the difference, by measure."""
     import numpy as np
 
-    from search.evaluation.significance import of_averages
+    from search.evaluation.significance import estimate_averages
 
-    found = {}
+    compared = {}
     for name, average in other.averages.items():
-        sides = [np.array([row[name] for row in each.per_query.values()]) for each in (other, report)]
-        found[name] = average, of_averages(sides)[1].p
-    return found
+        sides = [np.array([row[name] for row in run.per_query.values()]) for run in (other, report)]
+        compared[name] = average, estimate_averages(sides)[1].p
+    return compared
 
 
 def as_stored(index: Container[str], qrels: Qrels) -> tuple[Qrels, list[str]]:
-    """The judgments by the uris of the index, and the relevant documents that it does not have."""
+    """Return the judgments with the uris of the index, and the relevant documents that it does not have."""
     from search.evaluation.measures import Qrels
 
-    given = list({uri: None for grades in qrels.grades.values() for uri in grades})
-    stored = dict(zip(given, resolve_uris(index, given), strict=True))
+    uris = list({uri: None for grades in qrels.grades.values() for uri in grades})
+    stored = dict(zip(uris, resolve_uris(index, uris), strict=True))
     relevant = {uri for grades in qrels.grades.values() for uri, grade in grades.items() if grade > 0}
-    missing = [uri for uri in given if uri in relevant and stored[uri] not in index]
+    missing = [uri for uri in uris if uri in relevant and stored[uri] not in index]
     grades = {query: {stored[uri]: grade for uri, grade in row.items()} for query, row in qrels.grades.items()}
     return Qrels(grades), missing

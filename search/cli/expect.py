@@ -1,4 +1,4 @@
-"""likewise expect: whether searches find what they should."""
+"""likewise expect: test that searches find the documents they should find."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from search.cli.options import (
 from search.cli.output import printable, say, say_json, shown, warn, warn_of
 
 if TYPE_CHECKING:
-    from search.evaluation.expectations import Broken, Question
+    from search.evaluation.expectations import BrokenExpectation, Question
 
-_SHOWN = 5
+_LISTED_HITS = 5
 
 
 @click.command(cls=IndexCommand)
@@ -27,9 +27,9 @@ _SHOWN = 5
 @trust_option
 @json_option
 def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int:
-    """Ask INDEX the questions of FILE and exit 1 when one does not find what FILE says it must.
+    """Ask INDEX the questions of FILE and exit with 1 if an answer is not as FILE expects.
 
-    FILE is YAML, a list of questions; documents are named by uri, files also by their path from here.
+    FILE is a YAML list of questions. It names documents by uri; files also by their path relative to this folder.
 
     \b
       - question: how can I stop my bread from going stale
@@ -43,49 +43,49 @@ def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int
     likewise expect papers.index expectations.yaml
     """
     from indexer.errors import BadInput
-    from search.evaluation.expectations import broken, read_expectations
+    from search.evaluation.expectations import broken_expectations, read_expectations
     from search.searcher import Searcher
 
     questions = read_expectations(file)
     with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
 
-        def ask(one: Question) -> list[str]:
+        def ask(question: Question) -> list[str]:
             try:
-                hits = searcher.search(one.text, one.depth, resolve_where(one.where), one.mode)
+                hits = searcher.search(question.text, question.depth, resolve_where(question.where), question.mode)
             except BadInput as error:
-                raise BadInput(f"{one.place}: {error}") from error
+                raise BadInput(f"{question.place}: {error}") from error
             warn_of(hits.notes)
             return [hit.uri for hit in hits]
 
-        for one in questions:
-            for uri in (uri for expectation in one.expectations for uri in expectation.uris):
+        for question in questions:
+            for uri in (uri for expectation in question.expectations for uri in expectation.uris):
                 if resolve_uris(searcher, [uri])[0] not in searcher:
-                    warn(f"{one.place}: {uri} is no document of the index")
-        failures = list(broken(questions, ask, lambda uris: resolve_uris(searcher, uris)))
+                    warn(f"{question.place}: {uri} is not a document of the index")
+        failures = list(broken_expectations(questions, ask, lambda uris: resolve_uris(searcher, uris)))
     count = sum(len(question.expectations) for question in questions)
     if as_json:
         say_json({"ok": not failures, "expectations": count, "broken": [_as_json(failure) for failure in failures]})
     else:
         for failure in failures:
-            _show(failure)
+            _print_failure(failure)
         say(f"{len(failures)} of {count} expectations broken" if failures else f"all {count} expectations hold")
     return 1 if failures else 0
 
 
-def _as_json(failure: Broken) -> dict[str, object]:
+def _as_json(failure: BrokenExpectation) -> dict[str, object]:
     return {
         "question": failure.question.text,
-        "expected": failure.expectation.said,
+        "expected": failure.expectation.line,
         "ranks": dict(zip(failure.expectation.uris, failure.ranks, strict=True)),
-        "found": failure.found[:_SHOWN],
+        "found": failure.hits[:_LISTED_HITS],
     }
 
 
-def _show(failure: Broken) -> None:
+def _print_failure(failure: BrokenExpectation) -> None:
     say(failure.question.text)
-    click.echo(click.style(f"  - {printable(failure.expectation.said)}", fg="red"))
+    click.echo(click.style(f"  - {printable(failure.expectation.line)}", fg="red"))
     for uri, rank in zip(failure.expectation.uris, failure.ranks, strict=True):
-        place = f"at {rank}" if rank else f"not in the first {len(failure.found)}"
+        place = f"at {rank}" if rank else f"not in the first {len(failure.hits)}"
         click.echo(click.style(f"  + {printable(uri)} {place}", fg="green"))
-    for rank, uri in enumerate(failure.found[:_SHOWN], 1):
+    for rank, uri in enumerate(failure.hits[:_LISTED_HITS], 1):
         say(f"    {rank}  {shown(uri)}")

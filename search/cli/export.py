@@ -1,4 +1,4 @@
-"""likewise export: an index as JSON lines that any index can take in."""
+"""likewise export: print the documents of an index as JSON lines that `likewise index` reads."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from search.cli.output import say_json
 
 
 @click.command(cls=IndexCommand)
-@click.option("--vectors", is_flag=True, help="With passages and their vectors: nothing is embedded when read again.")
-@click.option("--json", "as_json", is_flag=True, help="For symmetry: what it prints is JSON in any case.")
+@click.option("--vectors", is_flag=True, help="Include passages and vectors, so that reading them embeds nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Changes nothing: the output is always JSON.")
 def export(path: str, vectors: bool, as_json: bool) -> None:
-    """Print every document of INDEX as a line of JSON, which likewise index reads.
+    """Print every document of INDEX as a line of JSON that likewise index can read.
 
     \b
     likewise export papers.index | likewise index copy.index -
@@ -27,7 +27,7 @@ def export(path: str, vectors: bool, as_json: bool) -> None:
             recipe = snapshot.settings.recipe
         identity = recipe.identity if recipe else ""
         for item in store.export():
-            own = None
+            embedded = None
             if vectors and item.spans is not None and item.vectors is not None:
-                own = Embedded(item.spans, item.vectors, identity)
-            say_json(to_record(item.document, own))
+                embedded = Embedded(item.spans, item.vectors, identity)
+            say_json(to_record(item.document, embedded))

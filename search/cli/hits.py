@@ -1,4 +1,4 @@
-"""Hits as every command prints them: for people, for a pipe, or as JSON."""
+"""Printing hits: as text for people, or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 
 def print_hits(hits: Hits, as_json: bool, explain: bool = False) -> None:
+    """Print hits, and their notes on standard error; `explain` adds the reasons of each score."""
     warn_of(hits.notes)
     if as_json:
         say_json(hits.as_json())
     elif not hits:
-        say(_nothing(hits))
+        say(_describe_no_hits(hits))
     else:
         if hits.answered is False:
             warn("nothing here seems to answer this: the best hit is no nearer than those of unrelated questions")
@@ -26,11 +27,11 @@ def print_hits(hits: Hits, as_json: bool, explain: bool = False) -> None:
             click.echo("\n".join([*_lines(rank, hit), *(_reasons(hit) if explain else ()), ""]))
 
 
-def _nothing(hits: Hits) -> str:
+def _describe_no_hits(hits: Hits) -> str:
     if hits.matched:
         return "no hits"
     if hits.mode == "words":
-        return "no hits: no document that may be found holds a word of the question"
+        return "no hits: no document that passes the filter holds a word of the question"
     if not hits.query:
         return "nothing to rank: there is no other document, or none passes the filter"
     return "nothing to rank: the index is empty, or no document passes the filter"
@@ -42,38 +43,38 @@ def _lines(rank: int, hit: Hit) -> Iterable[str]:
     name = printable(hit.title or shown(hit.uri))
     yield f"{rank:>2}  {hit.score:.3f}  {click.style(name, bold=True)}"
     yield f"    {click.style(printable(place(hit)), dim=True)}"
-    # Characters are cleaned one for one, so that the marks still fit.
-    shown_part = snippet(hit.text, (word["text"] for word in (hit.why or {}).get("words", ())))
-    text, styled, reached = printable(shown_part.text), "", 0
-    for start, end in shown_part.marks:
-        styled += text[reached:start] + click.style(text[start:end], fg="green", bold=True)
-        reached = end
-    yield f"    {styled}{text[reached:]}"
+    # printable() replaces each character by one character, so that the marks still fit.
+    part = snippet(hit.text, (word["text"] for word in (hit.why or {}).get("words", ())))
+    text, styled, position = printable(part.text), "", 0
+    for start, end in part.marks:
+        styled += text[position:start] + click.style(text[start:end], fg="green", bold=True)
+        position = end
+    yield f"    {styled}{text[position:]}"
 
 
 def _reasons(hit: Hit) -> Iterable[str]:
-    """How the score came about, a line each."""
-    why, before = dict(hit.why or {}), ""
+    """Yield one line for each reason of the score."""
+    why, reranked = dict(hit.why or {}), ""
     if first := why.get("first"):
         why |= first
-        before = f"reranked from place {first['rank']}, where it scored {first['score']:.3f} = "
+        reranked = f"reranked from rank {first['rank']}, where its score was {first['score']:.3f} = "
     values = {"cosine": why.get("cosine"), "words": why.get("bm25")}
-    named, weights = {"cosine": "cosine", "words": "BM25"}, why.get("weights", {})
+    labels, weights = {"cosine": "cosine", "words": "BM25"}, why.get("weights", {})
     parts = [
-        f"{part:.3f} from {named[name]} {values[name]:.3f} at weight {weights[name]:.2f}"
+        f"{part:.3f} from {labels[name]} {values[name]:.3f} at weight {weights[name]:.2f}"
         for name, part in why.get("contributions", {}).items()
     ]
-    yield f"    why       {before}{' + '.join(parts)}"
+    yield f"    why       {reranked}{' + '.join(parts)}"
     if hit.percentile is not None:
         yield f"    rarity    nearer than {hit.percentile:.2f} % of random passages are to an unrelated question"
-    if found := list(dict.fromkeys(word["text"].casefold() for word in why.get("words", ()))):
-        yield f"    words     {printable(', '.join(found))}"
+    if words := list(dict.fromkeys(word["text"].casefold() for word in why.get("words", ()))):
+        yield f"    words     {printable(', '.join(words))}"
     if sentence := why.get("sentence"):
         yield f"    sentence  {printable(' '.join(sentence['text'].split()))} ({sentence['cosine']:.3f})"
 
 
 def place(hit: Hit) -> str:
-    """Where the passage is: path:line, path and page, or the uri; with its heading."""
+    """Return where the passage is: path:line, path and page, or the uri; with its heading."""
     where = shown(hit.uri)
     if hit.path and hit.uri != hit.path and not hit.uri.startswith(hit.path):
         where += f" in {shown(hit.path)}"

@@ -1,4 +1,4 @@
-"""likewise index: create or update an index from files, folders, records and standard input."""
+"""likewise index: create or update an index from files, folders, records or standard input."""
 
 from __future__ import annotations
 
@@ -29,36 +29,46 @@ _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "prun
 @click.command("index", cls=IndexCommand)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: all-MiniLM-L6-v2]")
-@click.option("--pooling", metavar="P", help="Pool hidden states: cls, mean, max, last, pooler, ...")
-@click.option("--layers", metavar="L", help="Hidden layers to pool, such as -2 or -4..-1.")
-@click.option("--combine", metavar="C", help="How several layers become one: mean, sum, concat.")
-@click.option("--max-tokens", type=int, help="Tokens of a passage.  [default: the model's limit]")
-@click.option("--overlap", type=int, help="Tokens that neighbouring passages share.  [default: 32, or a quarter]")
+@click.option(
+    "--pooling", metavar="P", help="How to pool hidden states into a vector: cls, mean, max, last, pooler, ..."
+)
+@click.option("--layers", metavar="L", help="Which hidden layers to pool, such as -2 or -4..-1.")
+@click.option("--combine", metavar="C", help="How to combine several layers: mean, sum or concat.")
+@click.option("--max-tokens", type=int, help="Most tokens in a passage.  [default: the model's limit]")
+@click.option(
+    "--overlap",
+    type=int,
+    help="Tokens that neighbouring passages share.  [default: 32, or a quarter of short passages]",
+)
 @click.option("--dimensions", type=int, metavar="N",
-              help="Of a new index of vectors that the records bring, in place of a model's.")  # fmt: skip
-@click.option("--glob", multiple=True, metavar="G", help="Of folders, only files that match; may be repeated.")
-@click.option("--prune", is_flag=True, help="Remove documents that a SOURCE read whole no longer has.")
-@click.option("--yes", is_flag=True, help="Let --prune remove more than half the index.")
-@click.option("--rehash", is_flag=True, help="Read every file, also those that seem not to have changed.")
-@click.option("--rebuild", is_flag=True, help="Embed the whole index again, with other settings or another model.")
+              help="Make a new index without a model, for records that bring vectors of N numbers.")  # fmt: skip
+@click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
+@click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
+@click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@click.option("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
+@click.option("--rebuild", is_flag=True, help="Embed all documents again, with other settings or another model.")
 @click.option(
     "--max-file-mb",
     type=click.FloatRange(min=0.001),
     metavar="MB",
     default=64,
     show_default=True,
-    help="Skip larger files and records.",
+    help="Skip files and records that are larger.",
 )
-@click.option("--id-field", metavar="F", help="Member of a record that is its uri.  [default: _id, id, uri, doc_id]")
-@click.option("--title-field", metavar="F", help="Member that is its title.  [default: title]")
-@click.option("--text-field", metavar="F", help="Member that is its text.  [default: text, body, content, abstract]")
-@click.option("--language", metavar="L", help="Of searching by words: a code or name, or none.  [default: en]")
+@click.option("--id-field", metavar="F", help="Field of a record with its uri.  [default: _id, id, uri, doc_id]")
+@click.option("--title-field", metavar="F", help="Field of a record with its title.  [default: title]")
+@click.option(
+    "--text-field", metavar="F", help="Field of a record with its text.  [default: text, body, content, abstract]"
+)
+@click.option(
+    "--language", metavar="L", help="Language whose word endings a search by words ignores, or none.  [default: en]"
+)
 @recall_option
 @click.option("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
-              show_default=True, help="Of the model's weights; int8 is calibrated on the collection.")  # fmt: skip
-@click.option("--device", default="auto", show_default=True, metavar="D", help="What computes: cpu, cuda, mps, ...")
+              show_default=True, help="Precision of the weights; int8 is calibrated on the documents.")  # fmt: skip
+@click.option("--device", default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ...")
 @trust_option
-@click.option("--stream", is_flag=True, help="Print the committed uris as JSON, one line a commit.")
+@click.option("--stream", is_flag=True, help="Print the uris of each commit as a line of JSON.")
 @no_wait_option
 @json_option
 def index_command(
@@ -89,9 +99,10 @@ def index_command(
     no_wait: bool,
     as_json: bool,
 ) -> int:
-    """Create or update INDEX from files, folders, globs, .jsonl, .csv or .tsv records, or - (JSON lines).
+    """Create or update INDEX from files, folders, globs, records in .jsonl, .csv or .tsv, or - (JSON lines).
 
-    What has not changed is passed by. An interrupted run keeps what it committed; run it again to continue.
+    Documents that have not changed are not embedded again. An interrupted run keeps what it has committed; run it
+    again to continue.
 
     \b
     likewise index papers.index ~/papers notes/*.md
@@ -110,23 +121,23 @@ def index_command(
         id_field=id_field,
         title_field=title_field,
         text_field=text_field,
-        # A file's stamp says nothing about the names of a record's members.
+        # The same file may give other documents if other fields of its records are read.
         rehash=rehash or any((id_field, title_field, text_field)),
     )
     opened = open_sources(sources, options)
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
     if len(bare) == len(opened) and not prune:
         raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
-    wanted = VectorOptions(
+    vector_options = VectorOptions(
         *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code),
         dimensions,
     )
-    _refuse_together(wanted, rebuild, stream)
+    _refuse_together(vector_options, rebuild, stream)
     if prune and set(sources) == {STDIN}:
-        warn("--prune compares with a SOURCE as a whole, and standard input is none: nothing will be pruned")
+        warn("--prune does nothing with standard input, which is not a whole collection")
     pruned, refused, notes = 0, None, list[str]()
     with (
-        _index(path, wanted, rebuild, no_wait, notes.append) as index,
+        _open_index(path, vector_options, rebuild, no_wait, notes.append) as index,
         index.store.writer(wait=not no_wait, on_wait=warn) as writer,
         Progress(opened) as progress,
     ):
@@ -151,7 +162,7 @@ def index_command(
         with index.store.snapshot() as snapshot:
             documents, passages = snapshot.documents, snapshot.passages
     counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
-    if rebuild:  # what stands as it was read has been embedded anew
+    if rebuild:  # documents that the run found unchanged have been embedded again
         counts |= {"indexed": counts["indexed"] + counts["unchanged"], "unchanged": 0}
     warn_of(notes)
     if bare:
@@ -168,26 +179,25 @@ def index_command(
 
 
 def _unread(sources: Sequence[Source], summary: Summary) -> bool:
-    """Whether a source was not read whole, which is said unless a failure has been reported."""
+    """Return whether a source was not read whole, and warn of it unless a failure was reported."""
     unread = [source.argument for source in sources if not source.whole and source.argument != "-"]
     if unread and not summary.failed:
         warn(f"{', '.join(unread)}: not read whole")
     return bool(unread)
 
 
-def _refuse_together(wanted: VectorOptions, rebuild: bool, stream: bool) -> None:
+def _refuse_together(options: VectorOptions, rebuild: bool, stream: bool) -> None:
+    """Raise BadInput for options that contradict each other."""
     from indexer.errors import BadInput
 
-    own = wanted.dimensions is not None
-    for together, why in (
-        (rebuild and stream, "--stream names what can be searched now, --rebuild puts all in place at its end"),
-        (rebuild and own, "--dimensions is for a new index: what --rebuild embeds anew has a model"),
-        (
-            own and (wanted.names_model or wanted.max_tokens is not None or wanted.overlap is not None),
-            "--dimensions is for vectors that come with the records: no model makes them, or cuts passages",
-        ),
+    own_vectors = options.dimensions is not None
+    needs_model = options.names_model or options.max_tokens is not None or options.overlap is not None
+    for contradict, why in (
+        (rebuild and stream, "--stream prints what can be searched now, but --rebuild replaces the index at its end"),
+        (rebuild and own_vectors, "--dimensions is for an index without a model, but --rebuild embeds with a model"),
+        (own_vectors and needs_model, "--dimensions is for vectors that come with the records, without a model"),
     ):
-        if together:
+        if contradict:
             raise BadInput(f"{why}: leave one of them out")
 
 
@@ -205,35 +215,37 @@ def _advise(summary: Summary, pruned: int, address: str) -> None:
             f"{number(summary.failed)} failed, {such}{summary.reason}; likewise info {address} --ledger failed has all"
         )
     if summary.reread:
-        warn(f"{number(summary.reread)} file(s) hold what was taken from one that is gone: run again to read them")
+        warn(f"{number(summary.reread)} file(s) also hold documents of files that are gone: run again to read them")
     if len(summary.stale) > pruned:
         warn(f"{number(len(summary.stale) - pruned)} documents are no longer in their source; --prune removes them")
 
 
 @contextmanager
-def _index(address: str, wanted: VectorOptions, rebuild: bool, no_wait: bool, note: Note) -> Iterator[IndexCore]:
-    """The index to write into: a new one, the existing one, or its rebuilt successor, put in place at the end."""
+def _open_index(address: str, options: VectorOptions, rebuild: bool, no_wait: bool, note: Note) -> Iterator[IndexCore]:
+    """Open the index to write into: a new one, the existing one, or a rebuilt one that replaces it at the end."""
     from indexer.core import IndexCore
-    from indexer.rebuild import rebuilt
+    from indexer.rebuild import rebuild_index
     from indexer.stores.open import create_store, is_store
 
     if not is_store(address):
-        settings, encoder = wanted.settings()
+        settings, encoder = options.settings()
         with IndexCore(create_store(address, settings), encoder) as index:
             yield index
         return
-    trust = wanted.trust_remote_code
-    with IndexCore.open(address, precision=wanted.precision, device=wanted.device, trust_remote_code=trust) as index:
+    trust = options.trust_remote_code
+    with IndexCore.open(address, precision=options.precision, device=options.device, trust_remote_code=trust) as index:
         if rebuild:
-            with rebuilt(index, lambda: wanted.settings(index), note=note, wait=not no_wait, on_wait=warn) as successor:
+            with rebuild_index(
+                index, lambda: options.settings(index), note=note, wait=not no_wait, on_wait=warn
+            ) as successor:
                 yield successor
             return
-        wanted.require_same(index)
+        options.require_same(index)
         yield index
 
 
 def _after_embedding(index: IndexCore, writer: Writer, progress: Progress, note: Note) -> None:
-    """Measure what scores mean now, and make questions quick; `note` is told what int8 has cost."""
+    """Measure the index's cosines and compile its encoder; `note` gets the accuracy that int8 has lost."""
     from indexer.calibration.background import renew
     from indexer.encoders.torch.int8 import loss
     from indexer.errors import ModelError
@@ -242,8 +254,8 @@ def _after_embedding(index: IndexCore, writer: Writer, progress: Progress, note:
         return
     try:
         encoder = index.encoder
-    except ModelError as error:  # every passage came with its vectors
-        note(f"{error}: the vectors are in, but what scores mean was not measured")
+    except ModelError as error:  # possible where every passage came with its vectors
+        note(f"{error}: the vectors are stored, but hits will have no percentiles")
         return
     renew(index.store, encoder)
     progress.note("compiling the encoder, so that questions are quick")
@@ -255,18 +267,18 @@ def _after_embedding(index: IndexCore, writer: Writer, progress: Progress, note:
 
 
 def _unfinished(index: IndexCore) -> bool:
-    """Whether the run that embedded these documents was interrupted before its end."""
+    """Return whether the run that embedded these documents was interrupted before its end."""
     with index.store.snapshot() as snapshot:
         return not _settled(index) and snapshot.documents > 0
 
 
 def _settled(index: IndexCore) -> bool:
-    """Whether the encoder was compiled, or could not be."""
+    """Return whether the encoder was compiled, or could not be."""
     return index.store.artifacts().exists() or bool(index.stored_settings().uncompiled)
 
 
 def _compile(index: IndexCore, writer: Writer, note: Note) -> None:
-    """Once: make questions quick, or say why they will not be."""
+    """Compile the encoder if that was not tried yet; where it fails, record the reason."""
     from indexer.errors import ModelError
 
     if _settled(index):

@@ -1,4 +1,4 @@
-"""likewise info: what an index holds, and what became of each file."""
+"""likewise info: print the numbers of an index, and the outcome of each file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from search.cli.options import IndexCommand, json_option
-from search.cli.output import number, printable, say, say_json, shown, warn_of
+from search.cli.output import number, say, say_json, shown, warn_of
+from search.cli.tables import print_table
 
 if TYPE_CHECKING:
     from indexer.encoders import Recipe
@@ -25,11 +26,11 @@ _STATES = ["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
     flag_value="all",
     type=click.Choice(["all", *_STATES]),
     metavar="[STATE]",
-    help="List what became of every file and record; only those of STATE (" + ", ".join(_STATES) + ").",
+    help="List the outcome of every file and record, or only those in STATE (" + ", ".join(_STATES) + ").",
 )
 @json_option
 def info(path: str, ledger: str | None, as_json: bool) -> None:
-    """Say what INDEX holds, how its vectors were made, and what became of every source file.
+    """Print what INDEX contains, how its vectors were made, and how many files were indexed, skipped or failed.
 
     \b
     likewise info papers.index
@@ -43,10 +44,9 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
                 if as_json:
                     say_json(asdict(row))
                 else:
-                    said = f"{row.state:<9} {shown(row.uri)}{'  ' + row.reason if row.reason else ''}"
-                    say(printable(said))
+                    say(f"{row.state:<9} {shown(row.uri)}{'  ' + row.reason if row.reason else ''}")
             return
-        known, recipe, settings = snapshot.info(), snapshot.settings.recipe, snapshot.settings.passages
+        state, recipe, settings = snapshot.info(), snapshot.settings.recipe, snapshot.settings.passages
         ledger_counts, notes, address = snapshot.ledger_counts(), snapshot.notes, store.address
     warn_of(notes)
     runtime = _runtime(recipe) if recipe else None
@@ -54,29 +54,31 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         described = {"model": recipe.model if recipe else None, "recipe": asdict(recipe) if recipe else None}
         passages = asdict(settings) if settings else None
         described |= {"passage_settings": passages, "runtime": asdict(runtime) if runtime else None}
-        numbers = asdict(known)
-        details = numbers.pop("details")  # beside the numbers, so that the object stays flat
+        numbers = asdict(state)
+        details = numbers.pop("details")  # printed among the numbers, so that the object stays flat
         say_json({**numbers, **details, **described, "ledger": ledger_counts, "notes": notes})
         return
-    say(f"{shown(address)}: {number(known.documents)} documents, {number(known.passages)} passages")
+    say(f"{shown(address)}: {number(state.documents)} documents, {number(state.passages)} passages")
+    rows = []
     if recipe and settings:
-        say(f"model      {recipe}, {known.dimensions} dimensions, fingerprint {recipe.fingerprint[:12]}")
+        rows.append(("model", f"{recipe}, {state.dimensions} dimensions, fingerprint {recipe.fingerprint[:12]}"))
         tokens = f"up to {settings.max_tokens} tokens, {settings.overlap} of overlap"
-        say(f"passages   {tokens}, {number(known.tokens)} tokens in all")
+        rows.append(("passages", f"{tokens}, {number(state.tokens)} tokens in all"))
         if runtime:
-            say(printable(f"runtime    {_runtime_line(runtime)}"))
+            rows.append(("runtime", _runtime_line(runtime)))
     else:
-        say(f"vectors    your own, {known.dimensions} dimensions")
-    kinds = ", ".join(f"{number(row['count'])} {row['kind']}" for row in known.segments) or "none"
-    say(f"segments   {kinds}; {number(known.unsealed)} passages unsealed")
-    say(f"on disk    {known.bytes / 2**20:.1f} MB, format {known.format_version}")
-    say(f"fields     {', '.join(('uri', 'title', 'path', 'format', 'modified', *known.fields))}")
+        rows.append(("vectors", f"your own, {state.dimensions} dimensions"))
+    kinds = ", ".join(f"{number(row['count'])} {row['kind']}" for row in state.segments) or "none"
+    rows.append(("segments", f"{kinds}; {number(state.unsealed)} passages unsealed"))
+    rows.append(("on disk", f"{state.bytes / 2**20:.1f} MB, format {state.format_version}"))
+    rows.append(("fields", ", ".join(("uri", "title", "path", "format", "modified", *state.fields))))
     if ledger_counts:
-        say("sources    " + ", ".join(f"{number(count)} {state}" for state, count in ledger_counts.items()))
+        rows.append(("sources", ", ".join(f"{number(count)} {name}" for name, count in ledger_counts.items())))
+    print_table(rows)
 
 
 def _runtime(recipe: Recipe) -> RuntimeInUse | None:
-    from indexer.encoders.runtime_in_use import runtime_in_use  # --help loads this file, and should load no more
+    from indexer.encoders.runtime_in_use import runtime_in_use  # not at the top: `likewise --help` imports this file
 
     return runtime_in_use(recipe)
 
@@ -86,9 +88,9 @@ def _runtime_line(runtime: RuntimeInUse) -> str:
         return f"{runtime.chosen}, as {runtime.decided_by} says"
     from indexer.encoders.choices import RUNTIME_VARIABLE, choices_file
 
-    again = f"delete {shown(str(choices_file()))} to measure again, or set {RUNTIME_VARIABLE}"
+    advice = f"delete {shown(str(choices_file()))} to measure again, or set {RUNTIME_VARIABLE}"
     if runtime.reason:
-        return f"{runtime.chosen}: {runtime.reason}; {again}"
+        return f"{runtime.chosen}: {runtime.reason}; {advice}"
     speeds = ", ".join(f"{name} {number(round(speed))}" for name, speed in runtime.tokens_per_second.items())
     where = f"{runtime.cpu}, {runtime.threads} thread{'' if runtime.threads == 1 else 's'}"
-    return f"{runtime.chosen}, by tokens a second: {speeds} (measured on {where}); {again}"
+    return f"{runtime.chosen}, by tokens per second: {speeds} (measured on {where}); {advice}"

@@ -1,4 +1,4 @@
-"""likewise list: the documents of an index, all or those that a filter leaves."""
+"""likewise list: print the uris of the documents of an index, or of those that pass a filter."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from search.cli.output import printable, say_json, shown
 
 
 @click.command("list", cls=IndexCommand)
-@click.option("--where", metavar="FILTER", help="Only documents that pass, such as 'format = \"pdf\"'.")
+@click.option("--where", metavar="FILTER", help="List only documents that match, such as 'format = \"pdf\"'.")
 @json_option
 def list_command(path: str, where: str | None, as_json: bool) -> None:
-    """List the documents of INDEX in the order they were added; with --json one object a line.
+    """List the documents of INDEX in the order they were added; with --json, one object per line.
 
     \b
     likewise list papers.index --where 'year >= 2020'

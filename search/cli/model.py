@@ -1,4 +1,4 @@
-"""likewise model: what a model's files hold, without loading it."""
+"""likewise model: describe a model from its files, without loading its weights."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from search.cli.options import json_option
 from search.cli.output import number, quiet_libraries, say, say_json
+from search.cli.tables import print_table
 
 if TYPE_CHECKING:
     from indexer.encoders.inspection.model_card import ModelDescription
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="NAME|PATH")
 @json_option
 def model(name: str, as_json: bool) -> None:
-    """Describe the model NAME: its layers, dimensions, limits and modules, and every parameter by name and shape.
+    """Describe the model NAME: its layers, dimensions, limits, modules and parameters.
 
     \b
     likewise model all-MiniLM-L6-v2
@@ -27,25 +28,27 @@ def model(name: str, as_json: bool) -> None:
     from indexer.encoders.inspection.model_card import describe
 
     with quiet_libraries():
-        found = describe(name)
+        description = describe(name)
     if as_json:
-        said = asdict(found)
-        said["files"] = [{"file": file, "bytes": size} for file, size in found.files]
-        say_json({**said, "dtype": found.dtype, "total": found.total})
+        members = asdict(description)
+        members["files"] = [{"file": file, "bytes": size} for file, size in description.files]
+        say_json({**members, "dtype": description.dtype, "total": description.total})
         return
-    for label, value in _summary(found):
-        say(f"{label:<12} {value}")
+    print_table(_summary(description))
     say("")
-    shapes = [" x ".join(map(number, parameter.shape)) or "1" for parameter in found.parameters]
-    names = max((len(parameter.name) for parameter in found.parameters), default=0)
-    width = max(map(len, shapes), default=0)
-    for parameter, shape in zip(found.parameters, shapes, strict=True):
-        say(f"{parameter.name:<{names}}  {shape:>{width}}  {number(parameter.count):>12}")
+    print_table(
+        (
+            (parameter.name, " x ".join(map(number, parameter.shape)) or "1", number(parameter.count))
+            for parameter in description.parameters
+        ),
+        right=(1, 2),
+    )
 
 
 def _summary(found: ModelDescription) -> list[tuple[str, str]]:
-    lacking = "none: it has no transformer, so no hidden layers to pool"
-    layers = f"{found.layers}, and the embeddings as layer 0" if found.layers else lacking
+    """Return the label and value of each line."""
+    no_layers = "none: it has no transformer, so no hidden layers to pool"
+    layers = f"{found.layers}, and the embeddings as layer 0" if found.layers else no_layers
     files = ", ".join(f"{file} ({size / 2**20:.1f} MB)" for file, size in found.files)
     many = len(found.parameters)
     rows: list[tuple[str, object]] = [
@@ -60,7 +63,7 @@ def _summary(found: ModelDescription) -> list[tuple[str, str]]:
         ("vocabulary", found.vocabulary and number(found.vocabulary)),
         ("dimensions", found.dimensions),
         ("token limit", found.max_tokens),
-        ("modules", ", ".join(found.modules) or "none of its own: a bare transformer, averaged where nothing is asked"),
+        ("modules", ", ".join(found.modules) or "none: a bare transformer, whose last layer is averaged by default"),
         ("pooling", ", ".join(found.pooling)),
         ("prompts", ", ".join(filter(None, [
             found.query_prompt and f"{found.query_prompt!r} before queries",

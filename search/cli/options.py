@@ -1,4 +1,4 @@
-"""What every command shares: INDEX, or LIKEWISE_INDEX in its place, --json, uris as a person types them."""
+"""Options and arguments that several commands share: INDEX or LIKEWISE_INDEX, --json, uris as a person types them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from indexer.filters.tree import Scalar, Where
 
 
-k_option = click.option("-k", default=10, show_default=True, help="How many hits.")
-where_option = click.option("--where", metavar="FILTER", help="""Such as 'year >= 2020 and lang in ("en", "de")'.""")
+k_option = click.option("-k", default=10, show_default=True, help="How many hits to print.")
+where_option = click.option(
+    "--where", metavar="FILTER", help="""Only documents that match, such as 'year >= 2020 and lang in ("en", "de")'."""
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 queries_option = click.option(
     "--queries",
@@ -42,16 +44,16 @@ recall_option = click.option(
     "--recall",
     type=click.FloatRange(0, 1, min_open=True),
     metavar="R",
-    help="Share of the ten nearest to find.  [default: 0.98]",
+    help="Share of the ten nearest passages that an approximate segment must find.  [default: 0.98]",
 )
 trust_option = click.option(
-    "--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is."
+    "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model. Only if you trust its author."
 )
-no_wait_option = click.option("--no-wait", is_flag=True, help="Fail at once while another process is writing.")
+no_wait_option = click.option("--no-wait", is_flag=True, help="Fail at once if another process is writing.")
 
 
 class IndexCommand(click.Command):
-    """A command whose first argument INDEX may come from --index or, failing that, from LIKEWISE_INDEX."""
+    """A command whose first argument INDEX may also come from --index, or else from LIKEWISE_INDEX."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -61,56 +63,55 @@ class IndexCommand(click.Command):
                 ["--index", "_index"],
                 metavar="PATH",
                 expose_value=False,
-                help="The index, instead of the INDEX argument and LIKEWISE_INDEX.",
+                help="The index, in place of the INDEX argument or LIKEWISE_INDEX.",
             )
         )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = _take_index(args)
-        path = given or os.environ.get("LIKEWISE_INDEX")
+        path = _take_index(args) or os.environ.get("LIKEWISE_INDEX")
         if not path and not args:
             raise click.UsageError("name the INDEX first, or set LIKEWISE_INDEX", ctx)
         return super().parse_args(ctx, [path, *args] if path else args)
 
 
 def _take_index(args: list[str]) -> str | None:
-    """Take --index PATH or --index=PATH out of the arguments."""
+    """Remove --index PATH or --index=PATH from the arguments and return PATH; None where there is none."""
     end = args.index("--") if "--" in args else len(args)
-    for at, argument in enumerate(args[:end]):
+    for position, argument in enumerate(args[:end]):
         if argument.startswith("--index="):
-            return args.pop(at).partition("=")[2]
-        if argument == "--index" and at + 1 < end:
-            _, path = args.pop(at), args.pop(at)
+            return args.pop(position).partition("=")[2]
+        if argument == "--index" and position + 1 < end:
+            _, path = args.pop(position), args.pop(position)
             return path
     return None
 
 
-def resolve_uris(index: Container[str], given: Sequence[str]) -> list[str]:
-    """Uris as stored: as they stand, or as the absolute path of a file named relative to the working folder."""
-    return [uri if uri in index or (path := os.path.abspath(uri)) not in index else path for uri in given]  # noqa: PTH100
+def resolve_uris(index: Container[str], uris: Sequence[str]) -> list[str]:
+    """Return uris as stored: a path relative to the working folder becomes the absolute path of an indexed file."""
+    return [uri if uri in index or (path := os.path.abspath(uri)) not in index else path for uri in uris]  # noqa: PTH100
 
 
 def resolve_where(where: str | None) -> str | None:
-    """A filter in which files may be named relative to the working folder, as hits show them."""
+    """Return a filter in which paths relative to the working folder, as hits show them, also match absolute ones."""
     if where is None:
         return None
     from indexer.filters.parse import parse
     from indexer.filters.tree import render
 
     tree = parse(where)
-    resolved = _resolved(tree)
+    resolved = _resolve(tree)
     return where if resolved == tree else render(resolved)
 
 
-def _resolved(tree: Where) -> Where:
+def _resolve(tree: Where) -> Where:
     from indexer.filters.tree import And, Compare, In, Not, Or
 
     match tree:
         case And(parts) | Or(parts):
-            return replace(tree, parts=tuple(map(_resolved, parts)))
+            return replace(tree, parts=tuple(map(_resolve, parts)))
         case Not(part):
-            return Not(_resolved(part))
-        # Both ways: a record may have the name of a file that lies here.
+            return Not(_resolve(part))
+        # Both are allowed, because a record may have the name of a file in this folder.
         case Compare("uri" | "path" as name, "=" | "!=" as op, value) if (path := _as_path(value)) != value:
             return In(name, (value, path), op == "!=")
         case In("uri" | "path", values):

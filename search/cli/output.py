@@ -1,4 +1,4 @@
-"""What every command prints with: cleaned text, JSON, warnings. Nothing of a document reaches a terminal raw."""
+"""Printing text, JSON and warnings so that no control character of a document reaches a terminal."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ import click
 from indexer.errors import BadInput
 
 FINISHES, LEFT = "likewise.finishes", "likewise.left"
-"""In a click context's meta: the command goes on without a reader; its reader has left."""
+"""Keys of a click context's meta: the command goes on if its reader leaves; the reader has left."""
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _PLAIN = re.compile(r"[ -~]*")
-_JOINERS = "\u200c\u200d\u00ad"  # needed by Persian, Indic scripts and emoji, and soft hyphens; they move nothing
+_JOINERS = (
+    "\u200c\u200d\u00ad"  # needed by Persian, Indic scripts and emoji; and soft hyphens. They do not move the cursor.
+)
 
 
 def printable(text: str) -> str:
-    """Text with every control, escape and direction-changing character replaced by a space or a question mark."""
+    """Return text with every control, escape and direction-changing character replaced, one for one."""
     if _PLAIN.fullmatch(text):
         return text
     return "".join(
@@ -39,18 +41,18 @@ def printable(text: str) -> str:
 
 
 def say(text: str, *, err: bool = False, tabs: bool = False) -> None:
-    """Print lines that hold no styling of ours; tabs are kept where asked for, as they only move right."""
+    """Print lines without styling. `tabs` keeps tabs, which only move the cursor to the right."""
     kept = re.split("([\n\t])" if tabs else "(\n)", text)
     _print("".join(part if part in ("\n", "\t") else printable(part) for part in kept), err)
 
 
 def say_json(value: Any) -> None:
-    """Print one line of JSON; as ASCII, so that no character of a document acts on a terminal."""
+    """Print one line of JSON in ASCII, so that no character of a document can control a terminal."""
     _print(json.dumps(value, default=_as_json), False)
 
 
 def _print(text: str, err: bool) -> None:
-    """Print a line. Where nobody reads any more, that ends no work under way, and a lost warning ends nothing."""
+    """Print a line. A reader that has left ends neither a command that changes something nor a warning's command."""
     try:
         click.echo(text, err=err)
     except BrokenPipeError:
@@ -63,16 +65,16 @@ def _print(text: str, err: bool) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Let what is written to a stream from here on, and what waits in it, come to nothing."""
+    """Discard what is buffered in a stream and everything that is written to it later."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def prepare_streams() -> None:
-    """Make standard streams usable that were closed, or cannot write every character."""
+    """Make standard streams usable if they are closed or cannot write every character."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
-        # An index's own files must not be opened under the numbers that libraries print to.
+        # The files of an index must not get the descriptors 0 to 2, to which libraries print.
         while (nowhere := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(nowhere, True)
         os.close(nowhere)
@@ -85,7 +87,7 @@ def prepare_streams() -> None:
 
 
 class _NoInput(io.RawIOBase):
-    """Standard input that was closed: only who reads it is told."""
+    """Closed standard input, which raises an error when it is read."""
 
     def readable(self) -> bool:
         return True
@@ -95,7 +97,7 @@ class _NoInput(io.RawIOBase):
 
 
 def colour() -> bool | None:
-    """False where the environment asks for none; None leaves it to whether the output is a terminal."""
+    """Return False if the environment asks for no colour; None lets click decide whether the output is a terminal."""
     return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 
@@ -106,6 +108,7 @@ def _as_json(value: Any) -> Any:
 
 
 def warn(message: str) -> None:
+    """Print a warning on standard error."""
     say(f"likewise: warning: {message}", err=True)
 
 
@@ -116,19 +119,20 @@ def warn_of(notes: Iterable[str]) -> None:
 
 
 def on_terminal() -> bool:
-    """Whether progress may be drawn: stderr is a terminal that understands it."""
+    """Return whether progress can be drawn: standard error is a terminal with cursor movement."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def shown(path: str) -> str:
-    """An absolute path relative to the working folder, where it lies below it."""
-    if not os.path.isabs(path):  # noqa: PTH117 - a uri need not be a path
+    """Return an absolute path relative to the working folder if it is inside it."""
+    if not os.path.isabs(path):  # noqa: PTH117 - a uri may not be a path
         return path
-    here = os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118
-    return path.removeprefix(here)
+    folder = os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118
+    return path.removeprefix(folder)
 
 
 def number(value: int) -> str:
+    """Return a number with commas between its thousands."""
     return f"{value:,}"
 
 

@@ -1,4 +1,4 @@
-"""likewise pairs: what in a collection says nearly the same."""
+"""likewise pairs: print the most similar pairs of texts of a file, or of passages of an index."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from search.cli.options import json_option, trust_option
 from search.cli.output import number, quiet_libraries, say, say_json, shown, warn
 
 if TYPE_CHECKING:
-    from search.pairs import Report, Text
+    from search.pairs import PairReport, Side
 
-_THERE = click.Path(exists=True, path_type=Path)
+_EXISTING = click.Path(exists=True, path_type=Path)
 
 
 @click.command()
-@click.argument("source", metavar="FILE|INDEX", required=False, envvar="LIKEWISE_INDEX", type=_THERE)
-@click.option("--index", "index", metavar="PATH", type=_THERE, help="The index, in place of FILE|INDEX.")
-@click.option("-n", "count", default=20, show_default=True, type=click.IntRange(1), help="How many pairs.")
-@click.option("--min-score", default=-1.0, metavar="S", help="Leave out pairs of a lower cosine.")
-@click.option("--model", metavar="NAME", help="Model or recipe for a FILE.  [default: all-MiniLM-L6-v2]")
-@click.option("--text-field", metavar="F", help="The field of a FILE's records to compare.")
-@click.option("--device", default="auto", show_default=True, help="Of the model: cpu, cuda, ...")
+@click.argument("source", metavar="FILE|INDEX", required=False, envvar="LIKEWISE_INDEX", type=_EXISTING)
+@click.option("--index", "index", metavar="PATH", type=_EXISTING, help="The index, in place of the argument.")
+@click.option("-n", "count", default=20, show_default=True, type=click.IntRange(1), help="How many pairs to print.")
+@click.option("--min-score", default=-1.0, metavar="S", help="Leave out pairs with a lower cosine.")
+@click.option("--model", metavar="NAME", help="Model or recipe that embeds FILE.  [default: all-MiniLM-L6-v2]")
+@click.option("--text-field", metavar="F", help="Field of the records in FILE with their text.")
+@click.option("--device", default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
 @trust_option
 @json_option
 def pairs(
@@ -40,14 +40,13 @@ def pairs(
     trust_remote_code: bool,
     as_json: bool,
 ) -> None:
-    """Print the most similar pairs of a collection, each once, best first.
+    """Print the most similar pairs of texts in FILE, or of passages in INDEX, best first.
 
-    Of a FILE (one sentence a line; .jsonl, .csv and .tsv: a record each) its texts are embedded and compared; a
-    text that stands in it more than once counts as one, and is listed. Of an INDEX the stored vectors are
-    compared: pairs of passages of different documents.
+    FILE has one text per line, or records (.jsonl, .csv, .tsv). Its texts are embedded; repeated texts are listed
+    and count once. In INDEX, passages of different documents are compared by their stored vectors.
 
-    Nothing is approximated: no pair that is left out has a higher score than the last one shown. Memory holds the
-    vectors (FILE: 4 bytes a dimension, INDEX: 2) and what is compared at the moment, never all pairs.
+    The result is exact: no pair that is left out has a higher score than the last one printed. Memory holds all
+    vectors (4 bytes per dimension for FILE, 2 for INDEX), but never all pairs.
 
     \b
     likewise pairs questions.txt -n 100 --min-score 0.8
@@ -59,14 +58,15 @@ def pairs(
     if (source := index or source) is None:
         raise click.UsageError("name a FILE or an INDEX first, or set LIKEWISE_INDEX")
     if math.isnan(min_score):
-        raise click.UsageError("--min-score is no number")
+        raise click.UsageError("--min-score is nan: give a number")
     if source.is_dir() and (model or text_field or device != "auto"):
         raise click.UsageError("--model, --text-field and --device are for a FILE: an INDEX has its vectors")
-    report = _of_index(source, count, min_score) if source.is_dir() else None
-    if report is None:
-        report = _of_file(source, count, min_score, model, text_field, device, trust_remote_code)
+    if source.is_dir():
+        report = _pairs_of_index(source, count, min_score)
+    else:
+        report = _pairs_of_file(source, count, min_score, model, text_field, device, trust_remote_code)
     if report.cut:
-        warn(f"{number(report.cut)} texts are longer than the model reads and were compared by their beginning")
+        warn(f"{number(report.cut)} texts are longer than the model reads: only their beginning was compared")
     if as_json:
         say_json(_as_json(report))
         return
@@ -74,11 +74,11 @@ def pairs(
         say(f"{pair.score:.4f}  {_line(pair.first)}\n        {_line(pair.second)}")
     for text in report.repeated[:count]:
         say(f"{text.count} times  {_line(text)}")
-    repeated = f"; {number(len(report.repeated))} stand in the file more than once" if report.repeated else ""
+    repeated = f"; {number(len(report.repeated))} are in the file more than once" if report.repeated else ""
     say(f"{number(len(report.pairs))} pairs of {number(report.texts)} texts{repeated}", err=True)
 
 
-def _of_index(path: Path, count: int, min_score: float) -> Report:
+def _pairs_of_index(path: Path, count: int, min_score: float) -> PairReport:
     from indexer.stores.open import open_store
     from search.pairs import pairs_of_passages
 
@@ -86,9 +86,9 @@ def _of_index(path: Path, count: int, min_score: float) -> Report:
         return pairs_of_passages(store, count, min_score)
 
 
-def _of_file(
+def _pairs_of_file(
     path: Path, count: int, min_score: float, model: str | None, text_field: str | None, device: str, trust: bool
-) -> Report:
+) -> PairReport:
     from indexer.encoders import load_with_recipe
     from indexer.encoders.locate import DEFAULT_MODEL
     from indexer.encoders.runtime import Runtime
@@ -102,12 +102,12 @@ def _of_file(
         return pairs_of_texts(documents, encoder, recipe, count, min_score)
 
 
-def _line(side: Text) -> str:
+def _line(side: Side) -> str:
     text = " ".join(side.text.split())
     return f"{shown(side.uri)}: {text if len(text) <= 100 else text[:99] + '…'}"
 
 
-def _as_json(report: Report) -> dict[str, Any]:
+def _as_json(report: PairReport) -> dict[str, Any]:
     return {
         "texts": report.texts,
         "cut": report.cut,
@@ -119,5 +119,5 @@ def _as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _side(side: Text) -> dict[str, Any]:
+def _side(side: Side) -> dict[str, Any]:
     return {"uri": side.uri, "text": side.text, "start": side.start, "count": side.count}

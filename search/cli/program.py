@@ -1,4 +1,4 @@
-"""The command `likewise`: every command by name, loaded when it is called, and how any of them ends."""
+"""The command `likewise`: its subcommands by name, each imported when it is called, and the exit codes."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ COMMANDS = (
 _NAMES = {"index": "index_command", "compile": "compile_command", "list": "list_command"}
 
 
-_WORK = frozenset({"index", "remove", "check", "compact", "compile", "backup", "tune", "expect"})
-"""Commands that finish when nobody reads what they print: they change something, or answer by their exit code."""
+_FINISHING = frozenset({"index", "remove", "check", "compact", "compile", "backup", "tune", "expect"})
+"""Commands that finish even if nobody reads their output: they change something, or answer by their exit code."""
 
-_READER_LEFT = 141  # as a shell says of a program that SIGPIPE ended
+_READER_LEFT = 141  # a shell's exit code for a program that was ended by SIGPIPE
 
 
-class _Lazy(click.Group):
-    """Imports a command's file when the command is asked for, so that help costs nothing."""
+class _LazyGroup(click.Group):
+    """Imports a command's file when the command is called or described."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -55,12 +55,12 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(import_module(f"search.cli.{cmd_name}"), _NAMES.get(cmd_name, cmd_name))
-        assert isinstance(found, click.Command)
-        return found
+        command = getattr(import_module(f"search.cli.{cmd_name}"), _NAMES.get(cmd_name, cmd_name))
+        assert isinstance(command, click.Command)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Whole sentences: click would cut them to fit one line."""
+        """Write the first sentence of each command's help in full; click would cut it to one line."""
         rows = [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
@@ -72,35 +72,35 @@ class _Lazy(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
-        except BrokenPipeError:  # before click sees it, which would exit 1
-            _reader_left()
+        except BrokenPipeError:  # caught here, because click would exit with 1
+            _exit_without_reader()
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             code = super().invoke(ctx)
         except BrokenPipeError:
-            _reader_left()
-        # Who follows --stream may leave when it has seen enough; the run still ended as it did.
+            _exit_without_reader()
+        # A reader of `index --stream` may leave when it has seen enough: the run's own exit code is kept.
         return code or (_READER_LEFT if ctx.meta.get(LEFT) and ctx.invoked_subcommand != "index" else 0)
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="likewise")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Search your own documents by meaning.
 
     \b
-    likewise index papers.index ~/papers          make or update an index
+    likewise index papers.index ~/papers          create or update an index
     likewise search papers.index "how do vaccines work"
     """
-    ctx.meta[FINISHES] = ctx.invoked_subcommand in _WORK
+    ctx.meta[FINISHES] = ctx.invoked_subcommand in _FINISHING
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit.
 
-    0 done, 1 done with failures, 2 bad input, 3 could not run, 130 interrupted, 141 the reader left before the end.
+    Exit codes: 0 done, 1 done with failures, 2 bad input, 3 could not run, 130 interrupted, 141 the reader left early.
     """
     warnings.showwarning = _show_warning
     prepare_streams()
@@ -121,18 +121,18 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         say("likewise: interrupted; what was committed is kept", err=True)
         _exit(130)
     except BrokenPipeError:
-        _reader_left()
+        _exit_without_reader()
     except OSError as error:  # most often a full disk behind the output
-        what = error.filename or "standard output or a file"
-        _fail(f"{what}: {error.strerror or error}; mend that and run again", 3)
+        file = error.filename or "standard output or a file"
+        _fail(f"{file}: {error.strerror or error}; solve this and run again", 3)
     except Exception as error:
         if os.environ.get("LIKEWISE_DEBUG"):
             raise
         _fail(f"internal error: {type(error).__name__}: {error} (LIKEWISE_DEBUG=1 shows where)", 3)
 
 
-def _reader_left() -> NoReturn:
-    """The reader of our output has gone; that is its right. Nothing more may be flushed to it."""
+def _exit_without_reader() -> NoReturn:
+    """Exit after the reader of the output has left; nothing more may be flushed to it."""
     discard(sys.stdout)
     _exit(_READER_LEFT)
 

@@ -1,4 +1,4 @@
-"""How far an indexing run has come, drawn on a terminal."""
+"""The progress bar of an indexing run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """A bar on a terminal: documents, passages, rate and time left, measured in bytes read."""
+    """A bar on a terminal: documents, passages, rate and time left, by bytes read. Elsewhere it draws nothing."""
 
     def __init__(self, sources: list[Source]) -> None:
         self._bar = _bar() if on_terminal() else None
@@ -57,11 +57,11 @@ def _bar() -> Bar:
 
 
 def _size(sources: list[Source]) -> int | None:
-    """Bytes of the files that the run will come to; None, as of standard input, where that cannot be told."""
+    """Return the size in bytes of all files of the run; None where it is not known, as with standard input."""
     if any(source.root == "-" for source in sources):
         return None
     try:
-        found = (found.status for source in sources for found in source.files())
-        return sum(status.st_size for status in found if status is not None) or None
-    except OSError:  # the run itself will meet it, and say so
+        statuses = (file.status for source in sources for file in source.files())
+        return sum(status.st_size for status in statuses if status is not None) or None
+    except OSError:  # the run itself will report it
         return None

@@ -1,4 +1,4 @@
-"""likewise remove: documents out of an index, by uri."""
+"""likewise remove: remove documents from an index by uri."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from search.cli.output import say, say_json, warn
 @no_wait_option
 @json_option
 def remove(path: str, uris: tuple[str, ...], no_wait: bool, as_json: bool) -> None:
-    """Remove documents from INDEX; an unknown URI removes nothing.
+    """Remove documents from INDEX. If one URI is unknown, nothing is removed.
 
     \b
     likewise remove papers.index notes/bread.txt doc-17

@@ -1,4 +1,4 @@
-"""likewise search: hits for people on a terminal, plain text in a pipe, JSON for programs."""
+"""likewise search: rank the documents of an index by a question."""
 
 from __future__ import annotations
 
@@ -28,13 +28,20 @@ if TYPE_CHECKING:
 @k_option
 @where_option
 @mode_option
-@click.option("--passages", is_flag=True, help="Rank passages: a document may come more than once.")
-@click.option("--min-score", type=float, help="Leave out hits that score less.")
-@click.option("--min-percentile", type=click.FloatRange(0, 100), metavar="P", help="Leave out hits that rank lower.")
-@click.option("--rerank", metavar="MODEL", help="Put the best hits in a new order with a cross-encoder.")
-@click.option("--rerank-depth", default=50, show_default=True, help="How many hits --rerank looks at.")
-@click.option("--exact", is_flag=True, help="Compare with every vector, even where an approximate index is faster.")
-@click.option("--explain", is_flag=True, help="Say how each score came about, with the nearest sentence.")
+@click.option(
+    "--passages", is_flag=True, help="Rank passages instead of documents; a document may come more than once."
+)
+@click.option("--min-score", type=float, help="Leave out hits with a lower score.")
+@click.option(
+    "--min-percentile",
+    type=click.FloatRange(0, 100),
+    metavar="P",
+    help="Keep only hits that are nearer than P % of random passages are to an unrelated question.",
+)
+@click.option("--rerank", metavar="MODEL", help="Put the best hits in a new order with this cross-encoder.")
+@click.option("--rerank-depth", default=50, show_default=True, help="How many hits --rerank reads.")
+@click.option("--exact", is_flag=True, help="Compare with every vector, even if an approximate segment is faster.")
+@click.option("--explain", is_flag=True, help="Explain each score, and show the sentence nearest to the question.")
 @trust_option
 @json_option
 def search(
@@ -55,7 +62,7 @@ def search(
 ) -> None:
     """Rank the documents of INDEX by how near they are to QUERY in meaning.
 
-    QUERY - reads questions from standard input, one a line.
+    If QUERY is -, questions are read from standard input, one per line.
 
     \b
     likewise search papers.index "how do vaccines work" -k 5
@@ -67,7 +74,7 @@ def search(
     from search.query import Query
     from search.searcher import Searcher
 
-    # OpenVINO does without its converter where it is missing: 60 ms of imports, telemetry among them.
+    # OpenVINO works without its converter, whose import (with telemetry) takes 60 ms.
     sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
     condition = resolve_where(where)
     with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
@@ -95,7 +102,7 @@ def search(
             except NoWords as error:
                 if query != "-":
                     raise
-                warn(f"-:{number}: {error}")  # the questions after it are asked all the same
+                warn(f"-:{number}: {error}")  # the next questions are still asked
                 hits = Hits((), 0, True, question, mode)
             except BadInput as error:
                 if query != "-":

@@ -1,4 +1,4 @@
-"""likewise show: one document of an index, as it is kept."""
+"""likewise show: print one document of an index."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def show(path: str, uri: str, as_json: bool) -> None:
     if as_json:
         say_json(asdict(document))
         return
-    known = [("title", document.title), ("format", document.format), ("modified", document.modified)]
-    for name, value in (*known, *document.metadata.items()):
+    members = [("title", document.title), ("format", document.format), ("modified", document.modified)]
+    for name, value in (*members, *document.metadata.items()):
         if value not in (None, ""):
             say(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
     say(f"\n{document.text}", tabs=True)

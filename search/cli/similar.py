@@ -1,4 +1,4 @@
-"""likewise similar: documents that say nearly the same as one of the index."""
+"""likewise similar: rank the other documents of an index by how near they are to one of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from search.cli.options import IndexCommand, json_option, k_option, resolve_uris
 @where_option
 @json_option
 def similar(path: str, uri: str, k: int, where: str | None, as_json: bool) -> None:
-    """Rank the other documents of INDEX by how near they are to the document URI.
+    """Rank the other documents of INDEX by how near they are in meaning to the document URI.
 
     \b
     likewise similar papers.index notes/bread.txt -k 5

@@ -1,4 +1,4 @@
-"""The texts that a command line names: its arguments, the lines of a file, or of standard input."""
+"""Reading the texts of a command line: its arguments, or the lines of a file or of standard input."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ from indexer.sources.jsonl import Invalid, parse
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A text and where it stands, for messages; `id` is the record's own, or the text's number from 0."""
+class InputText:
+    """A text with its source.
+
+    Attributes:
+        id: the record's id, or the text's number, counted from 0.
+        place: where it comes from, for messages.
+    """
 
     id: str | int
     text: str
     place: str
 
 
-def read_texts(arguments: Sequence[str], path: Path | None, jsonl: bool) -> Iterator[Text]:
-    """Texts as they are read: a line is held at a time.
+def read_texts(arguments: Sequence[str], path: Path | None, jsonl: bool) -> Iterator[InputText]:
+    """Yield texts while they are read, one line at a time.
 
     Args:
         arguments: the texts themselves; `-` alone for standard input.
         path: a file to read instead; its lines are JSON objects if it ends in .jsonl or .ndjson.
-        jsonl: lines are JSON objects, of which `text` and `id` are read; blank ones are passed over.
+        jsonl: lines are JSON objects with `text` and perhaps `id`; blank lines are skipped.
 
     Raises:
-        BadInput: an empty text, or a line that is not what it should be.
-        SourceError: a file that cannot be read.
+        BadInput: a text is empty or not UTF-8, or a line is not an object with a text.
+        SourceError: the file cannot be read.
     """
     if path is not None:
         jsonl = jsonl or path.suffix.lower() in (".jsonl", ".ndjson")
@@ -42,38 +47,39 @@ def read_texts(arguments: Sequence[str], path: Path | None, jsonl: bool) -> Iter
     elif list(arguments) == ["-"]:
         yield from _lines(sys.stdin.buffer, "standard input", jsonl)
     else:
-        yield from (_checked(Text(at, text, f"text {at + 1}")) for at, text in enumerate(arguments))
+        for number, text in enumerate(arguments):
+            yield _check(InputText(number, text, f"text {number + 1}"))
 
 
-def _lines(lines: Iterable[bytes], source: str, jsonl: bool) -> Iterator[Text]:
-    found = 0
+def _lines(lines: Iterable[bytes], source: str, jsonl: bool) -> Iterator[InputText]:
+    records = 0
     for number, line in enumerate(lines, start=1):
         place = f"line {number} of {source}"
         body = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
         if jsonl:
             if body.strip():
-                yield _checked(_record(body, found, place))
-                found += 1
+                yield _check(_record(body, records, place))
+                records += 1
             continue
         try:
-            yield _checked(Text(number - 1, body.decode("utf-8").rstrip("\r\n"), place))
+            yield _check(InputText(number - 1, body.decode("utf-8").rstrip("\r\n"), place))
         except UnicodeDecodeError as error:
             raise BadInput(f"{place} is not UTF-8 (byte {error.start + 1}): convert it first") from error
 
 
-def _record(line: bytes, number: int, place: str) -> Text:
+def _record(line: bytes, number: int, place: str) -> InputText:
     try:
         record = parse(line.strip())
     except Invalid as error:
         raise BadInput(f"{place}: {error}") from error
     text = record.get("text") if isinstance(record, dict) else None
     if not isinstance(text, str):
-        raise BadInput(f'{place} is no JSON object with a text, such as {{"text": "..."}}')
-    own = record.get("id")
-    return Text(own if isinstance(own, str | int) else number, text, place)
+        raise BadInput(f'{place} is not a JSON object with a text, such as {{"text": "..."}}')
+    id_ = record.get("id")
+    return InputText(id_ if isinstance(id_, str | int) else number, text, place)
 
 
-def _checked(text: Text) -> Text:
+def _check(text: InputText) -> InputText:
     if not is_unicode(text.text):
         raise BadInput(f"{text.place} is not UTF-8: convert it first")
     if not text.text.strip():
@@ -82,5 +88,5 @@ def _checked(text: Text) -> Text:
 
 
 def is_unicode(text: str) -> bool:
-    """False for an argument whose bytes the shell passed on although they were not UTF-8."""
+    """Return False for an argument that the shell passed on although its bytes are not UTF-8."""
     return not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,15 +1,16 @@
-"""likewise tokens: what a model reads of a text, and how near its tokens or words are to each other."""
+"""likewise tokens: print the tokens that a model reads of a text, or the cosines of their hidden states."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from search.cli.options import json_option
-from search.cli.output import printable, quiet_libraries, say, say_json, warn
+from search.cli.options import json_option, trust_option
+from search.cli.output import quiet_libraries, say, say_json, warn
+from search.cli.tables import print_table
 
 if TYPE_CHECKING:
     from indexer.encoders.checkpoint import Checkpoint
@@ -22,16 +23,16 @@ if TYPE_CHECKING:
 @click.argument("text")
 @click.argument("text2", required=False)
 @click.option("--model", metavar="NAME|PATH", help="The model.  [default: all-MiniLM-L6-v2]")
-@click.option("--words", is_flag=True, help="Show whole words; the vector of a word is the mean of its tokens'.")
-@click.option("--similarity", is_flag=True, help="Print the cosines of tokens, or words, with each other.")
+@click.option("--words", is_flag=True, help="Use whole words; the vector of a word is the mean of its tokens' vectors.")
+@click.option("--similarity", is_flag=True, help="Print the cosines between tokens, or between words.")
 @click.option("--of", "chosen", multiple=True, metavar="WORD", help="Compare every occurrence of WORD. Repeatable.")
 @click.option(
-    "--at", "places", multiple=True, type=int, metavar="N", help="Compare the token, or word, at N. Repeatable."
+    "--at", "positions", multiple=True, type=int, metavar="N", help="Compare token (or word) number N. Repeatable."
 )
-@click.option("--layers", metavar="L", help="Of these hidden layers: -1, 7, -4..-1.  [default: the middle two]")
-@click.option("--combine", metavar="C", help="Several layers become one by mean, sum or concat.  [default: mean]")
+@click.option("--layers", metavar="L", help="Which hidden layers: -1, 7, -4..-1.  [default: the middle two]")
+@click.option("--combine", metavar="C", help="How to combine several layers: mean, sum or concat.  [default: mean]")
 @click.option("--truncate", is_flag=True, help="Cut a text that is longer than the model reads.")
-@click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Know whose it is.")
+@trust_option
 @json_option
 def tokens(
     text: str,
@@ -40,7 +41,7 @@ def tokens(
     words: bool,
     similarity: bool,
     chosen: tuple[str, ...],
-    places: tuple[int, ...],
+    positions: tuple[int, ...],
     layers: str | None,
     combine: str | None,
     truncate: bool,
@@ -49,8 +50,8 @@ def tokens(
 ) -> None:
     """Print the tokens that a model reads of TEXT, or of the pair TEXT and TEXT2: ids, segments, mask.
 
-    With --similarity, print instead how near their vectors in the model's hidden layers are to each other:
-    cosines, by default of the words that occur more than once, or of all where none does. No prompt is added.
+    With --similarity, print the cosines between the tokens' hidden states instead: by default of the words that
+    occur more than once, or of all tokens if no word does. No prompt is added.
 
     \b
     likewise tokens "The bank robber was seen on the river bank."
@@ -64,11 +65,11 @@ def tokens(
     from indexer.errors import BadInput, TextTooLong
     from search.cli.texts import is_unicode
 
-    if not similarity and (chosen or places or layers or combine):
+    if not similarity and (chosen or positions or layers or combine):
         raise BadInput("--of, --at, --layers and --combine choose what --similarity compares: add it")
     texts = (text,) if text2 is None else (text, text2)
-    for number, each in enumerate(texts, start=1):
-        if not is_unicode(each):
+    for number, part in enumerate(texts, start=1):
+        if not is_unicode(part):
             raise BadInput(f"text {number} is not UTF-8: convert it first")
     with quiet_libraries():
         spec = RecipeSpec.parse(model or DEFAULT_MODEL)
@@ -77,71 +78,89 @@ def tokens(
     try:
         read = reader.read(text, text2)
     except TextTooLong as error:
-        over = f"{'the text has' if text2 is None else 'both texts have'} {error.tokens} tokens"
+        excess = f"{'the text has' if text2 is None else 'both texts have'} {error.tokens} tokens"
         if not truncate:
-            raise BadInput(f"{over} and {spec.model} reads {error.limit}: shorten, or add --truncate") from error
-        warn(f"{over}: cut to the {error.limit} that {spec.model} reads")
+            raise BadInput(f"{excess} and {spec.model} reads {error.limit}: shorten, or add --truncate") from error
+        warn(f"{excess}: cut to the {error.limit} that {spec.model} reads")
         read = reader.read(text, text2, truncate=True)
     whole = words_of(read, *texts)
-    said: dict[str, Any] = {"model": spec.model, "max_tokens": reader.limit, "tokens": [asdict(each) for each in read]}
+    pieces = [[read[position].token for position in word.positions] for word in whole]
+    result: dict[str, Any] = {
+        "model": spec.model,
+        "max_tokens": reader.limit,
+        "tokens": [asdict(token) for token in read],
+    }
     if words:
-        said["words"] = [{**asdict(word), "tokens": [read[at].token for at in word.positions]} for word in whole]
+        result["words"] = [{**asdict(word), "tokens": part} for word, part in zip(whole, pieces, strict=True)]
     if similarity:
         labels = [word.text for word in whole] if words else [token.text or token.token for token in read]
-        rows = _rows(labels, read, whole, words, chosen, places)
+        rows = _compared_positions(labels, read, whole, words, chosen, positions)
         if not rows:
-            raise BadInput("the text holds no word that the model knows as one: there is nothing to compare")
+            raise BadInput("the model reads no whole word in the text: there is nothing to compare")
         with quiet_libraries():
             recipe, vectors = _vectors(
                 spec, checkpoint, layers, combine, read, whole if words else None, trust_remote_code
             )
-        said |= {"recipe": recipe, "compared": [{"at": at, "text": labels[at]} for at in rows]}
-        said["cosines"] = _cosines(vectors[rows]).round(6).tolist()
+        result |= {"recipe": recipe, "compared": [{"at": row, "text": labels[row]} for row in rows]}
+        result["cosines"] = _cosines(vectors[rows]).round(6).tolist()
     if as_json:
-        say_json(said)
+        say_json(result)
         return
     if similarity:
         say(f"cosines: {recipe}")
-        names = [f"{at} {labels[at]}" for at in rows]
-        matrix = zip(names, said["cosines"], strict=True)
-        _table(("", *names), [(name, *(f"{cosine:.3f}" for cosine in row)) for name, row in matrix])
+        _print_matrix([f"{row} {labels[row]}" for row in rows], result["cosines"])
     elif words:
-        pieces = [" ".join(read[at].token for at in word.positions) for word in whole]
-        _table(("", "word", "tokens"), [(at, word.text, pieces[at]) for at, word in enumerate(whole)])
+        lines = [(number, word.text, " ".join(pieces[number])) for number, word in enumerate(whole)]
+        print_table([("", "word", "tokens"), *lines], right=(0,))
     else:
-        listed = [(at, token.token, token.id, token.segment, token.mask) for at, token in enumerate(read)]
-        _table(("", "token", "id", "segment", "mask"), listed)
+        listed = [(number, token.token, token.id, token.segment, token.mask) for number, token in enumerate(read)]
+        print_table([("", "token", "id", "segment", "mask"), *listed], right=(0, 2, 3, 4))
 
 
-def _rows(
+def _compared_positions(
     labels: Sequence[str],
     read: Sequence[Token],
     whole: Sequence[Word],
     words: bool,
     chosen: tuple[str, ...],
-    places: tuple[int, ...],
+    numbers: tuple[int, ...],
 ) -> list[int]:
-    """Positions to compare. Raises BadInput for a word that does not occur or a position that is none."""
+    """Return the positions to compare: those chosen, or the words that occur more than once, or all.
+
+    Args:
+        labels: text of each token, or of each word.
+        read: the tokens.
+        whole: the words.
+        words: compare words, not tokens.
+        chosen: words to compare at every occurrence.
+        numbers: positions to compare.
+
+    Raises:
+        BadInput: a word does not occur, or there is no such position.
+    """
     from indexer.errors import BadInput
 
     kind, last = "word" if words else "token", len(labels) - 1
-    found = set(places)
-    if wrong := [at for at in places if not 0 <= at <= last]:
+    if wrong := [number for number in numbers if not 0 <= number <= last]:
         raise BadInput(f"there is no {kind} {wrong[0]}: they are numbered from 0 to {last}")
-    for each in chosen:
-        same = [at for at, label in enumerate(labels) if label.casefold() == each.casefold()]
+    positions = set(numbers)
+    for word in chosen:
+        same = {position for position, label in enumerate(labels) if label.casefold() == word.casefold()}
         if not words:
-            same += [at for at, token in enumerate(read) if token.token == each and at not in same]
+            same |= {position for position, token in enumerate(read) if token.token == word}
         if not same:
-            several = not words and any(word.text.casefold() == each.casefold() for word in whole)
-            advice = f"several tokens make up {each!r}: add --words" if several else "see them without --similarity"
-            raise BadInput(f"no {kind} reads {each!r}: {advice}")
-        found |= set(same)
-    if chosen or places:
-        return sorted(found)
-    own = range(len(labels)) if words else [at for at, token in enumerate(read) if token.word is not None]
+            several = not words and any(other.text.casefold() == word.casefold() for other in whole)
+            advice = f"several tokens make up {word!r}: add --words" if several else "see them without --similarity"
+            raise BadInput(f"no {kind} reads {word!r}: {advice}")
+        positions |= same
+    if chosen or numbers:
+        return sorted(positions)
+    candidates = (
+        range(len(labels)) if words else [position for position, token in enumerate(read) if token.word is not None]
+    )
     folded = [label.casefold() for label in labels]
-    return [at for at in own if labels[at].isalnum() and folded.count(folded[at]) > 1] or list(own)
+    repeated = [at for at in candidates if labels[at].isalnum() and folded.count(folded[at]) > 1]
+    return repeated or list(candidates)
 
 
 def _vectors(
@@ -153,7 +172,7 @@ def _vectors(
     words: Sequence[Word] | None,
     trust: bool,
 ) -> tuple[str, Vector]:
-    """What was computed, in words, and the vectors (tokens or words, width) in float32."""
+    """Return a description of what was computed, and the vectors (tokens or words, width) in float32."""
     from indexer.encoders.inspection.hidden_states import require_layers, token_vectors, word_vectors
     from indexer.encoders.load import load_encoder
     from indexer.encoders.recipe import RecipeSpec, parse_layers
@@ -161,17 +180,23 @@ def _vectors(
 
     if checkpoint.transformer is None:
         raise ModelError(f"model {spec.model!r} has no hidden layers: a token's vector is the same in every text")
-    plain = RecipeSpec(spec.model, "mean", combine=combine or spec.combine)  # type: ignore[arg-type]  # refused below
-    wanted = parse_layers(layers) if layers else spec.layers
-    if wanted is None:
+    plain = RecipeSpec(spec.model, "mean", combine=combine or spec.combine)  # type: ignore[arg-type]  # load_encoder refuses others
+    chosen_layers = parse_layers(layers) if layers else spec.layers
+    if chosen_layers is None:
         last = require_layers(load_encoder(plain, precision="float32", trust_remote_code=trust)).transformer.layers
-        wanted = (last // 2, last // 2 + 1) if last > 1 else (last,)
-    encoder = require_layers(load_encoder(replace(plain, layers=wanted), precision="float32", trust_remote_code=trust))
+        chosen_layers = (last // 2, last // 2 + 1) if last > 1 else (last,)
+    recipe = replace(plain, layers=chosen_layers)
+    encoder = require_layers(load_encoder(recipe, precision="float32", trust_remote_code=trust))
     ((vectors,),) = token_vectors([encoder], [read])
     several = f", {encoder.head.combine}" if len(encoder.head.layers) > 1 else ""
     numbers = ", ".join(map(str, encoder.head.layers))
-    made = f"{spec.model}, layer{'s' if several else ''} {numbers} of {encoder.transformer.layers}{several}"
-    return made, vectors if words is None else word_vectors(vectors, words)
+    description = f"{spec.model}, layer{'s' if several else ''} {numbers} of {encoder.transformer.layers}{several}"
+    return description, vectors if words is None else word_vectors(vectors, words)
+
+
+def _print_matrix(names: Sequence[str], cosines: Sequence[Sequence[float]]) -> None:
+    lines = [(name, *(f"{cosine:.3f}" for cosine in row)) for name, row in zip(names, cosines, strict=True)]
+    print_table([("", *names), *lines], right=range(1, len(names) + 1))
 
 
 def _cosines(vectors: Vector) -> Vector:
@@ -179,18 +204,3 @@ def _cosines(vectors: Vector) -> Vector:
 
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(unit @ unit.T)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns of text to the left, of numbers to the right."""
-    cells = [[printable(str(cell)) for cell in row] for row in (head, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    numeric = [all(_is_number(cell) for cell in column[1:]) for column in zip(*cells, strict=True)]
-    for row in cells:
-        columns = zip(row, widths, numeric, strict=True)
-        line = "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in columns)
-        click.echo(line.rstrip())
-
-
-def _is_number(cell: str) -> bool:
-    return cell.removeprefix("-").replace(".", "").isdigit()

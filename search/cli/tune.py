@@ -1,4 +1,4 @@
-"""likewise tune: fit hybrid search to judged questions."""
+"""likewise tune: learn the weight of words in hybrid search from judged questions."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from search.cli.output import say, say_json, warn
 @click.command(cls=IndexCommand)
 @queries_option
 @qrels_option
-@click.option("--reset", is_flag=True, help="Forget what was learnt before: start from what pseudo-questions said.")
+@click.option("--reset", is_flag=True, help="Forget what was learned before and start from the default.")
 @trust_option
 @no_wait_option
 @json_option
 def tune(
     path: str, queries: Path, qrels: Path, reset: bool, trust_remote_code: bool, no_wait: bool, as_json: bool
 ) -> None:
-    """Learn from judged questions how far hybrid search of INDEX should lean to words.
+    """Learn from judged questions how much words should weigh in hybrid search of INDEX.
 
-    What is learnt is kept only if it helps questions that it was not learnt from (five folds).
+    The result is kept only if it improves the answers to questions that it was not learned from (five folds).
 
     \b
     likewise tune papers.index --queries queries.jsonl --qrels qrels/train.tsv
@@ -32,7 +32,7 @@ def tune(
     from indexer.stores.open import open_store
     from search.cli.evaluate import as_stored
     from search.evaluation.measures import read_qrels, read_queries
-    from search.evaluation.tune import tune as learn
+    from search.evaluation.tune import tune as learn_words_bias
     from search.ranker import Ranker, default_words_bias, words_bias
     from search.searcher import Searcher
 
@@ -46,18 +46,18 @@ def tune(
         if missing:
             warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}")
         ranker = Ranker(store, trust_remote_code=trust_remote_code)
-        questions = list(zip(judged.judged, *ranker.candidates([texts[one] for one in judged.judged]), strict=True))
+        questions = list(zip(judged.judged, *ranker.candidates([texts[query] for query in judged.judged]), strict=True))
         with store.snapshot() as snapshot:
             before = (default_words_bias if reset else words_bias)(snapshot.settings)
-        tuned = learn(questions, judged, before)
+        tuned = learn_words_bias(questions, judged, before)
         if tuned.gains:
-            writer.change(lambda settings: replace(settings, words_bias=tuned.lean))
+            writer.change(lambda settings: replace(settings, words_bias=tuned.words_bias))
         elif reset:
             writer.change(lambda settings: replace(settings, words_bias=None))
     if as_json:
         say_json(
             {
-                "lean": tuned.lean if tuned.gains else tuned.before,
+                "lean": tuned.words_bias if tuned.gains else tuned.before,
                 "before": tuned.before,
                 "ndcg_before": tuned.score_before,
                 "ndcg_held_out": tuned.score_held_out,
@@ -66,7 +66,7 @@ def tune(
             }
         )
         return
-    say(f"{tuned.questions} questions: nDCG@10 {tuned.score_before:.4f} as it was (lean {tuned.before:+.2f})")
-    say(f"{tuned.score_held_out:.4f} on held-out questions with what the others teach (lean {tuned.lean:+.2f})")
-    unchanged = "what was learnt before is forgotten" if reset else "nothing was changed"
-    say("kept" if tuned.gains else f"no gain: {unchanged}")
+    say(f"{tuned.questions} questions, before: nDCG@10 {tuned.score_before:.4f} (words bias {tuned.before:+.2f})")
+    say(f"held-out questions: nDCG@10 {tuned.score_held_out:.4f} (words bias learned from all {tuned.words_bias:+.2f})")
+    unchanged = "what was learned before is forgotten" if reset else "nothing was changed"
+    say("the new words bias is kept" if tuned.gains else f"no gain: {unchanged}")

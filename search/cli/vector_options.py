@@ -1,4 +1,4 @@
-"""What the command line asks of an index's vectors: a new index made of it, an old one held to it."""
+"""The options of `likewise index` about vectors: the settings of a new index, or a check against an existing one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VectorOptions:
-    """The options that decide on vectors; None is the index's own, or the default of a new one."""
+    """The options about vectors and passages; None means the index's own setting, or the default of a new index."""
 
     model: str | None
     pooling: str | None
@@ -40,7 +40,7 @@ class VectorOptions:
         return Runtime(self.precision, self.device, self.trust_remote_code)
 
     def settings(self, like: IndexCore | None = None) -> tuple[Settings, Encoder | None]:
-        """What a new index is to be, and its encoder; what is not asked for is as in `like`."""
+        """Return the settings and the encoder of a new index; options that are None are as in the index `like`."""
         from indexer.embedding import settings_of_new
 
         if self.dimensions is not None:
@@ -52,7 +52,7 @@ class VectorOptions:
         model: Recipe | RecipeSpec = self._spec(like.recipe.model if like is not None and like.recipe else None)
         if like is not None and like.recipe is not None and not self.names_model:
             model = like.recipe
-        if settings is not None and tokens is None and self.model is None:  # the same model reads as much as before
+        if settings is not None and tokens is None and self.model is None:  # the model and so its limit stay the same
             tokens = settings.max_tokens
         return settings_of_new(
             model,
@@ -63,42 +63,42 @@ class VectorOptions:
         )
 
     def require_same(self, index: IndexCore) -> None:
-        """Raise RecipeMismatch when other vectors or passages are asked for than the index has.
+        """Raise RecipeMismatch if these options differ from the settings of the index.
 
-        A model that is named is the one to embed with: the folder it was in may have moved.
+        If they name a model, it is loaded from there: the folder of the index's model may have moved.
         """
         from indexer.errors import RecipeMismatch
         from indexer.stores.analysis import code
 
         recipe, settings = index.recipe, index.settings.passages
-        if self.names_model and not (recipe and self._same_words(recipe)):
+        if self.names_model and not (recipe and self._names_same(recipe)):
             from indexer.encoders import load_with_recipe
             from indexer.encoders.locate import lasting_name
 
             spec = self._spec(recipe.model if recipe else None)
             index.use(*load_with_recipe(spec, self._runtime))
-            if self.model and recipe and (now := lasting_name(spec.model)) != recipe.model:
-                index.record_model_place(now)
-        for name, asked, has in (
+            if self.model and recipe and (place := lasting_name(spec.model)) != recipe.model:
+                index.record_model_place(place)
+        for name, option, stored in (
             ("--dimensions", self.dimensions, index.settings.dimensions),
             ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
             ("--overlap", self.overlap, settings and settings.overlap),
             ("--language", self.language and code(self.language), index.settings.language),
         ):
-            if asked is not None and asked != has:
+            if option is not None and option != stored:
                 raise RecipeMismatch(
-                    f"{index.address}: was made with {name} {has} and not {asked}: leave {name} out, or --rebuild"
+                    f"{index.address}: was made with {name} {stored} and not {option}: leave {name} out, or --rebuild"
                 )
 
     def _spec(self, model: str | None) -> RecipeSpec:
-        """The recipe that is asked for, of `model` where none is named."""
+        """Return the recipe of these options, with `model` where they name none."""
         from indexer.encoders import RecipeSpec
         from indexer.encoders.locate import DEFAULT_MODEL
 
         return RecipeSpec.chosen(self.model or model or DEFAULT_MODEL, self.pooling, self.layers, self.combine)
 
-    def _same_words(self, recipe: Recipe) -> bool:
-        """The same model by the same name and no more asked: its weights are compared when it is loaded."""
+    def _names_same(self, recipe: Recipe) -> bool:
+        """Return whether only the index's own model is named: its weights are compared when it is loaded."""
         from indexer.encoders.locate import lasting_name
 
         return lasting_name(self.model or "") == recipe.model and not (self.pooling or self.layers or self.combine)

@@ -176,7 +176,7 @@ def test_tokens_and_words_in_every_format(
 def test_streams_are_read_and_written_in_batches(
     likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search.cli.embed, "_TEXTS", 3)
+    monkeypatch.setattr(search.cli.embed, "_BATCH_TEXTS", 3)
     texts = [f"the river bank {'snow ' * (number % 7)}of the house" for number in range(11)]
     model = ["--model", tiny("bert"), "--precision", "float32"]
     wanted = load_encoder(tiny("bert"), precision="float32").encode(texts)
@@ -321,7 +321,7 @@ def test_errors_are_one_line_and_leave_no_file(
     [
         (b"one\n\ntwo\n", "line 2 of standard input is empty"),
         (b"one\n\xff\n", "line 2 of standard input is not UTF-8"),
-        (b'{"text": "a"}\n{"text": 3}\n', "line 2 of standard input is no JSON object with a text"),
+        (b'{"text": "a"}\n{"text": 3}\n', "line 2 of standard input is not a JSON object with a text"),
         (b'{"text": "a"}\n{"text": "\n', "line 2 of standard input: not valid JSON"),
     ],
 )
