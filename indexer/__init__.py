@@ -1,4 +1,4 @@
-"""likewise, the library that writes: documents in, passages and vectors kept. Names are imported on first use."""
+"""The writing half of likewise: documents in, an index out. Public names are imported when they are first used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents on their way into an index: refused where they cannot be stored, compared with it, and put in batches."""
+"""Preparing documents for an index: validating them, comparing them with what is stored, and making batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from indexer.stores.port import EmbeddedDocument, Hashes
 from indexer.stores.vectors import unit_rows
 
 Incoming = tuple[Document, Embedded | None]
-"""A document, with its passages and vectors where it brings its own."""
+"""A document, with its passages and vectors if it brings its own."""
 
 Vectors = NDArray[np.floating] | Sequence[NDArray[np.floating]]
 """One row per document (n, dimensions), or for each document the rows of its passages (passages, dimensions)."""
@@ -30,15 +30,31 @@ Spans = Sequence[Sequence[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedDocument:
+    """A document that differs from what is stored, and what to do with it.
+
+    Attributes:
+        action: "embed" it; "keep" the passages and vectors that it brings; or "rewrite" only its row, because its
+            passages have not changed.
+        own: passages and vectors that it brings; None unless the action is "keep".
+    """
+
+    document: Document
+    hashes: Hashes
+    action: Literal["embed", "keep", "rewrite"]
+    own: Embedded | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """Documents compared with the index and embedded, ready to be committed.
 
     Attributes:
-        work: new and changed documents; without spans where the metadata alone changed.
+        work: new and changed documents; without spans if only the row is written.
         unchanged: uris of documents that are the same as stored.
         empty: uris of documents whose text has no token that the model reads.
-        compared_with: the hashes of the documents that were in the index, by uri.
-        notes: what the encoder had to tell.
+        compared_with: hashes of the documents that were in the index, by uri.
+        notes: facts from the encoder that the caller should know.
     """
 
     work: tuple[EmbeddedDocument, ...]
@@ -57,7 +73,7 @@ class Prepared:
 
 
 def without_vectors(documents: Iterable[Document] | Document) -> list[Incoming]:
-    """Return valid documents that are to be embedded. Where a uri comes twice, its last document counts.
+    """Return valid documents to embed. If a uri comes twice, its last document counts.
 
     Raises:
         BadInput: a document that cannot be stored.
@@ -76,7 +92,7 @@ def with_own_vectors(
     Args:
         vectors: one row per document, which becomes one passage; with `spans`, an array of rows per document.
         spans: the passages of each document, in the order of its rows.
-        dimensions: the width of a vector; 0 for that of the first one.
+        dimensions: width of a vector; 0 for the width of the first one.
 
     Raises:
         BadInput: a document that cannot be stored, a uri that comes twice, or vectors or spans that do not fit.
@@ -94,14 +110,15 @@ def with_own_vectors(
             (document, Embedded((Span(0, len(document.text)),), row[None, :]))
             for document, row in zip(listed, rows, strict=True)
         ]
-    for name, given in (("vectors", vectors), ("spans", spans)):
-        if not isinstance(given, Sequence | np.ndarray) or len(given) != len(listed):
+    for name, value in (("vectors", vectors), ("spans", spans)):
+        if not isinstance(value, Sequence | np.ndarray) or len(value) != len(listed):
             raise BadInput(f"{name} must have one item per document when spans are given: {len(listed)} documents")
     incoming: list[Incoming] = []
     for document, places, array in zip(listed, spans, vectors, strict=True):
         passages = _passages(document, places)
         dimensions = dimensions or _width(array)
-        rows = unit_rows(array, dimensions, [f"{document.uri}, passage {at}" for at in range(len(passages))])
+        names = [f"{document.uri}, passage {number}" for number in range(len(passages))]
+        rows = unit_rows(array, dimensions, names)
         incoming.append((document, Embedded(passages, rows)))
     return incoming
 
@@ -113,41 +130,37 @@ def _listed(documents: Iterable[Document] | Document) -> list[Document]:
 
 
 def _width(vectors: Vectors) -> int:
-    """The width of the first vector; 0 where there is none, which is reported where the shape is checked."""
+    """Return the width of the first vector; 0 if there is none, which is reported when the shape is checked."""
     shape = np.shape(vectors[0]) if len(vectors) else np.shape(vectors)
     return int(shape[-1]) if shape else 0
 
 
 def _passages(document: Document, places: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
-    """The passages of a document at these offsets, each with the heading and the page of the section it begins in."""
+    """Return the passages of a document at these offsets, with the heading and page of the section they begin in."""
     if not len(places):
         raise BadInput(f"{document.uri}: has no passages: give at least one (start, end) per document")
     passages = []
     for place in places:
-        pair = isinstance(place, Sequence) and len(place) == 2 and all(isinstance(at, Integral) for at in place)
-        if not pair or not 0 <= place[0] <= place[1] <= len(document.text):
+        is_pair = isinstance(place, Sequence) and len(place) == 2 and all(isinstance(one, Integral) for one in place)
+        if not is_pair or not 0 <= place[0] <= place[1] <= len(document.text):
             length = len(document.text)
             raise BadInput(f"{document.uri}: {place!r:.80} is not a (start, end) within its {length} characters")
         start, end = int(place[0]), int(place[1])
-        section = next((each for each in reversed(document.sections) if each.start <= start), Section(0))
+        section = next((section for section in reversed(document.sections) if section.start <= start), Section(0))
         passages.append(Span(start, end, heading=section.heading, page=section.page))
     return tuple(passages)
 
 
 def diff(
     incoming: Sequence[Incoming], stored: Mapping[str, Hashes], meaning: Meaning
-) -> tuple[list[EmbeddedDocument], tuple[str, ...]]:
-    """Compare documents with what is stored: return what is to be written, and the uris of unchanged documents.
+) -> tuple[list[ChangedDocument], tuple[str, ...]]:
+    """Compare documents with what is stored: return those that changed, and the uris of unchanged ones.
 
     Args:
         stored: hashes of the documents that the index has, by uri.
         meaning: everything but the document that its vectors depend on.
-
-    Returns:
-        Each document to write has spans None where only its row changed, no spans () where it is to be embedded, and
-        its own spans and vectors where it brings them.
     """
-    work: list[EmbeddedDocument] = []
+    changed: list[ChangedDocument] = []
     unchanged: list[str] = []
     for document, own in incoming:
         hashes = Hashes(content_hash(document, meaning, _own_content(document, own)), row_hash(document))
@@ -156,17 +169,19 @@ def diff(
         if before == hashes:
             unchanged.append(document.uri)
         elif same_content:
-            work.append(EmbeddedDocument(document, hashes))
+            changed.append(ChangedDocument(document, hashes, "rewrite"))
         elif own is not None:
-            work.append(EmbeddedDocument(document, hashes, own.spans, own.vectors))
+            changed.append(ChangedDocument(document, hashes, "keep", own))
         else:
-            work.append(EmbeddedDocument(document, hashes, ()))
-    return work, tuple(unchanged)
+            changed.append(ChangedDocument(document, hashes, "embed"))
+    return changed, tuple(unchanged)
 
 
 def _own_content(document: Document, own: Embedded | None) -> bytes:
-    """What vectors of the user's own add to the content hash: the vectors, and where the passages are not the whole
-    text, their offsets."""
+    """Return the bytes that the user's own vectors add to the content hash.
+
+    These are the vectors and, unless the only passage is the whole text, the offsets of the passages.
+    """
     if own is None or own.recipe:
         return b""
     rows = own.vectors.astype("<f2").tobytes()
@@ -176,13 +191,13 @@ def _own_content(document: Document, own: Embedded | None) -> bytes:
 
 
 def refuse_empty(prepared: Prepared) -> None:
-    """Raise BadInput where a document has nothing that the model reads."""
+    """Raise BadInput if a document has no text that the model reads."""
     if prepared.empty:
         raise BadInput(f"{prepared.empty[0]}: has no text that the model can read")
 
 
 def batches(documents: Iterable[Incoming], batch_characters: Callable[[], int]) -> Iterator[list[Incoming]]:
-    """Put documents in batches of as many characters as `batch_characters` says at the time."""
+    """Yield documents in batches that reach a number of characters, which `batch_characters` returns each time."""
     batch: list[Incoming] = []
     characters = 0
     for item in documents:
@@ -196,7 +211,7 @@ def batches(documents: Iterable[Incoming], batch_characters: Callable[[], int]) 
 
 
 def validate(document: Document, *, empty: bool = False) -> None:
-    """Raise BadInput for a document that cannot be stored without loss; `empty` lets one have no text."""
+    """Raise BadInput for a document that cannot be stored without loss; `empty` allows it to have no text."""
     if not isinstance(document, Document):
         raise BadInput(f"{document!r:.80} is not a Document: give likewise a list of Document(uri, text, ...)")
     if not isinstance(document.uri, str) or not document.uri:
@@ -211,12 +226,12 @@ def validate(document: Document, *, empty: bool = False) -> None:
         if (broken := broken_at(value)) is not None:
             raise BadInput(f"{document.uri!r}: its {name} is not valid Unicode at character {broken}")
     if not empty and not document.text.strip():
-        raise BadInput(f"{document.uri}: has no text, so that nothing could find it: leave it out")
+        raise BadInput(f"{document.uri}: has no text, so no search could find it: leave it out")
     if not isinstance(document.sections, Sequence):
         raise BadInput(f"{document.uri}: its sections are not a sequence but {type(document.sections).__name__}")
     for section in document.sections:
         wrong = not isinstance(section, Section) or not isinstance(section.heading, str)
-        if wrong or not all(type(at) is int for at in (section.start, section.page or 0)):
+        if wrong or not all(type(number) is int for number in (section.start, section.page or 0)):
             raise BadInput(f"{document.uri}: its section {section!r:.80} is not a Section(start, heading, page)")
     if not isinstance(document.metadata, Mapping):
         raise BadInput(f"{document.uri}: its metadata is not a mapping but {type(document.metadata).__name__}")
@@ -224,7 +239,7 @@ def validate(document: Document, *, empty: bool = False) -> None:
 
 
 def broken_at(text: str) -> int | None:
-    """Return the offset of half a character (a lone surrogate), which nothing can store; None where there is none."""
+    """Return the offset of a lone surrogate, which is half a character and cannot be stored; None if there is none."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""Verifying a whole index: its store, that documents are what was embedded, and its compiled encoder."""
+"""Verifying a whole index: its store, the hashes of embedded content, and its compiled encoder."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from indexer.stores.port import CheckReport, Store
 
 
 def check(store: Store, meaning: Meaning | None, compile_again: Callable[[], None] | None) -> CheckReport:
-    """Report what is wrong and what is worth knowing.
+    """Check an index and, if `compile_again` is given, repair it.
 
     Args:
-        meaning: what the hashes of embedded content were made with; None for an index of the user's own vectors.
-        compile_again: compiles the encoder; given where what can be rebuilt is to be.
+        meaning: the settings that went into the hashes of content; None for an index of the user's own vectors.
+        compile_again: compiles the encoder; None to check only.
     """
-    # Also before a repair: what cannot be read at all is not to be migrated by a writer.
+    # The snapshot is opened before a repair too, so that a writer does not migrate an index that cannot be read.
     with store.snapshot() as snapshot:
         report = snapshot.check(meaning) if compile_again is None else CheckReport()
     if compile_again is not None:

@@ -1,6 +1,6 @@
-"""The inside of an open index: its store, its settings and its encoder, and how documents become a commit.
+"""`IndexCore`: the store, the settings and the encoder of an open index, and how documents become a commit.
 
-`Index` is the public face. The command line and whole runs (ingest.py, rebuild.py) work with what is in this file.
+`Index` is the public class. The command line, ingest.py and rebuild.py use this one, because they hold the writer.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from indexer.encoders.hardware import Precision
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput
 from indexer.identity import as_fitted, index_was_replaced, require_recipe
-from indexer.records import Changes, Document
+from indexer.notes import Note
+from indexer.records import Changes, Document, Span, Vector
 from indexer.settings import Settings
 from indexer.stores.open import open_store
-from indexer.stores.port import Batch, Hashes, Store
+from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Store
 
 
 class IndexCore:
-    """An open index as everything that writes to it sees it. Safe to share among threads.
+    """An open index for code that writes to it. Safe to share among threads.
 
     Attributes:
-        store: where the index is kept.
-        settings: as they were when the index was opened, or when this object last changed them.
+        store: the store of the index.
+        settings: the settings when the index was opened, or when this object last changed them.
     """
 
     def __init__(self, store: Store, encoder: Encoder | None = None) -> None:
@@ -78,13 +79,13 @@ class IndexCore:
         return self.settings.recipe
 
     def stored_settings(self) -> Settings:
-        """Return the settings as they are stored now."""
+        """Return the settings that are stored now."""
         with self.store.snapshot() as snapshot:
             return snapshot.settings
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder of the index's recipe, loaded when it is first needed and shared by the process.
+        """The encoder of the index's recipe, loaded on first use and shared by the process.
 
         Raises:
             BadInput: the index holds vectors of the user's own.
@@ -127,7 +128,7 @@ class IndexCore:
 
     @property
     def batch_characters(self) -> int:
-        """Characters of text to embed and commit together. A first batch that something is fitted to is larger."""
+        """How many characters to embed and commit together; more in the first batch if a recipe is fitted to it."""
         return BATCH_CHARACTERS if self.recipe is None or self.recipe.fitted else FIT_BATCH_CHARACTERS
 
     def commit(self, batch: Sequence[Incoming]) -> Changes:
@@ -136,7 +137,7 @@ class IndexCore:
         Raises:
             BadInput: a document has no text that the model can read; nothing of the batch is stored.
         """
-        prepared = self.prepare(batch)  # without the lock: others may write meanwhile
+        prepared = self.prepare(batch)  # without the lock, so that others can write during this time
         refuse_empty(prepared)
         if not prepared.work:
             return Changes(unchanged=prepared.unchanged, notes=prepared.notes)
@@ -147,9 +148,9 @@ class IndexCore:
                 prepared = self.prepare(batch)
                 prepared = replace(prepared, notes=notes + prepared.notes)
                 refuse_empty(prepared)
-            told = len(writer.notes)
+            earlier_notes = len(writer.notes)
             changes = writer.put(Batch(prepared.work))
-            notes = tuple(dict.fromkeys((*prepared.notes, *writer.notes[told:])))
+            notes = tuple(dict.fromkeys((*prepared.notes, *writer.notes[earlier_notes:])))
             return replace(changes, unchanged=prepared.unchanged, notes=notes)
 
     def prepare(self, batch: Sequence[Incoming]) -> Prepared:
@@ -159,26 +160,31 @@ class IndexCore:
         hashes = self._hashes(batch)
         if self.recipe is not None and not self.recipe.fitted:
             self._fit(self.settings, [document for document, own in batch if own is None])
-        work, unchanged = diff(batch, hashes, self.settings.meaning)
-        new = [item.document for item in work if item.spans == ()]
-        if new and self._embedding is None:
-            raise BadInput(f"{new[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
-        passages = iter(self._embedding.embed(self.encoder, new, note=notes.append) if new and self._embedding else [])
-        embedded_work = [
-            replace(item, spans=spans, vectors=vectors)
-            for item in work
-            for spans, vectors in ([next(passages)] if item.spans == () else [(item.spans, item.vectors)])
-        ]
-        return Prepared(
-            work=tuple(item for item in embedded_work if item.spans != ()),
-            unchanged=unchanged,
-            empty=tuple(item.document.uri for item in embedded_work if item.spans == ()),
-            compared_with=hashes,
-            notes=tuple(dict.fromkeys(notes)),
-        )
+        changed, unchanged = diff(batch, hashes, self.settings.meaning)
+        embedded = iter(self._embed([item.document for item in changed if item.action == "embed"], notes.append))
+        work: list[EmbeddedDocument] = []
+        empty: list[str] = []
+        for item in changed:
+            if item.action == "rewrite":
+                work.append(EmbeddedDocument(item.document, item.hashes))
+                continue
+            spans, vectors = next(embedded) if item.own is None else (item.own.spans, item.own.vectors)
+            if spans:
+                work.append(EmbeddedDocument(item.document, item.hashes, spans, vectors))
+            else:
+                empty.append(item.document.uri)
+        return Prepared(tuple(work), unchanged, tuple(empty), hashes, tuple(dict.fromkeys(notes)))
+
+    def _embed(self, documents: Sequence[Document], note: Note) -> list[tuple[tuple[Span, ...], Vector]]:
+        """Return the passages and vectors of each document."""
+        if not documents:
+            return []
+        if self._embedding is None:
+            raise BadInput(f"{documents[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
+        return self._embedding.embed(self.encoder, documents, note=note)
 
     def take_width(self, dimensions: int) -> None:
-        """Fix the width of vectors in an index that was made for vectors of any width and has none yet."""
+        """Set the width of vectors in an index that was made for any width and has no vectors yet."""
         with self.store.writer() as writer:
             self._require_as_opened()
             self.settings = writer.change(lambda stored: replace(stored, dimensions=stored.dimensions or dimensions))
@@ -188,28 +194,29 @@ class IndexCore:
             return snapshot.hashes([document.uri for document, _ in batch])
 
     def _require_as_opened(self) -> None:
+        """Raise RecipeMismatch if another index has taken the place of the one that was opened."""
         if not self.settings.dimensions:
             stored = self.stored_settings()
             if replace(self.settings, dimensions=stored.dimensions).kind == stored.kind:
                 self.settings = stored  # another writer has added the first vector
         if self.settings.kind != self.stored_settings().kind:
-            with self.store.writer():  # another thread may just have stored what it fitted
+            with self.store.writer():  # wait for another thread that is just storing what it fitted
                 if self.settings.kind != self.stored_settings().kind:
                     raise index_was_replaced(self.address)
 
     def _fit(self, unfitted: Settings, documents: Sequence[Document]) -> None:
         """Fit the recipe's post-processing to passages of these documents and store it, before any is committed.
 
-        All under the writer lock: before this is done nobody can write anything, and only one may do it.
+        The writer lock is held, because only one may fit it and nothing may be written before that.
         """
         if not documents:
             return
         from indexer.encoders import fit_post
 
         with self.store.writer() as writer:
-            if self.settings is not unfitted:  # another thread was first
+            if self.settings is not unfitted:  # another thread has fitted it
                 return
-            self._require_as_opened()  # or another process
+            self._require_as_opened()  # raises if another process has fitted it
             recipe = unfitted.recipe
             assert self._embedding is not None and recipe is not None and recipe.post is not None
             vectors = self._embedding.sample(self.encoder, documents)

@@ -1,6 +1,6 @@
-"""Everything likewise raises on purpose. Each message says what happened, to what, and what to do next.
+"""The errors of likewise. Each message says what happened, to what, and what to do next.
 
-`exit_code` is what the shell returns for it: 2 wrong usage or bad input, 3 could not run.
+`exit_code` is the exit code of the command line: 2 wrong usage or bad input, 3 could not run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 
 
 class LikewiseError(Exception):
-    """The root of the tree: catch this to catch them all."""
+    """The base class of all errors of likewise."""
 
     exit_code = 2
 
@@ -39,7 +39,7 @@ class UnknownField(FilterError):
 
 
 class NoWords(BadInput):
-    """A question that has no word to search by, or none but stop words, in words mode."""
+    """A question without a word to search by, or with stop words only, in words mode."""
 
 
 class UnknownUri(BadInput):
@@ -51,7 +51,7 @@ class ModelError(BadInput):
 
 
 class NothingKnown(ModelError):
-    """Texts that a model has no vector for, as it knows none of their tokens.
+    """Texts for which a model has no vector, because it knows none of their tokens.
 
     Attributes:
         texts: their positions in the call (0-based).
@@ -70,11 +70,11 @@ class RecipeMismatch(BadInput):
 
 
 class TextTooLong(LikewiseError):
-    """A text has more tokens than the model reads. Nothing is cut unless it is asked for.
+    """A text has more tokens than the model reads. Texts are cut only with truncate=True.
 
     Attributes:
         index: position of the text in the call (0-based).
-        tokens: how many tokens the text has, special tokens and prompt counted.
+        tokens: how many tokens the text has, with special tokens and prompt.
         limit: how many the model reads.
     """
 
@@ -87,11 +87,11 @@ class TextTooLong(LikewiseError):
 
 
 class NotAnIndex(BadInput):
-    """The folder holds no index, or the path is no folder."""
+    """The folder does not contain an index, or the path is not a folder."""
 
 
 class UnsupportedSystem(LikewiseError):
-    """This operating system lacks what the index needs: locks of files and folders that end with their process."""
+    """This operating system lacks what the index needs: locks on files and folders that end with their process."""
 
     exit_code = 3
 

@@ -1,7 +1,7 @@
-"""Documents as JSON records that leave one index and enter another: `likewise export` writes what `index -` reads.
+"""Documents as JSON records: `likewise export` writes them and `likewise index INDEX -` reads them.
 
-A record names its form with the member "likewise". With vectors it carries its passages, each with its own vector,
-and says by which recipe they were made: then nothing is embedded again. docs/format.md shows one.
+The member "likewise" is the version of the form. A record may contain its passages with their vectors and the recipe
+that made them; then nothing is embedded again. docs/format.md has an example.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Embedded:
 
     Attributes:
         vectors: (passages, dimensions).
-        recipe: identity of the recipe they were made by; empty for vectors of the user's own.
+        recipe: identity of the recipe that made them; empty for the user's own vectors.
     """
 
     spans: tuple[Span, ...]
@@ -32,7 +32,7 @@ class Embedded:
 
 
 def to_record(document: Document, embedded: Embedded | None) -> dict[str, Any]:
-    """A JSON object; vectors have the five digits that tell every float16 from its neighbours."""
+    """Return a JSON object. Numbers of vectors have five digits, which is enough to restore every float16."""
     record: dict[str, Any] = {
         "likewise": FORM,
         "id": document.uri,
@@ -52,40 +52,40 @@ def to_record(document: Document, embedded: Embedded | None) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any]) -> tuple[Document, Embedded | None]:
-    """What `to_record` was given.
+    """Return the document and its passages from what `to_record` has returned.
 
     Raises:
-        ValueError: the record is not of this form; says which member is wrong.
+        ValueError: the record does not have this form; names the member that is wrong.
     """
     try:
         if record["likewise"] != FORM:
             raise ValueError(f"has form {record['likewise']!r} and this likewise reads form {FORM}: upgrade likewise")
-        sections = tuple(_typed(Section(*section)) for section in record.get("sections", ()))
+        sections = tuple(_check_types(Section(*section)) for section in record.get("sections", ()))
         if not isinstance(record["id"], str):
-            raise TypeError("its id is no text")
-        named = {name: record.get(name) for name in ("path", "format", "modified")}
+            raise TypeError("its id is not a string")
+        optional = {name: record.get(name) for name in ("path", "format", "modified")}
         title, metadata = record.get("title", ""), record.get("metadata", {})
-        document = Document(record["id"], record["text"], title, metadata, **named, sections=sections)
+        document = Document(record["id"], record["text"], title, metadata, **optional, sections=sections)
         if "passages" not in record:
             return document, None
         passages = [dict(passage) for passage in record["passages"]]
         vectors = np.array([passage.pop("vector") for passage in passages], np.float32)
-        spans = tuple(_typed(Span(**passage)) for passage in passages)
-        if vectors.ndim != 2 or any(not 0 <= s.start <= s.end <= len(document.text) for s in spans):
+        spans = tuple(_check_types(Span(**passage)) for passage in passages)
+        if vectors.ndim != 2 or any(not 0 <= span.start <= span.end <= len(document.text) for span in spans):
             raise ValueError("its passages do not fit its text, or have no vectors of one length")
         return document, Embedded(spans, vectors, record.get("recipe", ""))
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"is no record of likewise export: {error}") from error
+        raise ValueError(f"is not a record of likewise export: {error}") from error
 
 
-_Place = TypeVar("_Place", Section, Span)
+_Part = TypeVar("_Part", Section, Span)
 
 
-def _typed(place: _Place) -> _Place:
-    """The section or passage; TypeError where a member is of another type than it is stored as."""
-    for name, value in asdict(place).items():
-        wanted = {"heading": (str,), "prefix": (str,), "page": (int, type(None))}.get(name, (int,))
-        outside = isinstance(value, int) and not -(2**63) <= value < 2**63  # what SQLite holds
-        if not isinstance(value, wanted) or isinstance(value, bool) or outside:
+def _check_types(part: _Part) -> _Part:
+    """Return the section or passage. Raises TypeError if a member has another type than the store's column."""
+    for name, value in asdict(part).items():
+        types = {"heading": (str,), "prefix": (str,), "page": (int, type(None))}.get(name, (int,))
+        too_large = isinstance(value, int) and not -(2**63) <= value < 2**63  # SQLite has 64-bit integers
+        if not isinstance(value, types) or isinstance(value, bool) or too_large:
             raise TypeError(f"{name} is {value!r}")
-    return place
+    return part

@@ -1,6 +1,6 @@
-"""The index: documents in, passages and vectors kept. The public face of this package.
+"""`Index`: add, remove and read documents. The public class of this package.
 
-How an index is kept is the store's business (stores/); what a vector means is the recipe's (encoders/).
+stores/ has how an index is kept, encoders/ what its vectors mean.
 """
 
 from __future__ import annotations
@@ -59,19 +59,20 @@ class Index:
         Args:
             path: a folder that does not exist yet, or is empty.
             model: a name, a folder, a recipe (or its text) or an encoder of your own; the default is
-                all-MiniLM-L6-v2. What the recipe fits (center, whiten) is fitted to the first passages added.
-            dimensions: the width of vectors that you bring yourself, instead of a model; "auto" takes the width of the
+                all-MiniLM-L6-v2. Post-processing (center, whiten) is fitted to the first passages added.
+            dimensions: width of vectors that you bring yourself, instead of a model; "auto" takes the width of the
                 first vector that is added.
-            max_tokens: tokens of a passage; the model's own limit unless it is less.
-            overlap: tokens that neighbouring passages share; 32, or a quarter of passages under 128 tokens.
+            max_tokens: most tokens in a passage; the default is the model's limit.
+            overlap: tokens that neighbouring passages share; the default is 32, or a quarter of passages under 128
+                tokens.
             language: the language whose word endings a search by words ignores, by code or name; `none` for none.
-            precision: of the model's weights while documents are embedded, as in `load_encoder`; int8 is
-                calibrated on the first of them.
-            device: `cpu`, `cuda`, ...; `auto` is CUDA where there is one.
-            trust_remote_code: run the Python that comes with a model.
+            precision: precision of the model's weights while documents are embedded, as in `load_encoder`; int8 is
+                calibrated on the first documents.
+            device: `cpu`, `cuda`, ...; `auto` uses CUDA if there is a CUDA device.
+            trust_remote_code: run Python code that comes with the model.
 
         Raises:
-            BadInput: something is there already, or the settings do not fit the model.
+            BadInput: something exists at the path, or the settings do not fit the model.
             ModelError: the model cannot be loaded.
         """
         settings, encoder = settings_of_new(
@@ -97,7 +98,7 @@ class Index:
         device: str = "auto",
         trust_remote_code: bool = False,
     ) -> Index:
-        """Make an empty index in a temporary folder, which is deleted when the object is closed or collected.
+        """Make an empty index in a temporary folder, which is deleted when the object is closed or garbage-collected.
 
         `index.address` is its path, for a `Searcher`. Arguments and errors are those of `create`.
         """
@@ -133,7 +134,7 @@ class Index:
         """Open an index that exists.
 
         Args:
-            model: compared with the index's own recipe; needed only for an encoder of your own.
+            model: needed only for an encoder of your own; it is compared with the index's recipe.
             precision, device, trust_remote_code: as in `create`.
 
         Raises:
@@ -163,7 +164,7 @@ class Index:
 
     @property
     def dimensions(self) -> int:
-        """The width of a vector; 0 in an index that takes the width of the first vector and has none yet."""
+        """The width of a vector; 0 in an index that will take the width of its first vector."""
         return self._core.settings.dimensions
 
     @property
@@ -178,12 +179,12 @@ class Index:
 
     @property
     def settings(self) -> Settings:
-        """Everything that is stored about the index, as of now."""
+        """The settings that are stored now."""
         return self._core.stored_settings()
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder of the index's recipe; loaded when it is first needed and shared by the process.
+        """The encoder of the index's recipe, loaded on first use and shared by the process.
 
         Raises:
             BadInput: the index holds vectors of your own.
@@ -203,17 +204,17 @@ class Index:
         """Add documents, replace those whose content changed, and leave those that are the same.
 
         Args:
-            documents: where a uri comes twice, its last document counts; with vectors that is an error.
-            vectors: instead of embedding. One row per document (n, dimensions), float32 or float16: each document
+            documents: if a uri comes twice, its last document counts; with vectors that is an error.
+            vectors: used instead of embedding. One row per document (n, dimensions), float32 or float16: each document
                 becomes one passage. With `spans`, one array (passages, dimensions) per document.
             spans: the (start, end) of the passages of each document, in code points of its text.
 
         Returns:
-            What changed; each batch is durable and searchable when it is committed, all of them when this returns.
-            An index that has doubled is also measured (calibration/background.py), which takes about a second.
+            What changed. Every batch is durable and searchable when it is committed, and all are when this returns.
+            If the index has doubled, its cosines are also measured (calibration/background.py): about one second.
 
         Raises:
-            BadInput: a document or vector that cannot be stored; documents before it may have been.
+            BadInput: a document or vector cannot be stored; documents before it may be stored already.
             RecipeMismatch: the folder now contains an index made with another model.
         """
         from indexer.calibration.background import renew  # not needed by a program that only reads
@@ -240,7 +241,7 @@ class Index:
 
         Args:
             uris: of the documents.
-            where: instead of uris, a filter as in `Searcher.search`: every document that it leaves is removed.
+            where: a filter as in `Searcher.search`, instead of uris: every document that passes it is removed.
             missing_ok: ignore uris that are not documents.
 
         Raises:
@@ -295,7 +296,7 @@ class Index:
 
     @contextmanager
     def lock(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
-        """Hold the right to write for the length of a block, so that no other writer comes between its calls.
+        """Hold the writer lock for the length of a block, so that no other writer comes between its calls.
 
         Args:
             wait: wait for another writer; otherwise raise at once.
@@ -312,16 +313,16 @@ class Index:
 
         Args:
             kind: "exact", "approximate", or "auto": approximate from 100,000 passages on.
-            recall: share of the ten nearest that an approximate segment is tuned to find; kept for later ones.
+            recall: share of the ten nearest passages that an approximate segment must find; kept for later segments.
         """
         with self._core.store.writer() as writer:
             writer.compact(kind, recall)
 
     def compile(self) -> None:
-        """Write the encoder into the folder as a graph, with which questions need no torch.
+        """Write the encoder into the index as a graph, so that questions need no torch.
 
         Raises:
-            ModelError: it cannot be compiled, or its vectors would differ; torch will embed the questions.
+            ModelError: it cannot be compiled, or its vectors would differ; torch embeds the questions then.
         """
         self._core.compile()
 
@@ -329,10 +330,10 @@ class Index:
         """Copy the index as of one commit to a new folder, while it is read and written.
 
         Returns:
-            Notes: what the copy lacks, and how that is repaired. Usually none.
+            Notes: what the copy lacks, and how to repair it. Usually none.
 
         Raises:
-            BadInput: something is there already.
+            BadInput: something exists at the destination.
         """
         return self._core.store.backup(fspath(destination))
 
@@ -379,7 +380,7 @@ class Index:
         return self.documents()
 
     def check(self, repair: bool = False) -> CheckReport:
-        """Verify every checksum; `repair` rebuilds what can be rebuilt."""
+        """Verify every checksum; `repair` rebuilds everything that can be rebuilt."""
         from indexer.check import check
 
         core = self._core
@@ -397,6 +398,6 @@ class Index:
 
 
 def _delete(folder: Path, process: int) -> None:
-    """Delete the folder of a temporary index, in the process that made it: a forked child may not."""
+    """Delete the folder of a temporary index, unless this is a forked child of the process that made it."""
     if process == os.getpid():
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""One indexing run: sources read, documents committed in batches, everything accounted for in the ledger."""
+"""One indexing run: it reads sources, commits documents in batches and records every outcome in the ledger."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ from indexer.stores.vectors import stored_rows, unit_rows
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run did. seen = indexed + unchanged + updated + skipped + failed.
+    """The counts of a run. seen = indexed + unchanged + updated + skipped + failed.
 
     Attributes:
-        reason: why the most of those that failed did.
-        reread: files to be read again, as documents that they hold too were taken from files that are gone.
+        duplicates: ids that came more than once.
+        passages: passages that were embedded.
+        nameless: records of standard input without an id.
+        reason: the most frequent reason of failures.
+        stale: uris of documents that are no longer in their source.
+        reread: files that the next run must read again, because they also hold documents of files that are gone.
     """
 
     seen: int = 0
@@ -53,7 +57,7 @@ class _Batch:
 
 
 class Run:
-    """Feeds sources into an index."""
+    """Reads sources into an index."""
 
     def __init__(
         self,
@@ -65,8 +69,8 @@ class Run:
         """Begin a run.
 
         Args:
-            writer: of the index, held until the run has ended.
-            committed: told after each commit: the run so far, what this commit changed, bytes read so far.
+            writer: the writer of the index, held until the run has ended.
+            committed: called after each commit with the counts so far, the changes and the bytes read so far.
         """
         self._index, self._writer, self._options, self._committed = index, writer, options, committed
         self._batch = _Batch()
@@ -74,23 +78,23 @@ class Run:
         self._notes: dict[str, None] = {}
         self._duplicates = self._passages = self._bytes = self._nameless = 0
         self._reasons: Counter[str] = Counter()
-        self._met: set[str] = set()  # files of this run
-        self._passed: set[str] = set()  # files that were not opened, as they have not changed
-        self._broken: set[str] = set()  # files of which something failed
-        self._read: set[str] = set()  # files read to their end, nothing failing
-        self._seen: set[int] = set()  # hashes of uris, to tell a second one of the same run
+        self._met_files: set[str] = set()
+        self._unopened_files: set[str] = set()  # unchanged since they were read
+        self._failed_files: set[str] = set()  # with at least one failed entry
+        self._read_files: set[str] = set()  # read to their end without a failure
+        self._uri_hashes: set[int] = set()  # to notice a uri that comes twice
         self._run = writer.begin_run()
         with index.store.snapshot() as snapshot:
-            self._known = snapshot.files()
+            self._known_files = snapshot.files()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the encoder and the writer had to tell so far, each once."""
+        """The notes of the encoder and the writer so far, each once."""
         return tuple(dict.fromkeys((*self._notes, *self._writer.notes)))
 
     @property
     def embedded(self) -> bool:
-        """Whether the model was needed."""
+        """Whether this run has written passages."""
         return bool(self._passages)
 
     @property
@@ -109,11 +113,11 @@ class Run:
         )
 
     def feed(self, sources: Sequence[Source]) -> Summary:
-        """Read the sources to their end and commit what is new; what was committed before an interruption stays."""
+        """Read the sources to their end and commit what is new. An interruption keeps what was committed."""
         for source in sources:
             file: str | None = None
             last: Entry | None = None
-            for entry in read(source, self._options, self._known.get):
+            for entry in read(source, self._options, self._known_files.get):
                 if last is not None and entry.file != file:
                     self._finish(last)
                 file, last = entry.file, entry
@@ -123,19 +127,19 @@ class Run:
             if last is not None:
                 self._finish(last)
         self._commit()
-        gone = [
-            path for path in self._known if path not in self._met and any(s.whole and s.covers(path) for s in sources)
-        ]
-        # What standard input once brought it need not bring again.
-        outcome = RunOutcome([*gone, *(self._read - {STDIN})], [*self._passed])
+        whole = [source for source in sources if source.whole]
+        unmet = (path for path in self._known_files if path not in self._met_files)
+        gone = [path for path in unmet if any(source.covers(path) for source in whole)]
+        # Standard input is left out: it does not have to bring again what an earlier run brought.
+        outcome = RunOutcome([*gone, *(self._read_files - {STDIN})], [*self._unopened_files])
         reread = self._writer.end_run(self._run, outcome)
         return replace(self.summary, stale=tuple(self._stale(sources)), reread=reread)
 
     def prune(self, sources: Sequence[Source], stale: Sequence[str], *, yes: bool) -> int:
-        """Remove documents that their source no longer has; standard input is no whole, and prunes none.
+        """Remove documents that are no longer in their source. Standard input is not a whole source and prunes none.
 
         Raises:
-            BadInput: a source was not read whole, or more than half the index would go without `yes`.
+            BadInput: a source was not read whole, or without `yes` more than half of the index would be removed.
         """
         for source in sources:
             if not source.whole and source.root != STDIN:
@@ -150,86 +154,90 @@ class Run:
         return self._writer.remove(stale)
 
     def _stale(self, sources: Sequence[Source]) -> list[str]:
-        """Documents that lie under these sources and were not found there: gone, or skipped by now."""
-        found: dict[str, bool] = {}
+        """Return the uris of documents that these sources cover but no longer contain, or skip now."""
+        lost: dict[str, bool] = {}
         with self._index.store.snapshot() as snapshot:
             for row in snapshot.ledger_of_documents():
-                lost = row.state == "gone" or (row.state == "skipped" and row.reason != DUPLICATE)
-                lost = lost and any(source.covers(row.file) for source in sources)
-                found[row.uri] = found.get(row.uri, True) and lost
-        return [uri for uri, lost in found.items() if lost]
+                missing = row.state == "gone" or (row.state == "skipped" and row.reason != DUPLICATE)
+                missing = missing and any(source.covers(row.file) for source in sources)
+                lost[row.uri] = lost.get(row.uri, True) and missing
+        return [uri for uri, missing in lost.items() if missing]
 
     def _take(self, entry: Entry) -> None:
-        self._met.add(entry.file)
+        """Put the document of an entry into the batch, or record why it has none."""
+        self._met_files.add(entry.file)
         if not entry.opened:
             self._counts[entry.state] += 1
-            self._passed.add(entry.file)
+            self._unopened_files.add(entry.file)
             return
         if entry.state in ("skipped", "failed"):
-            self._note(entry, entry.state, entry.reason)
+            self._record(entry, entry.state, entry.reason)
             return
         assert entry.document is not None
         try:
             validate(entry.document, empty=entry.embedded is not None)
-            own = self._own(entry)
+            own = self._own_vectors(entry)
             if own is None and self._index.recipe is None:
-                raise BadInput('brings no "vector", and the index holds your own: it has no model to embed with')
+                raise BadInput('has no "vector", and the index has no model to embed it with')
         except BadInput as error:
-            self._note(entry, "failed", str(error))
+            self._record(entry, "failed", str(error))
             return
-        if self._doubled(entry.uri) and (earlier := self._batch.documents.pop(entry.uri, None)) is not None:
+        if self._comes_again(entry.uri) and (earlier := self._batch.documents.pop(entry.uri, None)) is not None:
             self._counts["skipped"] += 1
             self._batch.rows.append(LedgerRow(earlier[2], entry.uri, "skipped", DUPLICATE))
         self._nameless += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
-        whole = entry.stamp is not None and entry.uri == entry.file
-        self._bytes += entry.stamp.size if whole and entry.stamp else len(entry.document.text)
+        is_file = entry.uri == entry.file
+        self._bytes += entry.stamp.size if is_file and entry.stamp else len(entry.document.text)
         self._batch.documents[entry.uri] = (entry.document, own, entry.file)
         self._batch.characters += len(entry.document.text) + 256
 
-    def _note(self, entry: Entry, state: str, reason: str) -> None:
+    def _record(self, entry: Entry, state: str, reason: str) -> None:
+        """Count an entry without a document and put it into the ledger."""
         self._counts[state] += 1
         if state == "failed":
-            self._broken.add(entry.file)
+            self._failed_files.add(entry.file)
             self._reasons[re.sub(r"^\w+ \d+: ", "", reason)] += 1
         self._batch.rows.append(LedgerRow(entry.file, entry.uri, state, reason))
         self._batch.characters += 256
 
-    def _doubled(self, uri: str) -> bool:
+    def _comes_again(self, uri: str) -> bool:
+        """Return whether this run has met the uri before, and count it if so."""
         key = hash(uri)
-        doubled = key in self._seen
-        self._seen.add(key)
-        self._duplicates += doubled
-        return doubled
+        again = key in self._uri_hashes
+        self._uri_hashes.add(key)
+        self._duplicates += again
+        return again
 
-    def _own(self, entry: Entry) -> Embedded | None:
-        """The vectors that a record brings, as unit rows."""
+    def _own_vectors(self, entry: Entry) -> Embedded | None:
+        """Return the passages and unit vectors that a record brings; None where it brings none."""
         assert entry.document is not None
-        if (given := entry.embedded) is not None:
+        if (embedded := entry.embedded) is not None:
             recipe = self._index.recipe
-            if given.recipe != (recipe.identity if recipe else ""):
+            if embedded.recipe != (recipe.identity if recipe else ""):
                 raise RecipeMismatch(
-                    f"{entry.uri}: its vectors were made by another recipe than the index's (whiten and center that "
-                    "are fitted anew are another): export without --vectors, or copy the index with backup"
+                    f"{entry.uri}: its vectors were made by another recipe than the index's (whiten or center that "
+                    "is fitted again makes another recipe): export without --vectors, or copy the index with backup"
                 )
-            names = [entry.uri] * len(given.spans)
-            return replace(given, vectors=stored_rows(given.vectors, self._index.settings.dimensions, names))
+            names = [entry.uri] * len(embedded.spans)
+            return replace(embedded, vectors=stored_rows(embedded.vectors, self._index.settings.dimensions, names))
         if entry.vector is None:
             return None
         if not self._index.settings.dimensions:
             self._index.take_width(len(entry.vector))
-        if len(entry.vector) != (wide := self._index.settings.dimensions):
-            own = "; an index for it is made with --dimensions" if self._index.recipe is not None else ""
-            raise BadInput(f"its vector has {len(entry.vector)} dimensions and the index {wide}{own}")
-        row = unit_rows(np.array([entry.vector], np.float32), wide, [entry.uri])
+        if len(entry.vector) != (dimensions := self._index.settings.dimensions):
+            advice = "; an index for it is made with --dimensions" if self._index.recipe is not None else ""
+            raise BadInput(f"its vector has {len(entry.vector)} dimensions and the index {dimensions}{advice}")
+        row = unit_rows(np.array([entry.vector], np.float32), dimensions, [entry.uri])
         return Embedded((Span(0, len(entry.document.text)),), row)
 
     def _finish(self, last: Entry) -> None:
-        if last.file in self._passed:
+        """Record that a file was read to its end, given its last entry."""
+        if last.file in self._unopened_files:
             return
         if last.stamp is not None:
             self._batch.stamps[last.file] = last.stamp
-        if last.file not in self._broken:
-            self._read.add(last.file)
+        if last.file not in self._failed_files:
+            self._read_files.add(last.file)
 
     def _commit(self) -> None:
         batch, self._batch = self._batch, _Batch()

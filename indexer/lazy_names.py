@@ -1,4 +1,4 @@
-"""Public names of a package that are imported on first use, so that importing the package costs next to nothing."""
+"""Importing the public names of a package on first use, so that importing the package itself takes almost no time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: the package's `__name__`.
-        homes: the module that defines each public name.
+        homes: module that defines each public name.
 
     The returned function raises UnsupportedSystem on Windows.
     """

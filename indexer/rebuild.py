@@ -1,6 +1,6 @@
-"""Embedding a whole index again, with another model or other passages, beside the old one until it is complete.
+"""Embedding a whole index again, with another model or other passages; the old index is used until that is complete.
 
-The documents come from the catalog, so that what their sources no longer have is not lost.
+The documents are read from the old index, so that none is lost whose source is gone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from indexer.stores.port import Batch, LedgerRow, Writer
 
 
 @contextmanager
-def rebuilt(
+def rebuild_index(
     old: IndexCore,
     describe: Callable[[], tuple[Settings, Encoder | None]],
     *,
@@ -27,43 +27,43 @@ def rebuilt(
     wait: bool = True,
     on_wait: Callable[[str], None] | None = None,
 ) -> Iterator[IndexCore]:
-    """The successor of an index, filled with its documents; takes its place when the block ends well.
+    """Make the successor of an index, filled with its documents. It replaces the index if the block ends without error.
 
-    Searches go on in the old one until then, and afterwards find the new one by themselves.
+    Searches use the old index until then, and find the new one by themselves afterwards.
 
     Args:
         describe: returns the settings and the encoder of the successor.
-        note: is told of documents that the new model cannot read, and what the encoder has to tell.
-        wait, on_wait: as of `Store.writer`.
+        note: gets a sentence about documents that the new model cannot read, and the notes of the encoder.
+        wait, on_wait: as in `Store.writer`.
 
     Raises:
-        BadInput: the index holds vectors of the user's own, which nothing can embed again.
+        BadInput: the index holds the user's own vectors, which no model can make again.
     """
     if old.recipe is None:
         raise BadInput(f"{old.address}: holds your own vectors; make a new index and add them again")
     with old.store.writer(wait=wait, on_wait=on_wait):
         settings, encoder = describe()
-        successor = old.store.successor(_taken_over(old.stored_settings(), settings))
+        successor = old.store.successor(_carry_over(old.stored_settings(), settings))
         with successor as store, IndexCore(store, encoder) as new, store.writer() as writer:
-            _refill(old, new, writer, note)
+            _copy_documents(old, new, writer, note)
             for message in writer.notes:
                 note(message)
             yield new
 
 
-def _taken_over(old: Settings, new: Settings) -> Settings:
-    """The new settings with those of the old that hold for it too: of the same vectors also what `tune` learned."""
+def _carry_over(old: Settings, new: Settings) -> Settings:
+    """Return the new settings with the old recall and, if the recipe is the same, what `tune` has learned."""
     return replace(new, recall=old.recall, words_bias=old.words_bias if old.recipe == new.recipe else None)
 
 
-def _refill(old: IndexCore, new: IndexCore, writer: Writer, note: Note) -> None:
+def _copy_documents(old: IndexCore, new: IndexCore, writer: Writer, note: Note) -> None:
     rows: dict[str, list[LedgerRow]] = {}
     with old.store.snapshot() as snapshot:
         for row in snapshot.ledger():
             rows.setdefault(row.uri, []).append(row)
     for batch in batches(((document, None) for document in old.store.iterate()), lambda: new.batch_characters):
         _commit(new, writer, batch, rows, note)
-    # What remains belongs to no document: it was skipped, or failed.
+    # The remaining rows belong to no document: files and records that were skipped or failed.
     writer.put(Batch(rows=[row for remaining in rows.values() for row in remaining]))
 
 
@@ -79,10 +79,10 @@ def _commit(
             "and were left out"
         )
     left_out = dict.fromkeys(prepared.empty, ("skipped", "no text that the model can read"))
-    known = [
+    carried = [
         replace(row, state=state, reason=reason)
         for document, _ in batch
         for row in rows.pop(document.uri, ())
         for state, reason in [left_out.get(row.uri, (row.state, row.reason))]
     ]
-    writer.put(Batch(prepared.work, known))
+    writer.put(Batch(prepared.work, carried))

@@ -1,6 +1,6 @@
-"""The nouns that every folder uses: documents, passages, files that were read, and what a call changed.
+"""Values that every folder uses: documents, passages, files that were read, and what a call changed.
 
-Frozen values. Nothing here knows models or databases.
+All are frozen. Nothing here depends on models or databases.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Where a part of a document begins. It reaches to the start of the next one.
+    """The beginning of a part of a document, which reaches to the start of the next part.
 
     Attributes:
         start: offset of its first character in the document's text, in code points.
@@ -39,8 +39,8 @@ class Document:
     Attributes:
         uri: its name, unique in an index.
         text: the whole text; offsets count its code points.
-        title: embedded before each passage, may be empty.
-        metadata: JSON values to filter by; nested objects are reached by dotted path.
+        title: embedded before each passage; may be empty.
+        metadata: JSON values to filter by; a dotted path names a member of a nested object.
         path: absolute path of the file it came from; None for records from elsewhere.
         format: short name of the file's format, such as "markdown" or "pdf".
         modified: when the file changed last, ISO 8601 in UTC.
@@ -63,9 +63,9 @@ class Span:
 
     Attributes:
         start, end: offsets in the document's text, in code points.
-        prefix: what is embedded before the passage (title, heading path); may be empty.
-        tokens: tokens the encoder reads for prefix and passage, special tokens and prompt counted.
-        heading, page: of the section the passage begins in.
+        prefix: text that is embedded before the passage (title, heading path); may be empty.
+        tokens: how many tokens the encoder reads for prefix and passage, with special tokens and prompt.
+        heading, page: heading and page of the section in which the passage begins.
     """
 
     start: int
@@ -78,13 +78,13 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a call changed: uris in the order given.
+    """The changes that a call made: uris in the order given.
 
     Attributes:
         added: new documents.
-        replaced: known uris with new content, embedded again.
-        updated: known uris whose metadata alone changed; nothing was embedded.
-        unchanged: known uris that were the same.
+        replaced: documents with new content, which were embedded again.
+        updated: documents of which only the metadata changed; nothing was embedded.
+        unchanged: documents that are the same as before.
         notes: sentences that the caller should read, such as what could not be done as asked; usually none.
     """
 
@@ -105,17 +105,17 @@ class Changes:
 
 
 _SETTLED_NS = 2_000_000_000
-"""FAT keeps times to 2 seconds: a file younger than that may change again without a change of its time."""
+"""FAT stores times to 2 seconds: a file younger than that may change again without a change of its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells that a file has not changed since it was read.
+    """Size, time and inode of a file when it was read, by which a later change is noticed.
 
     Attributes:
-        size: bytes.
-        mtime_ns, inode: as `os.stat` gives them.
-        read_ns: `time.time_ns()` taken before reading began.
+        size: size in bytes.
+        mtime_ns, inode: from `os.stat`.
+        read_ns: `time.time_ns()` before reading began.
     """
 
     size: int
@@ -124,7 +124,7 @@ class Stamp:
     read_ns: int
 
     def holds(self, status: os.stat_result) -> bool:
-        """Whether a file with this status is the one that was read, and had settled by then."""
+        """Return whether the file with this status is as it was read, and was old enough then to trust its time."""
         return (
             self.size == status.st_size
             and self.mtime_ns == status.st_mtime_ns
@@ -135,7 +135,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """What the ledger recorded of a file: its stamp, and (uri, state, reason) of each entry."""
+    """A file in the ledger: its stamp, and (uri, state, reason) of each of its entries."""
 
     stamp: Stamp
     entries: tuple[tuple[str, str, str], ...]

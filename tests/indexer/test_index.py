@@ -255,7 +255,7 @@ def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any, monk
             Index.create(tmp_path / name, encoder)
         with pytest.raises(NotAnIndex, match=name):
             Index.open(tmp_path / name)
-    with pytest.raises(NotAnIndex, match="is not there"):
+    with pytest.raises(NotAnIndex, match="does not exist"):
         Index.open(tmp_path / "nothing")
     with pytest.raises(LikewiseError):
         Index.create(tmp_path / "file" / "below", encoder)

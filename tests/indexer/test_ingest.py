@@ -389,7 +389,7 @@ def test_stdin_never_prunes(likewise: Callable[..., Any], folder: Path, lines: C
     likewise("index", folder, "-", stdin=lines(*({"id": f"r{i}", "text": "text"} for i in range(5))))
     said = likewise("index", folder, "-", "--prune", "--yes", "--json", stdin=lines({"id": "r1", "text": "text"}))
     assert (said.code, said.json["pruned"], len(uris(folder))) == (0, 0, 5)
-    assert "standard input is none: nothing will be pruned" in said.err
+    assert "--prune does nothing with standard input" in said.err
 
 
 def test_prune_does_nothing_where_a_source_that_is_a_file_failed(
@@ -428,7 +428,7 @@ def test_a_document_that_stood_in_two_files_goes_with_the_last_of_them(
     likewise("index", folder, tmp_path / "s")
     second.unlink()
     said = likewise("index", folder, tmp_path / "s", "--prune")
-    assert "1 file(s) hold what was taken from one that is gone: run again" in said.err
+    assert "1 file(s) also hold documents of files that are gone: run again" in said.err
     first.unlink()
     assert likewise("index", folder, tmp_path / "s", "--prune", "--rehash", "--json").json["pruned"] == 1
     assert uris(folder) == ["c0", "c1", "c2"]
@@ -575,7 +575,7 @@ def test_an_index_of_own_vectors_takes_no_files(likewise: Callable[..., Any], tm
     (tmp_path / "b.txt").write_text("text")
     said = likewise("index", tmp_path / "x.index", tmp_path / "b.txt", "--json")
     assert (said.code, said.json["failed"]) == (1, 1)
-    assert "no model to embed with" in likewise("info", tmp_path / "x.index", "--ledger", "failed").out
+    assert "no model to embed it with" in likewise("info", tmp_path / "x.index", "--ledger", "failed").out
 
 
 def test_records_with_vectors_make_an_index_of_own_vectors_and_an_export_makes_its_twin(
@@ -587,7 +587,7 @@ def test_records_with_vectors_make_an_index_of_own_vectors_and_an_export_makes_i
     assert (said.code, counts(said), said.err) == (0, {"indexed": 3}, "")
     assert likewise("index", mine, "-", "--json", stdin=lines({"id": "j", "text": "x", "vector": [0, 1]})).code == 0
     assert "made with --dimensions 2 and not 3" in likewise("index", mine, "-", "--dimensions", 3, stdin=records).err
-    assert "no model makes them" in likewise("index", twin, "-", "--dimensions", 3, "--model", "m", stdin=records).err
+    assert "without a model" in likewise("index", twin, "-", "--dimensions", 3, "--model", "m", stdin=records).err
     exported = likewise("export", mine, "--vectors").out
     assert counts(likewise("index", twin, "-", "--dimensions", "2", "--json", stdin=exported)) == {"indexed": 4}
     assert counts(likewise("index", folder := tmp_path / "x.index", "-", "--json", stdin=records)) == {"failed": 3}
