@@ -1,4 +1,4 @@
-"""docs/reference.md is what the program says of itself today, and the program says something of everything."""
+"""docs/reference.md is up to date, and every command and option has a help text."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_every_yaml_example_is_yaml() -> None:
 def test_defaults_and_ranges_are_told_apart() -> None:
     text = page()
     for row in (
-        "| `--recall R` | Share of the ten nearest to find. (0<x<=1) | 0.98 |",
-        "| `--min-percentile P` | Leave out hits that rank lower. (0<=x<=100) |  |",
-        "| `--max-file-mb MB` | Skip larger files and records. (x>=0.001) | 64 |",
-        "| `--id-field F` | Member of a record that is its uri. | _id, id, uri, doc_id |",
-        "| `--precision P` | auto, float32, bfloat16, int8. | auto; of tokens and words float32 |",
+        "| `--recall R` | Share of the ten nearest passages that an approximate segment must find. (0<x<=1) | 0.98 |",
+        "| `--min-percentile P` | Keep only hits that are nearer than P % of random passages are to an unrelated question. (0<=x<=100) |  |",
+        "| `--max-file-mb MB` | Skip files and records that are larger. (x>=0.001) | 64 |",
+        "| `--id-field F` | Field of a record with its uri. | _id, id, uri, doc_id |",
+        "| `--precision P` | auto, float32, bfloat16 or int8. | auto; for tokens and words float32 |",
         "| `--queries FILE` | Questions: JSON lines with _id and text. | required |",
-        "| `--recipe R` | MODEL[:POOLING@LAYERS+...]. | required |",
+        "| `--recipe R` | Recipe to compare, see below. Repeatable. | required |",
     ):
         assert row in text
     option = click.Option(["-n"], type=click.IntRange(-5, 5), default=-1, show_default=True, help="A number.")
