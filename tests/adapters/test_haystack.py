@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from adapters.examples import run_example
 from adapters.hard_metadata import HARD, REFUSED, REFUSED_IDS
 
 pytest.importorskip("haystack")
@@ -300,7 +300,6 @@ def test_a_temporary_store_is_deleted_with_the_object() -> None:
     store.embedding_retrieval([1.0])
     assert folder.exists()
     del store
-    gc.collect()
     assert not folder.exists()
 
 
@@ -312,3 +311,9 @@ def test_fields_of_meta_are_those_of_the_shell(tmp_path: Path, encoder: Any) -> 
         Index.create(tmp_path / "words.index", encoder).close()
         LikewiseDocumentStore(tmp_path / "words.index").write_documents([Document(content="x", embedding=[1.0])])
     store.close()
+
+
+def test_the_example_of_the_docs_prints_what_it_says() -> None:
+    printed, promised = run_example("haystack")
+    assert printed == promised
+    assert len(printed) == 2

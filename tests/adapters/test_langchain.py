@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from adapters.examples import run_example
 from adapters.hard_metadata import HARD, REFUSED, REFUSED_IDS
 
 pytest.importorskip("langchain_core")
@@ -207,7 +207,6 @@ def test_an_index_at_an_address_is_opened_again_and_a_temporary_one_is_deleted(t
     temporary.add_texts(["1 0"])
     assert folder.exists()
     del temporary
-    gc.collect()
     assert not folder.exists()
 
 
@@ -242,3 +241,9 @@ def test_a_retriever_asks_the_indexs_own_model_in_every_mode(tmp_path: Path, enc
         LikewiseRetriever(address=address, mode="fuzzy")  # type: ignore[arg-type]
     with pytest.raises(FilterError):
         LikewiseRetriever(address=address, where="n <")
+
+
+def test_the_example_of_the_docs_prints_what_it_says() -> None:
+    printed, promised = run_example("langchain_core")
+    assert printed == promised
+    assert len(printed) == 2

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from adapters.examples import run_example
 from adapters.hard_metadata import HARD, REFUSED
 
 pytest.importorskip("llama_index.core")
@@ -419,5 +419,10 @@ def test_a_temporary_store_is_deleted_with_the_object() -> None:
     store.query(VectorStoreQuery(query_embedding=QUESTION))
     assert folder.exists()
     del store
-    gc.collect()
     assert not folder.exists()
+
+
+def test_the_example_of_the_docs_prints_what_it_says() -> None:
+    printed, promised = run_example("llama_index")
+    assert printed == promised
+    assert len(printed) == 2
