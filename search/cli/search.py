@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "--min-percentile",
     type=click.FloatRange(0, 100),
     metavar="P",
-    help="Keep only hits that are nearer than P % of random passages are to an unrelated question.",
+    help="Leave out hits with a percentile below P.",
 )
 @click.option("--rerank", metavar="MODEL", help="Put the best hits in a new order with this cross-encoder.")
 @click.option("--rerank-depth", default=50, show_default=True, help="How many hits --rerank reads.")
