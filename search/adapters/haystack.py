@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import indexer
 from indexer import BadInput, NoWords
 from search import Hit, Searcher
-from search.adapters.storage import open_or_create, packed, require_own_vectors, require_same, unpacked
+from search.adapters.storage import log_notes, open_or_create, packed, require_own_vectors, require_same, unpacked
 
 Condition = dict[str, Any]
 """A filter as likewise's mapping."""
@@ -123,7 +123,8 @@ class LikewiseDocumentStore:
             rows = np.concatenate([_rows([None] * len(others), given), _rows([d.embedding for d in documents], given)])
             self._index.replace_all([*others, *stored], rows)
         else:
-            self._index.add(stored, _rows([document.embedding for document in documents], given or width or 1))
+            rows = _rows([document.embedding for document in documents], given or width or 1)
+            log_notes(self._index.add(stored, rows).notes)
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete documents by id; ids that are not there are ignored."""
@@ -195,6 +196,7 @@ class LikewiseDocumentStore:
             if not self._searcher.count(_EMBEDDED):  # the width is that of no embedding
                 return []
             raise
+        log_notes(hits.notes)
         found = [_from_hit(hit) for hit in hits]
         return found if return_embedding else [_with(document, embedding=None) for document in found]
 
@@ -207,9 +209,12 @@ class LikewiseDocumentStore:
         """
         try:
             with _filter_errors():
-                return [_from_hit(hit) for hit in self._searcher.search(query, top_k, _translated(filters), "words")]
-        except NoWords:
+                hits = self._searcher.search(query, top_k, _translated(filters), "words")
+        except NoWords as error:
+            log_notes([str(error)])
             return []
+        log_notes(hits.notes)
+        return [_from_hit(hit) for hit in hits]
 
     def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
         """Return each field of meta with its type: int, float, boolean or keyword."""

@@ -22,7 +22,7 @@ from pydantic import ConfigDict, PrivateAttr
 import indexer
 from indexer import Filter
 from search import Hit, Mode, Query, Searcher
-from search.adapters.storage import open_or_create, require_own_vectors, require_same
+from search.adapters.storage import log_notes, open_or_create, require_own_vectors, require_same
 
 
 class LikewiseVectorStore(VectorStore):
@@ -110,7 +110,7 @@ class LikewiseVectorStore(VectorStore):
         for document in documents:
             require_same(document.uri, document.metadata)
         if documents:
-            self._index.add(documents, np.asarray(self._embedding.embed_documents(texts)))
+            log_notes(self._index.add(documents, np.asarray(self._embedding.embed_documents(texts))).notes)
         return [document.uri for document in documents]
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
@@ -195,7 +195,9 @@ class LikewiseVectorStore(VectorStore):
         return np.asarray(self._embedding.embed_query(query))
 
     def _nearest(self, vector: np.ndarray[Any, Any], k: int, where: Filter | None) -> Sequence[Hit]:
-        return self._searcher.search_vector(vector, k, where).hits
+        hits = self._searcher.search_vector(vector, k, where)
+        log_notes(hits.notes)
+        return hits.hits
 
 
 class LikewiseRetriever(BaseRetriever):
@@ -249,6 +251,7 @@ class LikewiseRetriever(BaseRetriever):
             self.where if where is None else where,
             self.mode if mode is None else mode,
         )
+        log_notes(hits.notes)
         return [_document(hit, details=self.details) for hit in hits]
 
 

@@ -38,8 +38,8 @@ from llama_index.core.vector_stores.types import (
 
 import indexer
 from indexer import BadInput, FilterError, Index, NoWords
-from search import Hit, Searcher
-from search.adapters.storage import open_or_create, packed, require_own_vectors, unpacked
+from search import Hit, Hits, Searcher
+from search.adapters.storage import log_notes, open_or_create, packed, require_own_vectors, unpacked
 
 Condition = dict[str, Any]
 """A filter as likewise's mapping."""
@@ -124,7 +124,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         if nodes:
             require_own_vectors(self._index)
             rows = [np.array(node.get_embedding()) for node in nodes]
-            self._index.add([_to_stored(node) for node in nodes], rows)
+            log_notes(self._index.add([_to_stored(node) for node in nodes], rows).notes)
         return [node.node_id for node in nodes]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
@@ -194,17 +194,14 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         where = self._where(query.node_ids or None, query.doc_ids or None, query.filters)
         k = query.similarity_top_k
         if query.mode == _MODES.DEFAULT:
-            return _result(self._searcher.search_vector(_vector(query), k, where).hits)
+            return _result(_heard(self._searcher.search_vector(_vector(query), k, where)))
         if query.mode == _MODES.MMR:
             return self._diverse(query, where, mmr_prefetch_k or _MMR_PREFETCH * k)
-        try:
-            if query.mode in (_MODES.TEXT_SEARCH, _MODES.SPARSE):
-                return _result(self._searcher.search(_text(query), query.sparse_top_k or k, where, "words").hits)
-            if query.mode == _MODES.HYBRID and query.alpha is None:
-                k = query.hybrid_top_k or k
-                return _result(self._searcher.search(_text(query), k, where, "hybrid", vector=_vector(query)).hits)
-        except NoWords:
-            return _result(())
+        if query.mode in (_MODES.TEXT_SEARCH, _MODES.SPARSE):
+            return _result(self._by_words(_text(query), query.sparse_top_k or k, where))
+        if query.mode == _MODES.HYBRID and query.alpha is None:
+            k = query.hybrid_top_k or k
+            return _result(_heard(self._searcher.search(_text(query), k, where, "hybrid", vector=_vector(query))))
         if query.mode == _MODES.HYBRID:
             return self._weighed(query, where)
         raise ValueError(f"mode {query.mode} is not supported: use DEFAULT, TEXT_SEARCH, SPARSE, HYBRID or MMR")
@@ -235,7 +232,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         if not candidates:
             return _result(())
         among: Condition = {"uri": {"in": list(dict.fromkeys(candidates))}}
-        near = self._searcher.search_vector(vector, len(candidates), among)
+        near = _heard(self._searcher.search_vector(vector, len(candidates), among))
         words = {hit.uri: hit.score for hit in self._by_words(text, len(candidates), among)}
         most = max(words.values(), default=1.0)
         scores = {
@@ -249,8 +246,9 @@ class LikewiseVectorStore(BasePydanticVectorStore):
 
     def _by_words(self, text: str, k: int, where: Condition | None) -> Sequence[Hit]:
         try:
-            return self._searcher.search(text, k, where, "words").hits
-        except NoWords:
+            return _heard(self._searcher.search(text, k, where, "words"))
+        except NoWords as error:
+            log_notes([str(error)])
             return ()
 
     def _where(
@@ -384,6 +382,11 @@ def _from_stored(uri: str, text: str, metadata: Mapping[str, Any]) -> BaseNode:
     if "text" in kind.model_fields:
         kept.setdefault("text", text)
     return kind.from_dict(kept)
+
+
+def _heard(hits: Hits) -> Sequence[Hit]:
+    log_notes(hits.notes)
+    return hits.hits
 
 
 def _result(hits: Sequence[Hit], scores: Sequence[float] | None = None) -> VectorStoreQueryResult:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from indexer import BadInput, Index, NotAnIndex
+
+_LOGGER = logging.getLogger("search.adapters")
 
 
 def open_or_create(address: str | PathLike[str] | None) -> Index:
@@ -26,6 +29,12 @@ def open_or_create(address: str | PathLike[str] | None) -> Index:
         return Index.open(address)
     except NotAnIndex:
         return Index.create(address, dimensions="auto")
+
+
+def log_notes(notes: Iterable[str]) -> None:
+    """Log as warnings what likewise has to tell about a call: no framework's result has a place for it."""
+    for note in notes:
+        _LOGGER.warning("%s", note)
 
 
 def require_own_vectors(index: Index) -> None:

@@ -243,6 +243,13 @@ def test_a_retriever_asks_the_indexs_own_model_in_every_mode(tmp_path: Path, enc
         LikewiseRetriever(address=address, where="n <")
 
 
+def test_what_likewise_has_to_tell_is_logged(tmp_path: Path, encoder: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with Index.create(tmp_path / "an.index", encoder) as index:
+        index.add(Document("a", "a ripe pear"))
+    assert ids_of(LikewiseRetriever(address=tmp_path / "an.index").invoke("pear " * 40)) == ["a"]
+    assert [record.levelname for record in caplog.records if "left out" in record.message] == ["WARNING"]
+
+
 def test_the_example_of_the_docs_prints_what_it_says() -> None:
     printed, promised = run_example("langchain_core")
     assert printed == promised
