@@ -1,7 +1,7 @@
-"""Runs what README and the tutorial show. `python -m docs.examples` writes into them what is printed today.
+"""Runs the examples of README and the tutorial. `python -m docs.examples` writes their current output into the pages.
 
-A `console` block holds commands after "$ ", each with what it prints; a `text` block holds what the `python` block
-before it prints. All run in one empty folder with a copy of data/. The tests compare pages and program line by line.
+A `console` block has commands after "$ ", each with its output; a `text` block has the output of the `python` block
+before it. All run in one empty folder with a copy of data/. Tests compare the pages with the program line by line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NEEDS_A_SHELL = frozenset("|<>&;*$(")
 
 
 def refreshed(page: str) -> str:
-    """The text of a page with what its examples print in the working folder."""
+    """Return the text of a page with the output of its examples in the working folder."""
     python = ""
 
     def run(block: re.Match[str]) -> str:
@@ -47,7 +47,7 @@ def refreshed(page: str) -> str:
 
 
 def _shell(command: str) -> str:
-    """Standard output and error of a command as they come. likewise itself runs in this process, which is quicker."""
+    """Return standard output and error of a command in order. likewise itself runs in this process, which is faster."""
     if command.startswith("likewise ") and not _NEEDS_A_SHELL & set(command):
         return _captured(lambda: main(shlex.split(command)[1:]))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -71,7 +71,7 @@ def _captured(run: Callable[[], object]) -> str:
     out = io.StringIO()
     with redirect_stdout(out), redirect_stderr(out), warnings.catch_warnings():
         warnings.simplefilter("default")
-        with suppress(SystemExit):  # how every command line ends
+        with suppress(SystemExit):  # main() always exits
             run()
     return out.getvalue()
 
