@@ -1,4 +1,4 @@
-"""Indexing runs: every file and record is in the ledger, nothing is embedded twice, --prune removes only what is gone."""
+"""Indexing runs: the ledger has every file and record, nothing is embedded twice; --prune removes only what is gone."""
 
 from __future__ import annotations
 
