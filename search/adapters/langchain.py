@@ -117,8 +117,9 @@ class LikewiseVectorStore(VectorStore):
         """Delete texts by id; ids that are not there are ignored. Without ids everything is deleted."""
         _refuse(kwargs)
         if ids is None:
-            ids = [document.uri for document in self._searcher.documents()]
-        self._index.remove(ids, missing_ok=True)
+            self._index.remove(where={"uri": {"exists": True}})
+        else:
+            self._index.remove(ids, missing_ok=True)
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
