@@ -16,11 +16,12 @@ from indexer.encoders import Encoder
 from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput, NoWords, UnknownUri
 from indexer.filters.mapping import Filter, filter_tree
-from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Where
+from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Where, conditions
 from indexer.filters.unknown_fields import without_unknown_fields
 from indexer.notes import Note
 from indexer.records import Document, Vector
 from indexer.settings import Calibration
+from indexer.stores.field_types import check_filter
 from indexer.stores.open import open_store
 from indexer.stores.port import Info, Snapshot, Unit
 from indexer.stores.vectors import unit_rows
@@ -326,8 +327,11 @@ class Searcher:
         """Return the filter to rank with: None if it leaves every document, False if it leaves none."""
         if where is None or self._unknown_fields == "error" or (fields := snapshot.fields) is None:
             return where
-        condition = without_unknown_fields(where, fields)
-        return None if condition is True else condition
+        for condition in conditions(where):  # one on an unknown field must not hide a wrong type beside it
+            if without_unknown_fields(condition, fields) is condition:
+                check_filter(condition, fields)
+        known = without_unknown_fields(where, fields)
+        return None if known is True else known
 
     def _vectors_of(self, snapshot: Snapshot, uri: str) -> Vector:
         rows = snapshot.vectors_of(uri) if isinstance(uri, str) and broken_at(uri) is None else None

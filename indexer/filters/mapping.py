@@ -92,6 +92,8 @@ def _field(key: str, place: str) -> str:
     if not name or name == "metadata":
         raise FilterError(f"filter: {place} is not a field: write metadata.NAME, or the name of a field")
     path = name.removeprefix("metadata.")
+    if not path:
+        raise FilterError(f"filter: {place} is not a field: write metadata.NAME, or the name of a field")
     return name if path == name and name in COLUMNS else metadata_field(path)
 
 
@@ -131,6 +133,7 @@ def _value(value: Any, place: str) -> Scalar:
         raise FilterError(f"filter: {place}: {value!r:.40} is outside the numbers that can be stored")
     kind = type(value).__name__
     hint = '; for one of several values use {"in": [...]}' if isinstance(value, list | tuple | set) else ""
+    hint = "; take its .item()" if hasattr(value, "item") else hint
     raise FilterError(f"filter: {place}: a {kind} is not a value: use text, a number, True or False{hint}")
 
 

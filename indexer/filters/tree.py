@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -67,12 +67,27 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class And:
+    """Every part holds. Raises FilterError without parts."""
+
     parts: tuple[Where, ...]
+
+    def __post_init__(self) -> None:
+        _require_parts("and", self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
+    """At least one part holds. Raises FilterError without parts."""
+
     parts: tuple[Where, ...]
+
+    def __post_init__(self) -> None:
+        _require_parts("or", self.parts)
+
+
+def _require_parts(name: str, parts: tuple[Where, ...]) -> None:
+    if not parts:
+        raise FilterError(f"filter: {name} joins no conditions: give at least one, or leave the filter out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +144,18 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 Fields: TypeAlias = Mapping[str, Scalar | list[Scalar | None] | None]
 """Values of a document: columns by their names, metadata by the names that `metadata_field` returns."""
+
+
+def conditions(where: Where) -> Iterator[Compare | In | Exists]:
+    """Iterate over the conditions of a filter, from left to right."""
+    match where:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from conditions(part)
+        case Not(part):
+            yield from conditions(part)
+        case condition:
+            yield condition
 
 
 def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one per kind of node

@@ -78,7 +78,7 @@ def test_a_package_is_imported_only_where_it_lives(package: str) -> None:
     assert [str(file) for file in found if not under(file, HOMES[package])] == []
 
 
-ENGINE_RULES = ("port", "open", "analysis", "flatten", "hashes", "pairs", "vectors")
+ENGINE_RULES = ("port", "open", "analysis", "field_types", "flatten", "hashes", "pairs", "vectors")
 """Files of the stores that the rest may import: the interface, and rules that every engine follows."""
 
 ENGINE_WORDS = re.compile(

@@ -61,6 +61,7 @@ def test_no_filter() -> None:
         ({1: 2}, "1 is not the name of a field"),
         ({"metadata": 1}, "is not a field"),
         ({"": 1}, "is not a field"),
+        ({"metadata.": 1}, "is not a field"),
         ({"or": []}, "'or': give a list of mappings"),
         ({"or": {"a": 1}}, "'or': give a list of mappings"),
         ({"and": [{}]}, "'and': give a mapping with a condition"),
@@ -71,6 +72,12 @@ def test_no_filter() -> None:
 def test_what_is_not_a_filter_is_refused_by_its_key(mapping: Any, message: str) -> None:
     with pytest.raises(FilterError, match=message):
         filter_tree(mapping)
+
+
+@pytest.mark.parametrize("join", [And, Or])
+def test_a_tree_that_joins_nothing_cannot_be_made(join: Any) -> None:
+    with pytest.raises(FilterError, match="joins no conditions"):
+        join(())
 
 
 def test_a_mapping_of_many_levels_is_refused() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer import BadInput, Document, Index, UnknownField, UnknownUri
+from indexer import BadInput, Document, FilterError, Index, UnknownField, UnknownUri
 from search import Hits, Query, Searcher
 
 ROWS = np.random.default_rng(3).normal(size=(40, 8)).astype(np.float32)
@@ -121,6 +121,8 @@ def test_unknown_fields_are_an_error_or_hold_for_no_document(searcher: Searcher,
             assert lenient.search("text", 50, where, "words").matched == count
         assert lenient.similar("d1", 50, "yaer = 1").matched == 0
         assert lenient.similar("d1", 50, "not yaer = 1").matched == 39
+        with pytest.raises(FilterError, match="field n cannot be compared"):
+            lenient.count('yaer = 1 and n = "x"')
     with pytest.raises(BadInput, match="unknown_fields"):
         Searcher(tmp_path / "x.index", unknown_fields="ignore")  # type: ignore[arg-type]
 
