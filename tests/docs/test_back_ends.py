@@ -1,0 +1,134 @@
+"""The blocks of docs/back-ends.md run in the order of the page; those with a web framework where it is installed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from source_imports import ROOT
+
+from indexer import Index, LikewiseError
+from search import BadInput, ModelError, NotAnIndex, RecipeMismatch, UnknownUri
+
+PAGE = (ROOT / "docs" / "back-ends.md").read_text(encoding="utf-8")
+
+_BLOCK = re.compile(r"^```python ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(needs: str = "") -> list[str]:
+    """The blocks that need this package; without one, those that need none."""
+    return [code for package, code in _BLOCK.findall(PAGE) if package == needs]
+
+
+def run(code: str, names: dict[str, Any]) -> None:
+    exec(compile(code, "docs/back-ends.md", "exec", dont_inherit=True), names)
+
+
+def module(name: str, code: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A block as a module, which frameworks look names up in."""
+    made = ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, made)
+    run(code, made.__dict__)
+    return made
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_the_blocks_that_need_no_framework(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"__name__": "page"}
+    for code in blocks():
+        run(code, names)
+    assert capsys.readouterr().out.splitlines() == [
+        "note-1",
+        "['note-1', 'note-1']",
+        "note-1",
+        "note-2",
+        "['a-1']",
+        "0 0",
+        "2 0 0",
+    ]
+    for name in ("searcher", "current", "shared", "tenants"):
+        names[name].close()
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_the_blocks_are_all_run() -> None:
+    assert {package for package, _ in _BLOCK.findall(PAGE)} == {"", "fastapi", "django", "pandas"}
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_fastapi(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastapi")
+    pytest.importorskip("httpx")
+    from fastapi.testclient import TestClient
+
+    run(blocks()[0], {})
+    (code,) = blocks("fastapi")
+    page = module("fastapi_page", code, monkeypatch)
+    with TestClient(page.app) as client:
+        found = client.get("/search", params={"q": "why is my loaf hard", "k": 1, "mode": "hybrid"})
+        assert (found.status_code, found.json()["hits"][0]["uri"]) == (200, "note-1")
+        assert client.get("/documents/note-1").json()["metadata"] == {"lang": "en"}
+        assert client.get("/documents/nothing").status_code == 404
+        assert client.get("/search", params={"q": " "}).status_code == 400
+        assert client.get("/search", params={"q": "what is the", "mode": "words"}).status_code == 400
+        assert client.get("/search", params={"q": "bread", "mode": "nothing"}).status_code == 422
+        Path("notes.index").rename("gone.index")
+        assert client.get("/search", params={"q": "bread"}).status_code == 503
+        Path("gone.index").rename("notes.index")
+        assert client.get("/search", params={"q": "bread"}).status_code == 200
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_django(monkeypatch: pytest.MonkeyPatch) -> None:
+    django = pytest.importorskip("django")
+    from django.conf import settings
+
+    memory = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+    settings.configure(ROOT_URLCONF="django_page", ALLOWED_HOSTS=["*"], DATABASES=memory, LIKEWISE_INDEX="notes.index")
+    django.setup()
+    from django.db import connection
+    from django.test import Client
+
+    run(blocks()[0], {})
+    (code,) = blocks("django")
+    page = module("django_page", code, monkeypatch)
+    with connection.schema_editor() as editor:
+        editor.create_model(page.Note)
+    page.save(page.Note(text="Der Hund bellt in der Nacht.", lang="de"))
+    client = Client()
+    assert [hit["uri"] for hit in client.get("/find", {"q": "Hund", "lang": "de"}).json()["hits"]] == ["note-1"]
+    assert client.get("/find", {"q": ""}).status_code == 400
+    assert client.get("/find", {"q": "bread", "lang": 'de" or lang != "'}).json()["matched"] == 0
+    with Index.open("notes.index") as index:
+        assert index.get("note-1").metadata == {"lang": "de"}
+    page.searcher().close()
+    page.index().close()
+    connection.close()
+
+
+def test_pandas(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pandas")
+    names: dict[str, Any] = {"__name__": "page"}
+    (code,) = blocks("pandas")
+    run(code, names)
+    assert capsys.readouterr().out == (
+        "[{'question': 'old bread', 'uri': '1'}, {'question': 'loud pets', 'uri': '2'}]\n"
+    )
+    assert names["index"].get("2").metadata == {"year": None, "day": "2021-01-31T00:00:00.000"}
+    names["searcher"].close()
+    names["index"].close()
+
+
+def test_the_errors_are_told_apart_as_the_page_says() -> None:
+    for error in (UnknownUri, NotAnIndex, ModelError, RecipeMismatch):
+        assert issubclass(error, BadInput) and error.exit_code == 2
+    assert issubclass(BadInput, LikewiseError)
