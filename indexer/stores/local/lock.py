@@ -90,9 +90,8 @@ class WriterLock:
                 holder = os.pread(file, 20, 0).decode("ascii", "replace").strip() or "unknown"
                 message = f"{self._path.parent} is being written by process {holder}"
                 if not wait:
-                    raise IndexLocked(
-                        f"{message}: try again when it is done, or wait for it (leave out --no-wait; wait=True in Python)"
-                    ) from None
+                    advice = "try again when it is done, or wait for it (leave out --no-wait; wait=True in Python)"
+                    raise IndexLocked(f"{message}: {advice}") from None
                 if on_wait is not None:
                     on_wait(f"{message}: waiting until it is done (--no-wait does not wait)")
                 fcntl.flock(file, fcntl.LOCK_EX)
