@@ -36,13 +36,13 @@ class ChangedDocument:
     Attributes:
         action: "embed" it; "keep" the passages and vectors that it brings; or "rewrite" only its row, because its
             passages have not changed.
-        own: passages and vectors that it brings; None unless the action is "keep".
+        embedded: passages and vectors that it brings; None unless the action is "keep".
     """
 
     document: Document
     hashes: Hashes
     action: Literal["embed", "keep", "rewrite"]
-    own: Embedded | None = None
+    embedded: Embedded | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,32 +162,32 @@ def diff(
     """
     changed: list[ChangedDocument] = []
     unchanged: list[str] = []
-    for document, own in incoming:
-        hashes = Hashes(content_hash(document, meaning, _own_content(document, own)), row_hash(document))
+    for document, embedded in incoming:
+        hashes = Hashes(content_hash(document, meaning, _vector_content(document, embedded)), row_hash(document))
         before = stored.get(document.uri)
         same_content = before is not None and before.content == hashes.content
         if before == hashes:
             unchanged.append(document.uri)
         elif same_content:
             changed.append(ChangedDocument(document, hashes, "rewrite"))
-        elif own is not None:
-            changed.append(ChangedDocument(document, hashes, "keep", own))
+        elif embedded is not None:
+            changed.append(ChangedDocument(document, hashes, "keep", embedded))
         else:
             changed.append(ChangedDocument(document, hashes, "embed"))
     return changed, tuple(unchanged)
 
 
-def _own_content(document: Document, own: Embedded | None) -> bytes:
+def _vector_content(document: Document, embedded: Embedded | None) -> bytes:
     """Return the bytes that the user's own vectors add to the content hash.
 
     These are the vectors and, unless the only passage is the whole text, the offsets of the passages.
     """
-    if own is None or own.recipe:
+    if embedded is None or embedded.recipe:
         return b""
-    rows = own.vectors.astype("<f2").tobytes()
-    if len(own.spans) == 1 and (own.spans[0].start, own.spans[0].end) == (0, len(document.text)):
+    rows = embedded.vectors.astype("<f2").tobytes()
+    if len(embedded.spans) == 1 and (embedded.spans[0].start, embedded.spans[0].end) == (0, len(document.text)):
         return rows
-    return rows + np.array([(span.start, span.end) for span in own.spans], "<i8").tobytes()
+    return rows + np.array([(span.start, span.end) for span in embedded.spans], "<i8").tobytes()
 
 
 def refuse_empty(prepared: Prepared) -> None:

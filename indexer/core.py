@@ -159,16 +159,16 @@ class IndexCore:
         notes: list[str] = []
         hashes = self._hashes(batch)
         if self.recipe is not None and not self.recipe.fitted:
-            self._fit(self.settings, [document for document, own in batch if own is None])
+            self._fit(self.settings, [document for document, vectors in batch if vectors is None])
         changed, unchanged = diff(batch, hashes, self.settings.meaning)
-        embedded = iter(self._embed([item.document for item in changed if item.action == "embed"], notes.append))
+        passages = iter(self._embed([item.document for item in changed if item.action == "embed"], notes.append))
         work: list[EmbeddedDocument] = []
         empty: list[str] = []
         for item in changed:
             if item.action == "rewrite":
                 work.append(EmbeddedDocument(item.document, item.hashes))
                 continue
-            spans, vectors = next(embedded) if item.own is None else (item.own.spans, item.own.vectors)
+            spans, vectors = next(passages) if item.embedded is None else (item.embedded.spans, item.embedded.vectors)
             if spans:
                 work.append(EmbeddedDocument(item.document, item.hashes, spans, vectors))
             else:

@@ -176,8 +176,8 @@ class Run:
         assert entry.document is not None
         try:
             validate(entry.document, empty=entry.embedded is not None)
-            own = self._own_vectors(entry)
-            if own is None and self._index.recipe is None:
+            embedded = self._own_vectors(entry)
+            if embedded is None and self._index.recipe is None:
                 raise BadInput('has no "vector", and the index has no model to embed it with')
         except BadInput as error:
             self._record(entry, "failed", str(error))
@@ -188,7 +188,7 @@ class Run:
         self._nameless += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
         is_file = entry.uri == entry.file
         self._bytes += entry.stamp.size if is_file and entry.stamp else len(entry.document.text)
-        self._batch.documents[entry.uri] = (entry.document, own, entry.file)
+        self._batch.documents[entry.uri] = (entry.document, embedded, entry.file)
         self._batch.characters += len(entry.document.text) + 256
 
     def _record(self, entry: Entry, state: str, reason: str) -> None:
@@ -241,7 +241,7 @@ class Run:
 
     def _commit(self) -> None:
         batch, self._batch = self._batch, _Batch()
-        prepared = self._index.prepare([(document, own) for document, own, _ in batch.documents.values()])
+        prepared = self._index.prepare([(document, embedded) for document, embedded, _ in batch.documents.values()])
         self._notes |= dict.fromkeys(prepared.notes)
         rows, states = batch.rows, prepared.states()
         for uri, (_, _, file) in batch.documents.items():

@@ -45,30 +45,30 @@ def model(name: str, as_json: bool) -> None:
     )
 
 
-def _summary(found: ModelDescription) -> list[tuple[str, str]]:
+def _summary(description: ModelDescription) -> list[tuple[str, str]]:
     """Return the label and value of each line."""
     no_layers = "none: it has no transformer, so no hidden layers to pool"
-    layers = f"{found.layers}, and the embeddings as layer 0" if found.layers else no_layers
-    files = ", ".join(f"{file} ({size / 2**20:.1f} MB)" for file, size in found.files)
-    many = len(found.parameters)
+    layers = f"{description.layers}, and the embeddings as layer 0" if description.layers else no_layers
+    files = ", ".join(f"{file} ({size / 2**20:.1f} MB)" for file, size in description.files)
+    many = len(description.parameters)
     rows: list[tuple[str, object]] = [
-        ("model", found.model),
-        ("folder", found.folder),
+        ("model", description.model),
+        ("folder", description.folder),
         ("files", files),
-        ("fingerprint", found.fingerprint),
-        ("kind", found.architecture),
+        ("fingerprint", description.fingerprint),
+        ("kind", description.architecture),
         ("layers", layers),
-        ("hidden size", found.hidden),
-        ("heads", found.heads),
-        ("vocabulary", found.vocabulary and number(found.vocabulary)),
-        ("dimensions", found.dimensions),
-        ("token limit", found.max_tokens),
-        ("modules", ", ".join(found.modules) or "none: a bare transformer, whose last layer is averaged by default"),
-        ("pooling", ", ".join(found.pooling)),
+        ("hidden size", description.hidden),
+        ("heads", description.heads),
+        ("vocabulary", description.vocabulary and number(description.vocabulary)),
+        ("dimensions", description.dimensions),
+        ("token limit", description.max_tokens),
+        ("modules", ", ".join(description.modules) or "none: a bare transformer; by default its last layer is averaged"),
+        ("pooling", ", ".join(description.pooling)),
         ("prompts", ", ".join(filter(None, [
-            found.query_prompt and f"{found.query_prompt!r} before queries",
-            found.document_prompt and f"{found.document_prompt!r} before documents",
+            description.query_prompt and f"{description.query_prompt!r} before queries",
+            description.document_prompt and f"{description.document_prompt!r} before documents",
         ])) or "none"),
-        ("parameters", f"{number(found.total)} in {many} tensor{'s' if many != 1 else ''}, {found.dtype}"),
+        ("parameters", f"{number(description.total)} in {many} tensor{'s' if many != 1 else ''}, {description.dtype}"),
     ]  # fmt: skip
     return [(label, str(value)) for label, value in rows if value]

@@ -159,7 +159,7 @@ def _compared_positions(
         range(len(labels)) if words else [position for position, token in enumerate(read) if token.word is not None]
     )
     folded = [label.casefold() for label in labels]
-    repeated = [at for at in candidates if labels[at].isalnum() and folded.count(folded[at]) > 1]
+    repeated = [one for one in candidates if labels[one].isalnum() and folded.count(folded[one]) > 1]
     return repeated or list(candidates)
 
 
