@@ -161,12 +161,10 @@ def index_command(
         notes.extend(run.notes)
         with index.store.snapshot() as snapshot:
             documents, passages = snapshot.documents, snapshot.passages
-    counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
-    if rebuild:  # documents that the run found unchanged have been embedded again
-        counts |= {"indexed": counts["indexed"] + counts["unchanged"], "unchanged": 0}
     warn_of(notes)
     if bare:
         warn(f"{', '.join(bare)}: no file to read")
+    counts = _counts(summary, pruned, rebuild)
     if as_json or stream:
         say_json(counts | {"duplicates": summary.duplicates, "stale": len(summary.stale) - pruned, "notes": notes})
     else:
@@ -176,6 +174,14 @@ def index_command(
     if refused is not None:
         raise refused
     return 1 if summary.failed or _unread(opened, summary) else 0
+
+
+def _counts(summary: Summary, pruned: int, rebuild: bool) -> dict[str, int]:
+    """Return the counts to print; a rebuild has also embedded the documents that the run found unchanged."""
+    counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
+    if rebuild:
+        counts |= {"indexed": counts["indexed"] + counts["unchanged"], "unchanged": 0}
+    return counts
 
 
 def _unread(sources: Sequence[Source], summary: Summary) -> bool:

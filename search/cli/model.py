@@ -63,7 +63,7 @@ def _summary(description: ModelDescription) -> list[tuple[str, str]]:
         ("vocabulary", description.vocabulary and number(description.vocabulary)),
         ("dimensions", description.dimensions),
         ("token limit", description.max_tokens),
-        ("modules", ", ".join(description.modules) or "none: a bare transformer; by default its last layer is averaged"),
+        ("modules", ", ".join(description.modules) or "none: a bare transformer, pooled by mean by default"),
         ("pooling", ", ".join(description.pooling)),
         ("prompts", ", ".join(filter(None, [
             description.query_prompt and f"{description.query_prompt!r} before queries",
