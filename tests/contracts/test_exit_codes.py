@@ -239,7 +239,7 @@ def test_an_output_that_takes_nothing_is_said() -> None:
             [sys.executable, "-c", PROGRAM.format(root=str(ROOT), before=""), "--help"],
             stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
-    said = "likewise: error: standard output or a file: No space left on device; mend that and run again\n"
+    said = "likewise: error: standard output or a file: No space left on device; solve this and run again\n"
     assert (ended.returncode, ended.stderr) == (3, said)
 
 

@@ -1,4 +1,4 @@
-"""Whatever the pages point to is there: files, headings, benchmarks."""
+"""Everything that the pages link to exists: files, headings, benchmarks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BENCHMARK = re.compile(r"benchmarks[./](\w+)")
 
 
 def headings(page: Path) -> set[str]:
-    """Anchors of a page, as forges make them."""
+    """Return the anchors of a page, as GitHub makes them."""
     titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 

@@ -1,4 +1,4 @@
-"""What README and the tutorial show is what the program prints, line by line."""
+"""README and the tutorial show what the program prints, line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/seeing-inside.md shows is what the program prints, and its recipes are recipes."""
+"""docs/seeing-inside.md shows what the program prints, and its recipes are valid."""
 
 from __future__ import annotations
 

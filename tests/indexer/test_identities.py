@@ -1,6 +1,4 @@
-"""Everything that is hashed, byte for byte: if a value here changed, every document of every index would be embedded
-again.
-"""
+"""Hashes and identities, byte for byte: if a value here changes, every document of every index is embedded again."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ import pytest
 from indexer import Document, Index, Recipe, Section
 from indexer.encoders.locate import find_model, fingerprint
 from indexer.encoders.postprocessing import PostProcessed
-from indexer.passages import PassageSettings, passages_identity
+from indexer.passages import PassageSettings, identity_of
 from indexer.settings import Meaning
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.vectors import checksum
@@ -37,11 +35,11 @@ MEANING = Meaning("0123456789abcdef", "PassageSettings(max_tokens=256, overlap=3
     ],
 )
 def test_passage_settings_are_hashed_as_this_text(settings: PassageSettings | None, identity: str) -> None:
-    assert passages_identity(settings) == identity
+    assert identity_of(settings) == identity
 
 
 def stored_hashes(folder: Path) -> list[tuple[str, str]]:
-    """Content and row hash of every document, in the order they were added."""
+    """Return content and row hash of every document, in the order they were added."""
     with closing(sqlite3.connect(folder / "catalog.db")) as catalog:
         return catalog.execute(
             "SELECT lower(hex(content_hash)), lower(hex(row_hash)) FROM document ORDER BY id"
@@ -65,7 +63,7 @@ def test_an_index_hashes_its_recipe_and_its_passage_settings(tmp_path: Path, enc
 
 
 def test_the_fitted_parameters_of_a_recipe(encoder: Any) -> None:
-    """Their sha256 is part of the recipe's identity."""
+    """The SHA-256 of the fitted parameters is part of the recipe's identity."""
     mean, matrix = np.arange(4, dtype=np.float32), np.eye(4, 2, dtype=np.float32)
     centred = PostProcessed(MODEL, encoder, mean, None).fitted_parameters
     whitened = PostProcessed(MODEL, encoder, mean, matrix).fitted_parameters

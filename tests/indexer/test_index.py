@@ -1,4 +1,4 @@
-"""The Python face of an index: what a call changes, what is embedded for it, what is refused, and what is kept."""
+"""`Index`: what each call changes, embeds, refuses and keeps."""
 
 from __future__ import annotations
 

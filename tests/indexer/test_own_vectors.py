@@ -1,4 +1,4 @@
-"""Vectors of the user's own: one per document or several passages each, of a width given or found, in any folder."""
+"""The user's own vectors: one per document or per passage, with a given width or that of the first vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pseudo-questions on collections where it is known which leg is of use."""
+"""Pseudo-questions on collections of which it is known whether words or vectors find more."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def asked(encoder: Any, passages: list[Passage], terms: Callable[[str], Sequence
 def test_both_legs_find_what_both_can_find(encoder: Any) -> None:
     probed = asked(encoder, collection())
     assert probed.questions == len(SUBJECTS)
-    assert probed.words == 1.0  # the subject stands in one passage alone
+    assert probed.words == 1.0  # only one passage has the subject
     assert probed.dense > 0.8
 
 
@@ -80,7 +80,7 @@ def test_the_sentence_is_taken_out_of_its_passage_and_of_its_title_nothing(encod
 
 
 def test_a_passage_does_not_compete_with_its_neighbours(encoder: Any) -> None:
-    """Here every passage stands twice in its document, as overlapping passages nearly do."""
+    """Every passage is twice in its document, as overlapping passages nearly do."""
     doubled = [*collection(), *(passage(100 + p.id, p.text, p.id) for p in collection())]
     assert asked(encoder, doubled).words == 1.0
 

@@ -1,4 +1,4 @@
-"""Embedding an index again: nothing is lost, the old one answers until the new one is whole, and stays if it fails."""
+"""Rebuilding an index: nothing is lost, the old one answers until the new one is complete, and stays if that fails."""
 
 from __future__ import annotations
 

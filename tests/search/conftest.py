@@ -1,4 +1,4 @@
-"""Searching without a folder: what most tests of this folder are about does not depend on how passages are kept."""
+"""Searching without a folder: most tests here use the reference store, because they do not depend on an engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contracts.reference import ReferenceStore
 
 @pytest.fixture
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indexes and searchers make and open reference stores; the path is only their name."""
+    """Make indexes and searchers use reference stores; a path is only a name."""
     for module in ("indexer.core", "search.searcher"):
         monkeypatch.setattr(f"{module}.open_store", lambda address: ReferenceStore.open(str(address)))
     monkeypatch.setattr(

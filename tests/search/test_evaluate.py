@@ -1,4 +1,4 @@
-"""The measures against values worked out by hand and against a reference written in numpy."""
+"""The measures against values computed by hand and against a reference in numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search tests and differences: what holds, what is broken and how it is said; overlap against the paper."""
+"""`likewise expect` and `diff`: which expectations hold and how broken ones are printed; overlap against the paper."""
 
 from __future__ import annotations
 

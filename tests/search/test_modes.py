@@ -1,4 +1,4 @@
-"""Ranking by words and by both: against BM25 and cosines computed here, and what every hit says of its score."""
+"""Ranking by words and by both, compared with BM25 and cosines computed here, and the reasons of every score."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def folder(encoder: Any, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def collection(in_memory: None, encoder: Any, tmp_path: Path) -> Path:
-    """The same without a folder."""
+    """The same documents in a reference store."""
     return filled(tmp_path / "x.index", encoder)
 
 

@@ -35,7 +35,7 @@ def brute(rows: Vectors, count: int, min_score: float = -9, groups: Vectors | No
 
 
 def found(rows: Vectors, count: int, **settings: Any) -> set[tuple[int, int]]:
-    """The pairs, each of which was given once, best first and with its score."""
+    """Return the pairs, after checking that each is there once, best first and with its score."""
     pairs = nearest_pairs(rows, count, **settings)
     assert np.all(np.diff(pairs.scores) <= 0)
     assert np.allclose(pairs.scores, np.einsum("nd,nd->n", rows[pairs.first], rows[pairs.second]), atol=1e-6)
@@ -47,7 +47,7 @@ def found(rows: Vectors, count: int, **settings: Any) -> set[tuple[int, int]]:
 @pytest.mark.parametrize("count", [1, 20, 700, 10**6])
 @pytest.mark.parametrize("small", [False, True])
 def test_pairs_are_those_of_brute_force(count: int, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A knot of 30 near rows holds 435 pairs: rows have far more good neighbours than are asked for at first."""
+    """30 rows that are near to each other have 435 pairs, more than each row is first searched for."""
     random = np.random.default_rng(0)
     rows = unit(random.normal(size=(300, 12)))
     rows[50:80] = unit(rows[50] + random.normal(size=(30, 12)) * 0.1)

@@ -1,4 +1,4 @@
-"""A question is refused when it is made, and is the same question however it is written."""
+"""A wrong question is refused when it is made; equal questions are equal in every notation."""
 
 from __future__ import annotations
 

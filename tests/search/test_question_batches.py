@@ -1,4 +1,4 @@
-"""Questions of several threads are embedded together; nobody waits for others to come; errors find their thread."""
+"""Questions of several threads are embedded together; no thread waits for others to come; errors reach their thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from search.question_batches import BATCH_QUESTIONS, QuestionBatches
 
 
 class SlowEncoder:
-    """Its first call waits until it is let go; every call is kept."""
+    """An encoder whose first call waits for an event, and which records every call."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""Reading an index through a Searcher alone, questions with their own vectors, and what a result has to tell."""
+"""Reading an index through a Searcher, questions with their own vectors, and the notes of a result."""
 
 from __future__ import annotations
 

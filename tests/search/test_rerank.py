@@ -1,4 +1,4 @@
-"""Reranking: the order is the scorer's, the depth is kept, and a scorer that breaks the rules is told so."""
+"""Reranking: the order of the scorer, the depth, and errors of a scorer that returns something else."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_scores_may_be_a_column_and_what_is_none_is_refused(searcher: Searcher) 
 
 @pytest.fixture(scope="module")
 def tiny_cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """The folder of a small random BERT with a scoring head of so many labels."""
+    """The folder of a small random BERT with a scoring head of this many labels."""
     import torch
     import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers, processors

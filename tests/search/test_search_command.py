@@ -1,4 +1,4 @@
-"""likewise search, similar, show and list as a person meets them; nothing of a document acts on a terminal."""
+"""likewise search, similar, show and list as a person uses them; no character of a document controls a terminal."""
 
 from __future__ import annotations
 

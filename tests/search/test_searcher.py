@@ -1,4 +1,4 @@
-"""Rankings against brute force: numpy's cosines of the stored vectors, whatever happened to the index before."""
+"""Rankings against brute force with numpy over the stored vectors, after every kind of change to the index."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def documents(first: int, last: int, words: int = 70) -> list[Document]:
 
 
 def stored(folder: Path) -> list[tuple[str, int, int, np.ndarray]]:
-    """(uri, start, end, vector) of every passage, in the order they were added, read past all of our own code."""
+    """(uri, start, end, vector) of every passage, in the order they were added, read with sqlite3 alone."""
     with sqlite3.connect(f"file:{folder}/catalog.db?mode=ro", uri=True) as catalog:
         rows = catalog.execute(
             "SELECT d.uri, p.start, p.end, p.vector"
@@ -49,7 +49,7 @@ def stored(folder: Path) -> list[tuple[str, int, int, np.ndarray]]:
 def brute_force(
     folder: Path, question: np.ndarray, passages: bool, keep: Callable[[str], bool]
 ) -> list[tuple[str, int, int, float]]:
-    """Every unit, best first, with its cosine; equal ones in the order they were added."""
+    """Return every unit with its cosine, best first; equal ones in the order they were added."""
     found = [
         (uri, start, end, float(row @ question / np.linalg.norm(row) / np.linalg.norm(question)))
         for uri, start, end, row in stored(folder)

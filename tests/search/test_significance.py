@@ -1,4 +1,4 @@
-"""The paired bootstrap against scipy's own, and against what must hold."""
+"""The paired bootstrap against scipy's, and properties that must hold."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_interval_of_an_average_is_the_normal_one() -> None:
 
 
 def test_a_small_steady_difference_is_seen_and_chance_is_not() -> None:
-    """Pairing: all questions vary far more than the two systems differ."""
+    """Values vary much more between questions than between both systems, so only pairing finds the difference."""
     random = np.random.default_rng(5)
     first = random.normal(0.5, 0.3, size=300)
     steady, chance = first - 0.01 + random.normal(0, 0.02, size=300), random.permutation(first)

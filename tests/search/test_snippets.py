@@ -1,4 +1,4 @@
-"""What of a passage a person is shown: the part that holds the question's words, with those words marked."""
+"""Snippets: the part of a passage that holds the words of the question, with these words marked."""
 
 from __future__ import annotations
 

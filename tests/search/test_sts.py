@@ -1,4 +1,4 @@
-"""Files of judged pairs, in the forms they come in."""
+"""Reading files of judged pairs in all their forms."""
 
 from __future__ import annotations
 

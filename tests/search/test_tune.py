@@ -21,7 +21,7 @@ from search.ranker import default_words_bias, words_bias
 
 
 def candidates(random: np.random.Generator, answer: int) -> ScoredCandidates:
-    """Ten of them; the answer stands first by words and somewhere by meaning."""
+    """Return ten candidates; the answer is first by words and at a random rank by meaning."""
     words = random.uniform(0, 5, 10).astype(np.float32)
     words[answer] = 8
     cosines = random.uniform(0, 1, 10).astype(np.float32)
