@@ -1,8 +1,8 @@
-"""Whether "nothing here seems to answer this" is right: questions of each collection asked of itself and of all others.
+"""How often "nothing here seems to answer this" is right: each collection gets its own questions and those of others.
 
-`python -m benchmarks.answers [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data. Missed: its own questions that were
-said to have no answer. False: questions of other collections that were not; collections that overlap, as the
-languages of one do, are left out as others of each other.
+`python -m benchmarks.answers [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data. Missed: own questions that were
+reported as unanswered. False: questions of other collections that were not. Collections that overlap, such as the
+languages of one collection, do not get each other's questions.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from search.arguments import Mode
-
 from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE, collections
 from search import Searcher
 from search.evaluation.measures import read_qrels, read_queries
+from search.query import Mode
 
 _ASKED = 200
 _MODES: tuple[Mode, ...] = ("dense", "hybrid")
