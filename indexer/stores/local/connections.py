@@ -89,7 +89,7 @@ def identity_of(folder: Path) -> Identity:
     try:
         status = (folder / "catalog.db").stat()
     except OSError as error:
-        problem = "is not a folder" if folder.exists() else "is not there"
+        problem = "is not a folder" if folder.exists() else "does not exist"
         problem = "has no catalog.db" if folder.is_dir() else problem
         raise NotAnIndex(
             f"{folder}: there is no index here, it {problem}; make one with: likewise index {folder} SOURCE"
