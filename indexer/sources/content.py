@@ -57,6 +57,11 @@ class Assembly:
         self._parts: list[str] = []
         self._length = 0
 
+    @property
+    def length(self) -> int:
+        """Characters that were written so far."""
+        return self._length
+
     def section(self, heading: str = "", page: int | None = None) -> None:
         """Begin a section with the next block."""
         self._close_empty()

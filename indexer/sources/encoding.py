@@ -15,6 +15,9 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_HEAD_BYTES = 8192  # an even number: UTF-16 has two bytes or four for each character
+_NOT_IN_TEXT = {"Cc", "Cs", "Co", "Cn"}  # categories: control, surrogate, private and unassigned characters
+_CONTROLS_OF_TEXT = "\t\n\v\f\r\x1b\x85"
 _COOKIE = re.compile(
     rb"-\*-.*?coding:[ \t]*([-\w.]+)"  # Emacs
     rb"|^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)"  # Python, PEP 263
@@ -37,6 +40,7 @@ _PAGES = {
     "cp1254": "çğıöşüâîûİ",
     "cp1257": "ąčęėįšųūž āčēģīķļņšūž",
 }
+_BEYOND_OR_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f-\xff]")
 _BEYOND = re.compile(rb"[\x80-\xff]")
 _WITHIN_WORDS = "’·\xad"  # signs that occur between two small letters; any other is a letter of another code page
 _MISPLACED = re.compile(rf"(?<=[a-z])(?![{_WITHIN_WORDS}])[^\x00-\x7f](?=[a-z])")
@@ -47,21 +51,59 @@ def bom_encoding(head: bytes) -> str | None:
     return next((name for mark, name in _BOMS if head.startswith(mark)), None)
 
 
+def wide_encoding(data: bytes) -> str | None:
+    """Return the encoding of a text in UTF-16 without a byte order mark; None for anything else.
+
+    Its ASCII characters, at least its blanks, have NUL bytes. In the right byte order the beginning has only characters
+    that are assigned and no control characters; in the wrong one, where it has so too, there are fewer in ASCII.
+    """
+    sample = data[:_HEAD_BYTES]
+    if b"\0" not in sample or bom_encoding(sample) is not None:
+        return None
+    others = sample.replace(b"\0", b"")
+    if len(others) > 0.75 * len(sample) and _is_narrow(others):
+        return None  # a text in another encoding, with a few NUL bytes in it
+    ascii_share = {}
+    for encoding in ("utf-16-le", "utf-16-be"):
+        try:
+            text = codecs.getincrementaldecoder(encoding)().decode(sample)  # the last character may be cut
+        except UnicodeDecodeError:
+            continue
+        is_text = all(
+            unicodedata.category(character) not in _NOT_IN_TEXT or character in _CONTROLS_OF_TEXT for character in text
+        )
+        if is_text and (ascii_characters := sum(character < "\x80" for character in text)):
+            ascii_share[encoding] = ascii_characters
+    return max(ascii_share, key=lambda encoding: ascii_share[encoding], default=None)
+
+
+def _is_narrow(sample: bytes) -> bool:
+    """Return whether this is nearly all ASCII, or UTF-8 without control characters."""
+    if len(_BEYOND_OR_CONTROL.findall(sample)) < 0.1 * len(sample):
+        return True
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return False
+    return not any(unicodedata.category(character) == "Cc" for character in text if character not in _CONTROLS_OF_TEXT)
+
+
 def is_binary(head: bytes) -> bool:
-    """Return whether the beginning of a file has NUL bytes, and no byte order mark of UTF-16 or UTF-32."""
-    return b"\0" in head and bom_encoding(head) is None
+    """Return whether the beginning of a file has NUL bytes, and is neither UTF-16 nor has a byte order mark."""
+    return b"\0" in head and bom_encoding(head) is None and wide_encoding(head) is None
 
 
 def decode(data: bytes, cookies: bool = True) -> str | None:
     """Return the text with its newlines unchanged and without a byte order mark; None if no encoding fits.
 
-    Tried in this order: byte order mark, UTF-8, the coding cookie or XML declaration of source code, and a guess from
-    the lines that are not ASCII. An encoding fits only if it decodes the whole file without an error.
+    Tried in this order: byte order mark, UTF-16 by its NUL bytes, UTF-8, the coding cookie or XML declaration of source
+    code, and a guess from the lines that are not ASCII. An encoding fits only if it decodes the whole file without an
+    error.
 
     Args:
         cookies: look for a coding cookie or XML declaration.
     """
-    if marked := bom_encoding(data):
+    if marked := bom_encoding(data) or wide_encoding(data):
         return _strict(data, marked)
     declared = _cookie(data) if cookies else None
     seven_bit = declared is not None and declared.lower().startswith("iso-2022")  # UTF-8 would fit it too
@@ -74,6 +116,9 @@ def decode(data: bytes, cookies: bool = True) -> str | None:
 
 def undecodable(data: bytes) -> str:
     """Return the reason why `decode` returned None, for the ledger."""
+    wide = bom_encoding(data) or wide_encoding(data) or ""
+    if wide.startswith(("utf-16", "utf-32")):
+        return f"is {wide[:6].upper()} with bytes that do not fit: save it as UTF-8"
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:

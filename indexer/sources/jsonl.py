@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
-from indexer.sources.encoding import bom_encoding
+from indexer.sources.encoding import bom_encoding, wide_encoding
 from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.record import TEXT_FIELDS, Container, text_names, type_name
 
@@ -30,8 +30,10 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
             has_records = True
             continue
         if number == 1:
-            if bom_encoding(line) not in {None, "utf-8-sig"}:
-                yield container.whole(False, f"is written in {bom_encoding(line)}: save it as UTF-8")
+            # The line feed of UTF-16 is two bytes, of which the line has one.
+            encoding = bom_encoding(line) or wide_encoding(line[: len(line) // 2 * 2])
+            if encoding not in {None, "utf-8-sig"}:
+                yield container.whole(False, f"is written in {encoding}: save it as UTF-8")
                 return
             line = line.removeprefix(codecs.BOM_UTF8)
         if line.isspace() or not line:

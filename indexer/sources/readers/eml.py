@@ -1,73 +1,203 @@
-"""E-mail (EML) with the standard library: the subject is the title, and of alternatives the plain text is read."""
+"""E-mail (EML) with the standard library: of alternatives the plain text is read, and the subject is the title.
 
-# ruff: noqa: PTH123
+The text begins with the lines From, To, Cc, Date and Attachments, as a mail program shows them: names and addresses are
+then found as words and are embedded together with what the mail says, which fields of metadata alone would not do.
+Forwarded messages, those of a digest and text attachments follow as sections.
+"""
+
+# ruff: noqa: PTH122, PTH123
 from __future__ import annotations
 
-from email import message_from_binary_file, policy
-from email.message import MIMEPart
+import os
+from email import message_from_bytes, policy
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
+from email.message import EmailMessage, Message, MIMEPart
 from email.utils import parsedate_to_datetime
 
-from indexer.sources.content import Assembly, Content, Unreadable
-from indexer.sources.encoding import decode
+from indexer.sources.content import Assembly, Content, Unreadable, clean
+from indexer.sources.encoding import bom_encoding, decode, is_binary, wide_encoding
+from indexer.sources.formats import EML, FORMATS, HTML, Format
 from indexer.sources.readers import html
 
 _ADDRESSES = {"from": "From", "to": "To", "cc": "Cc"}
+_MARKUP = {"text/rtf", "text/richtext", "text/enriched", "text/css"}  # text/* that is not readable as it is
+_MAX_DEPTH = 20  # of messages within messages
 
 
 def read(path: str) -> Content:
-    """Read a file, with metadata: from, to, cc, date (ISO 8601) and the names of attachments, which are not read."""
+    """Read a file, with metadata: from, to, cc, date (ISO 8601) and the names of attachments.
+
+    A mail without a body has its subject as text.
+    """
     with open(path, "rb") as file:
-        message = message_from_binary_file(file, policy=policy.default)
+        message = _parse(file.read())
     if not message.keys():
         raise Unreadable("damaged: no e-mail headers")
+    subject = _header(message, "Subject")
     assembly = Assembly()
-    _write(message, assembly)
+    assembly.add("\n".join(_heading_lines(message)))
+    if not _write_message(message, assembly, []):
+        assembly.add(subject)
     metadata: dict[str, str | list[str]] = {
-        name: " ".join(str(message[header]).split()) for name, header in _ADDRESSES.items() if message[header]
+        name: value for name, header in _ADDRESSES.items() if (value := _header(message, header))
     }
-    if message["Date"]:
+    if date := _header(message, "Date"):
         try:
-            metadata["date"] = parsedate_to_datetime(str(message["Date"])).isoformat()
+            metadata["date"] = parsedate_to_datetime(date).isoformat()
         except ValueError:
-            metadata["date"] = str(message["Date"])
-    others = (part for part in message.iter_attachments() if part.get_filename() or not _is_shown(part))
-    if attachments := [part.get_filename() or part.get_content_type() for part in others]:
+            metadata["date"] = date
+    if attachments := _attachments(message):
         metadata["attachments"] = attachments
-    return assembly.content(" ".join(str(message["Subject"] or "").split()), metadata)
+    return assembly.content(subject, metadata)
+
+
+def _parse(data: bytes) -> EmailMessage:
+    """Return the message in a file, which may have been saved in UTF-16 or with a byte order mark."""
+    if encoding := bom_encoding(data) or wide_encoding(data):
+        try:
+            data = data.decode(encoding).encode()
+        except ValueError as error:
+            raise Unreadable(f"damaged: not valid {encoding}") from error
+    return message_from_bytes(data, policy=policy.default)
+
+
+def _header(message: Message, name: str) -> str:
+    """Return a header on one line, empty if there is none. Bytes that are not encoded are decoded like any text.
+
+    Encoded words are decoded with `decode_header`: the parser of structured headers leaves a blank between two of them,
+    which divides a word that both have a part of (CPython issue 79728).
+    """
+    raw = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
+    data = raw.encode("utf-8", "surrogateescape")
+    value = raw if data.isascii() else decode(data, cookies=False) or data.decode("utf-8", "replace")
+    if "=?" in value:
+        try:
+            value = str(make_header(decode_header(value)))
+        except (HeaderParseError, LookupError, ValueError):  # not encoded after all, or in an unknown charset
+            value = str(policy.default.header_factory(name, value))
+    return " ".join(clean(value).split())
+
+
+def _heading_lines(message: Message, *others: str) -> list[str]:
+    """Return the lines that a mail program shows above a message, in its order."""
+    lines = [f"{name}: {value}" for name in (*others, "From", "To", "Cc", "Date") if (value := _header(message, name))]
+    parts = message.iter_attachments() if isinstance(message, MIMEPart) else ()
+    if names := [name for part in parts if (name := part.get_filename())]:
+        lines.append(f"Attachments: {', '.join(names)}")
+    return lines
+
+
+def _attachments(message: MIMEPart) -> list[str]:
+    others = (part for part in message.iter_attachments() if part.get_filename() or not _is_shown(part))
+    return [part.get_filename() or part.get_content_type() for part in others]
 
 
 def _is_shown(part: MIMEPart) -> bool:
     return part.get_content_disposition() != "attachment" and part.get_content_type() in {"text/plain", "text/html"}
 
 
-def _write(part: MIMEPart, into: Assembly) -> None:
-    """Write the text of a part: of all parts that are shown, and of alternatives the plain one, unless it is blank."""
+def _write_message(message: MIMEPart, into: Assembly, path: list[str]) -> bool:
+    """Write the body of a message, and then what is attached; return whether there was any text.
+
+    Args:
+        path: headings of the messages that this one is a part of, and its own.
+    """
+    attached: list[MIMEPart] = []
+    length = into.length
+    _write(message, into, attached)
+    if message in attached:  # the message itself is marked as an attachment
+        path = path[:-1]
+    for part in attached:
+        if (inner := _inner_message(part)) is not None:
+            if len(path) < _MAX_DEPTH:
+                below = [*path, _header(inner, "Subject") or part.get_filename() or "Forwarded message"]
+                into.section(" > ".join(below))
+                into.add("\n".join(_heading_lines(inner, "Subject")))
+                _write_message(inner, into, below)
+        elif (text := _attached_text(part)) is not None:
+            into.section(" > ".join([*path, part.get_filename() or part.get_content_type()]))
+            if _extension_format(part) is HTML or part.get_content_type() == "text/html":
+                _write_html(text, into)
+            else:
+                into.add(text)
+    return into.length > length
+
+
+def _write(part: MIMEPart, into: Assembly, attached: list[MIMEPart]) -> None:
+    """Write the text of a part: of all parts that are shown, and of alternatives the plain one, unless it is blank.
+
+    Parts that are not shown within the text are appended to `attached`.
+    """
     kind = part.get_content_type()
-    if part.get_content_disposition() == "attachment":
-        return
-    if part.is_multipart():
+    if part.is_multipart() and kind.startswith("multipart/"):
         children = [child for child in part.iter_parts() if isinstance(child, MIMEPart)]
         if kind != "multipart/alternative":
-            children = children if kind.startswith("multipart/") else []  # a forwarded message is an attachment
             for child in children[:1] if kind == "multipart/related" else children:
-                _write(child, into)
+                _write(child, into, attached)
+            attached.extend(children[1:] if kind == "multipart/related" else ())
             return
         for child in sorted(children, key=lambda child: child.get_content_type() != "text/plain"):
-            written = Assembly()
-            _write(child, written)
-            if written.content().text:
-                _write(child, into)
+            written, attached_to_it = Assembly(), list[MIMEPart]()
+            _write(child, written, attached_to_it)
+            if written.length:
+                _write(child, into, attached)
                 return
+            attached.extend(attached_to_it)
+    elif not _is_shown(part):
+        attached.append(part)
     elif kind == "text/plain":
         into.add(_decode(part))
-    elif kind == "text/html" and (tree := html.parse(_decode(part))) is not None:
+    else:
+        _write_html(_decode(part), into)
+
+
+def _write_html(page: str, into: Assembly) -> None:
+    if (tree := html.parse(page)) is not None:
         html.write_body(tree, into)
+
+
+def _inner_message(part: MIMEPart) -> MIMEPart | None:
+    """Return the message that a part holds: forwarded, one of a digest, or attached as a file; None for any other."""
+    if part.get_content_maintype() == "message":
+        inner = part.get_payload()
+        if part.get_content_type() in {"message/rfc822", "message/global"} and isinstance(inner, list) and inner:
+            return inner[0] if isinstance(inner[0], MIMEPart) else None
+    elif _extension_format(part) is EML and (data := _payload(part)):
+        message = _parse(data)
+        return message if message.keys() else None
+    return None
+
+
+def _attached_text(part: MIMEPart) -> str | None:
+    """Return the text of a part that is a text by its type or, where that says nothing, by its name."""
+    kind, by_name = part.get_content_type(), _extension_format(part)
+    is_text = part.get_content_maintype() == "text" and kind not in _MARKUP
+    if kind == "application/octet-stream" and by_name is not None:
+        is_text = by_name.kind in {"text", "records"} or by_name is HTML
+    if part.get_content_maintype() == "message":  # a report on delivery: its parts have headers only
+        inner = part.get_payload()
+        blocks = (sub.raw_items() for sub in inner if isinstance(sub, Message)) if isinstance(inner, list) else ()
+        return "\n\n".join(
+            "\n".join(f"{name}: {' '.join(str(value).split())}" for name, value in block) for block in blocks
+        )
+    if not is_text or is_binary(_payload(part)):
+        return None
+    return _decode(part)
+
+
+def _extension_format(part: MIMEPart) -> Format | None:
+    return FORMATS.get(os.path.splitext(part.get_filename() or "")[1].lower())
+
+
+def _payload(part: MIMEPart) -> bytes:
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
 
 
 def _decode(part: MIMEPart) -> str:
     """Return the text of a part, decoded by its charset or, if that is unknown or does not fit, like any text."""
-    data = part.get_payload(decode=True)
-    content = data if isinstance(data, bytes) else b""
+    content = _payload(part)
     declared = part.get_content_charset("us-ascii")
     try:
         return content.decode(declared)

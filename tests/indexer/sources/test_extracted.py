@@ -220,6 +220,14 @@ def test_bad_epub(tmp_path: Path, collect: Collect) -> None:
     assert (entry.state, entry.reason) == ("failed", "damaged: no EPUB package in it")
 
 
+MAIL_TEXT = """From: Ada <ada@example.org>
+To: b@example.org
+Date: Tue, 02 Jan 2024 03:04:05 +0100
+Attachments: data.bin
+
+Plain wörds."""
+
+
 def test_eml(tmp_path: Path, collect: Collect) -> None:
     message = EmailMessage()
     message["Subject"], message["From"], message["To"] = "Grüße", "Ada <ada@example.org>", "b@example.org"
@@ -230,7 +238,7 @@ def test_eml(tmp_path: Path, collect: Collect) -> None:
     path = tmp_path / "mail.eml"
     path.write_bytes(bytes(message))
     document = one(collect, path)
-    assert (document.title, document.format, document.text) == ("Grüße", "eml", "Plain wörds.")
+    assert (document.title, document.format, document.text) == ("Grüße", "eml", MAIL_TEXT)
     assert document.metadata == {
         "from": "Ada <ada@example.org>",
         "to": "b@example.org",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def test_undecodable_text_fails(tmp_path: Path, collect: Collect) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"\xff\xfe\x00\xd8a\x00")  # UTF-16 by its mark, with half a character
     (entry,) = collect(path)
-    assert (entry.state, entry.reason) == ("failed", "its encoding cannot be found out: save it as UTF-8")
+    assert (entry.state, entry.reason) == ("failed", "is UTF-16 with bytes that do not fit: save it as UTF-8")
 
 
 def test_nul_bytes_are_binary(tmp_path: Path, collect: Collect) -> None:
@@ -209,3 +210,53 @@ def test_every_pep_and_every_chapter_is_read(collect: Collect) -> None:
     assert sum(document.format == "docx" for document in book) == 28
     assert sum(document.format == "markdown" for document in book) == 145
     assert all(document.sections for document in book if document.format == "docx")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hi",
+        "Café\r\n\tx\n",
+        "Съешь ещё этих\n",
+        "今天天气很好，\u3000我们去公园。\n",
+        "🙂 and 𝕏\n" * 3000,
+        "\u200fשלום עולם\n",
+    ],
+)
+def test_utf_16_without_a_byte_order_mark(tmp_path: Path, collect: Collect, encoding: str, text: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(text.encode(encoding))
+    (entry,) = collect(path)
+    assert entry.document is not None, entry.reason
+    assert entry.document.text == text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\0\1\0\2\0\3" * 9,
+        bytes(range(256)) * 4,
+        struct.pack("<200h", *range(-100, 100)),
+        b"a\0\0\0b\0\0\0",
+    ],
+)
+def test_other_files_with_nul_bytes_are_binary(tmp_path: Path, collect: Collect, content: bytes) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(content)
+    (entry,) = collect(path)
+    assert (entry.state, entry.reason) == ("skipped", "a binary file, of no format that likewise reads")
+
+
+def test_damaged_utf_16_and_records_in_it_say_so(tmp_path: Path, collect: Collect) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("a long line\n".encode("utf-16-le") * 1000 + b"\0\xd8")
+    assert collect(path)[0].reason == "is UTF-16 with bytes that do not fit: save it as UTF-8"
+    path = tmp_path / "a.jsonl"
+    path.write_bytes('{"text": "x"}\n'.encode("utf-16-le"))
+    assert collect(path)[0].reason == "is written in utf-16-le: save it as UTF-8"
+    path = tmp_path / "a.csv"
+    path.write_bytes("id,text\n1,x\n".encode("utf-16-le"))
+    (entry,) = collect(path)
+    assert entry.document is not None
+    assert (entry.uri, entry.document.text) == ("1", "x")

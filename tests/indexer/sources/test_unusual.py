@@ -175,7 +175,8 @@ def test_the_texts_of_mail(tmp_path: Path, collect: Collect) -> None:
     several.add_attachment("After.", disposition="inline")
     several.add_attachment("Attached.", filename="notes.txt")
     document = one(collect, tmp_path / "b.eml", bytes(several))
-    assert document.text == "Before.\n\nAfter."
+    assert document.text == "Attachments: a.png, notes.txt\n\nBefore.\n\nAfter.\n\nAttached."
+    assert [section.heading for section in document.sections] == ["", "notes.txt"]
     assert document.metadata["attachments"] == ["a.png", "notes.txt"]
 
 

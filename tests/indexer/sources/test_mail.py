@@ -1,0 +1,166 @@
+"""Mail: headers, forwarded messages, attachments, and the encodings in which mail is saved."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from indexer.records import Document
+from indexer.sources import Entry
+
+Collect = Callable[..., list[Entry]]
+
+
+def mail(subject: str, body: str = "", sender: str = "Ada Byron <ada@example.org>") -> EmailMessage:
+    message = EmailMessage()
+    message["Subject"], message["From"] = subject, sender
+    if body:
+        message.set_content(body)
+    return message
+
+
+def read(collect: Collect, path: Path, content: bytes | EmailMessage) -> Document:
+    path.write_bytes(bytes(content))
+    (entry,) = collect(path)
+    assert entry.document is not None, entry.reason
+    return entry.document
+
+
+def cuts(document: Document) -> list[tuple[str, str]]:
+    """Return heading and text of each section."""
+    ends = [section.start for section in document.sections[1:]] + [len(document.text)]
+    return [
+        (section.heading, document.text[section.start : end].strip())
+        for section, end in zip(document.sections, ends, strict=True)
+    ]
+
+
+def test_a_mail_with_only_a_subject_has_it_as_text(tmp_path: Path, collect: Collect) -> None:
+    assert read(collect, tmp_path / "a.eml", b"Subject: Lunch at noon?\n\n").text == "Lunch at noon?"
+    message = mail("The plan")
+    message.add_attachment(b"\0\1", maintype="application", subtype="pdf", filename="plan.pdf")
+    document = read(collect, tmp_path / "b.eml", message)
+    assert document.text == "From: Ada Byron <ada@example.org>\nAttachments: plan.pdf\n\nThe plan"
+    (tmp_path / "c.eml").write_bytes(b"X-Mailer: none\n\n\n")
+    (entry,) = collect(tmp_path / "c.eml")
+    assert (entry.state, entry.reason) == ("skipped", "holds no text")
+
+
+def test_forwarded_messages_and_text_attachments_are_sections(tmp_path: Path, collect: Collect) -> None:
+    inner = mail("Seeds", "Order beans.\n", "Bo <bo@example.org>")
+    inner["To"] = "ada@example.org"
+    inner.add_attachment("kind,grams\nbean,50\n", subtype="csv", filename="seeds.csv")
+    middle = mail("Fwd: Seeds", "See below.\n", "Cy <cy@example.org>")
+    middle.add_attachment(inner)
+    outer = mail("Fwd: Fwd: Seeds", "For you.\n")
+    outer.add_attachment(middle)
+    outer.add_attachment(b"Water daily.", maintype="application", subtype="octet-stream", filename="notes.md")
+    outer.add_attachment(b"<h1>Soil</h1><p>Loose.</p>", maintype="text", subtype="html", filename="soil.html")
+    outer.add_attachment(b"{\\rtf1 x}", maintype="text", subtype="rtf", filename="x.rtf")
+    document = read(collect, tmp_path / "a.eml", outer)
+    assert cuts(document) == [
+        ("", "From: Ada Byron <ada@example.org>\nAttachments: notes.md, soil.html, x.rtf\n\nFor you."),
+        ("Fwd: Seeds", "Subject: Fwd: Seeds\nFrom: Cy <cy@example.org>\n\nSee below."),
+        (
+            "Fwd: Seeds > Seeds",
+            "Subject: Seeds\nFrom: Bo <bo@example.org>\nTo: ada@example.org\nAttachments: seeds.csv\n\nOrder beans.",
+        ),
+        ("Fwd: Seeds > Seeds > seeds.csv", "kind,grams\nbean,50"),
+        ("notes.md", "Water daily."),
+        ("Soil", "Soil\n\nLoose."),
+    ]
+    assert document.metadata["attachments"] == ["message/rfc822", "notes.md", "soil.html", "x.rtf"]
+
+
+def test_a_digest_and_a_mail_attached_as_a_file(tmp_path: Path, collect: Collect) -> None:
+    digest = (
+        b"Subject: Digest 7\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=m\n\n"
+        b"--m\n\nToday's topics.\n\n--m\nContent-Type: multipart/digest; boundary=d\n\n"
+        b"--d\n\nSubject: Bees\nFrom: bo@example.org\n\nThey swarm.\n\n"
+        b"--d\n\nSubject: Wasps\nFrom: cy@example.org\n\nThey sting.\n\n--d--\n\n--m--\n"
+    )
+    assert cuts(read(collect, tmp_path / "a.eml", digest)) == [
+        ("", "Today's topics."),
+        ("Bees", "Subject: Bees\nFrom: bo@example.org\n\nThey swarm."),
+        ("Wasps", "Subject: Wasps\nFrom: cy@example.org\n\nThey sting."),
+    ]
+    outer = mail("Look", "Attached.\n")
+    attached = bytes(mail("Bees", "They swarm.\n"))
+    outer.add_attachment(attached, maintype="application", subtype="octet-stream", filename="bees.eml")
+    assert cuts(read(collect, tmp_path / "b.eml", outer))[1] == (
+        "Bees",
+        "Subject: Bees\nFrom: Ada Byron <ada@example.org>\n\nThey swarm.",
+    )
+
+
+def test_a_report_on_delivery(tmp_path: Path, collect: Collect) -> None:
+    report = (
+        b"Subject: Undelivered\nMIME-Version: 1.0\n"
+        b"Content-Type: multipart/report; report-type=delivery-status; boundary=r\n\n"
+        b"--r\n\nIt did not arrive.\n\n--r\nContent-Type: message/delivery-status\n\n"
+        b"Reporting-MTA: dns; mx.example.org\n\nFinal-Recipient: rfc822; bo@example.org\nAction: failed\n\n--r--\n"
+    )
+    assert cuts(read(collect, tmp_path / "a.eml", report)) == [
+        ("", "It did not arrive."),
+        (
+            "message/delivery-status",
+            "Reporting-MTA: dns; mx.example.org\n\nFinal-Recipient: rfc822; bo@example.org\nAction: failed",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_mail_that_was_saved_in_another_encoding(tmp_path: Path, collect: Collect, encoding: str) -> None:
+    raw = "Subject: Grüße\nFrom: Jürgen <j@example.org>\n\nSchöne Tage in Łódź.\n".encode(encoding)
+    document = read(collect, tmp_path / "a.eml", raw)
+    assert (document.title, document.metadata["from"]) == ("Grüße", "Jürgen <j@example.org>")
+    assert document.text == "From: Jürgen <j@example.org>\n\nSchöne Tage in Łódź."
+
+
+def test_headers_of_8_bits_that_are_not_encoded(tmp_path: Path, collect: Collect) -> None:
+    for page in ("utf-8", "cp1252"):
+        raw = "Subject: Grüße aus Köln\nFrom: Jürgen <j@example.org>\n\nSchöne Tage.\n".encode(page)
+        document = read(collect, tmp_path / "a.eml", raw)
+        assert (document.title, document.text) == (
+            "Grüße aus Köln",
+            "From: Jürgen <j@example.org>\n\nSchöne Tage.",
+        )
+
+
+def test_a_word_that_is_divided_between_two_encoded_words_of_a_name(tmp_path: Path, collect: Collect) -> None:
+    raw = b"Subject: Hi\nFrom: =?utf-8?q?J=C3=BCr?= =?utf-8?q?gen_M?=\n =?utf-8?b?w7xsbGVy?= <j@example.org>\n\nHi\n"
+    assert read(collect, tmp_path / "a.eml", raw).metadata["from"] == "Jürgen Müller <j@example.org>"
+
+
+def test_every_word_of_a_mail_is_in_its_text(tmp_path: Path, collect: Collect) -> None:
+    """Messages of random parts: plain, alternatives, attached texts and forwarded messages.
+
+    A name is one word, because the library that writes them loses blanks between the encoded words of a long one.
+    """
+    source = random.Random(7)
+    words: list[str] = []
+
+    def text(count: int = 5) -> str:
+        new = ["".join(source.choices("aäbdeéginorst", k=8)) for _ in range(count)]
+        words.extend(new)
+        return " ".join(new)
+
+    def message(depth: int) -> EmailMessage:
+        made = mail(text(), text() + "\n", f"{text(1)} <{source.randint(0, 999)}@example.org>")
+        if source.random() < 0.5:
+            made.add_alternative(f"<p>{made.get_content()}</p>", subtype="html")
+        for _ in range(source.randint(0, 2)):
+            if depth and source.random() < 0.6:
+                made.add_attachment(message(depth - 1))
+            else:
+                made.add_attachment(text(), filename=source.choice(["a.txt", "b.md", "c.log"]))
+        return made
+
+    for number in range(40):
+        words.clear()
+        document = read(collect, tmp_path / f"{number}.eml", message(3))
+        assert set(words) <= set(f"{document.title} {document.text}".split())
