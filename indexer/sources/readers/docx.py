@@ -1,4 +1,5 @@
-"""DOCX with python-docx: paragraphs, tables and notes in the order of the body, with headings as sections.
+"""DOCX with python-docx: paragraphs and tables in the order of the body, with headings as sections; then the notes, and
+each distinct page header and footer once.
 
 Text is taken from the XML itself, because `Paragraph.text` leaves out insertions that are not accepted yet, and
 `Document.iter_inner_content` leaves out content controls.
@@ -58,15 +59,31 @@ def read(path: str) -> Content:
         assembly.add(text)
     for part in document.part.package.iter_parts():
         if str(part.partname) in {"/word/footnotes.xml", "/word/endnotes.xml"}:
-            notes = etree.fromstring(part.blob, etree.XMLParser(resolve_entities=False, no_network=True))
-            texts = ["\n".join(_rows(block)) if block.tag == _TBL else _text(block) for block in _blocks(notes)]
-            if any(text.strip() for text in texts):
-                assembly.section(str(part.partname)[6:-4].capitalize())
-            for text in texts:
-                assembly.add(text)
+            _add_part(part.blob, str(part.partname)[6:-4].capitalize(), assembly)
+    for reference, heading in ((qn("w:headerReference"), "Header"), (qn("w:footerReference"), "Footer")):
+        # A header that changes from page to page has one part for all pages. The same one may stand in many sections.
+        names = dict.fromkeys(element.get(qn("r:id")) for element in document.element.body.iter(reference))
+        blobs = dict.fromkeys(document.part.rels[name].target_part.blob for name in names if name in document.part.rels)
+        written: set[str] = set()
+        for blob in blobs:
+            _add_part(blob, heading, assembly, written)
     properties = document.core_properties
     metadata = {"author": properties.author} if properties.author else {}
     return assembly.content((properties.title or "").strip() or first_heading, metadata)
+
+
+def _add_part(blob: bytes, heading: str, into: Assembly, written: set[str] | None = None) -> None:
+    """Add the text of another part of the package as a section, unless `written` has it, where it is then added."""
+    root = etree.fromstring(blob, etree.XMLParser(resolve_entities=False, no_network=True))
+    texts = ["\n".join(_rows(block)) if block.tag == _TBL else _text(block) for block in _blocks(root)]
+    whole = "\n".join(texts).strip()
+    if not whole or (written is not None and whole in written):
+        return
+    if written is not None:
+        written.add(whole)
+    into.section(heading)
+    for text in texts:
+        into.add(text)
 
 
 def _level(style: Any) -> int | None:

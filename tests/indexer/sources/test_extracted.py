@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import random
+import re
 import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
+from xml.etree import ElementTree
 
 import docx
 import openpyxl
@@ -337,3 +340,64 @@ def test_a_page_that_is_not_html_is_read_as_the_words_in_it(tmp_path: Path, coll
         path.write_bytes(content)
         document = one(collect, path)
         assert (document.format, document.text.partition(" ")[2]) == ("html", words)
+
+
+def test_each_distinct_header_and_footer_of_a_docx_once(tmp_path: Path, collect: Collect) -> None:
+    file = docx.Document()
+    file.add_paragraph("Body.")
+    file.add_section()
+    file.add_section()
+    first, second, third = file.sections
+    first.header.paragraphs[0].text, first.footer.paragraphs[0].text = "Quarterly report", "Confidential"
+    first.header.add_table(1, 2, docx.shared.Inches(4)).rows[0].cells[1].text = "Annex"
+    for section, header in ((second, "Draft"), (third, "Quarterly report")):
+        section.header.is_linked_to_previous = False
+        section.header.paragraphs[0].text = header
+    third.header.add_table(1, 2, docx.shared.Inches(4)).rows[0].cells[1].text = "Annex"
+    path = tmp_path / "a.docx"
+    file.save(str(path))
+    assert cuts(one(collect, path)) == [
+        ("", None, "Body."),
+        ("Header", None, "Quarterly report\n\nAnnex"),
+        ("Header", None, "Draft"),
+        ("Footer", None, "Confidential"),
+    ]
+
+
+def test_every_word_of_office_files_is_in_their_text(tmp_path: Path, collect: Collect) -> None:
+    """The second reader takes all text of the raw XML, whatever it stands in."""
+    source = random.Random(3)
+
+    def words() -> str:
+        return " ".join("".join(source.choices("abcdefg", k=9)) for _ in range(4))
+
+    word, slides, book = docx.Document(), pptx.Presentation(), openpyxl.Workbook()
+    for _ in range(6):
+        word.add_heading(words(), source.randint(1, 3))
+        word.add_paragraph(words(), style=source.choice(["List Bullet", "Quote", None]))
+        table = word.add_table(2, 2)
+        for cell in (cell for row in table.rows for cell in row.cells):
+            cell.text = words()
+        cell.add_table(1, 1).cell(0, 0).text = words()
+        word.add_section().header.paragraphs[0].text = words()
+        slide = slides.slides.add_slide(slides.slide_layouts[1])
+        slide.shapes.title.text, slide.placeholders[1].text = words(), words()
+        slide.notes_slide.notes_text_frame.text = words()
+        group = slide.shapes.add_group_shape().shapes.add_group_shape()
+        group.shapes.add_textbox(0, 0, 9, 9).text_frame.text = words()
+        slide.shapes.add_table(1, 1, 0, 0, 9, 9).table.cell(0, 0).text = words()
+        sheet = book.create_sheet(words()[:20])
+        sheet.cell(source.randint(1, 9), source.randint(1, 9)).value = words()
+    for name, made, parts, tag in (
+        ("a.docx", word, r"word/(document|header\d+|footer\d+)\.xml", "}t"),
+        ("a.pptx", slides, r"ppt/(slides|notesSlides)/[^/]+\.xml", "}t"),
+        ("a.xlsx", book, r"xl/(sharedStrings|worksheets/[^/]+)\.xml", "}t"),
+    ):
+        made.save(str(tmp_path / name))
+        visible: set[str] = set()
+        with zipfile.ZipFile(tmp_path / name) as archive:
+            for member in filter(re.compile(parts).fullmatch, archive.namelist()):
+                root = ElementTree.fromstring(archive.read(member))
+                visible.update(*((element.text or "").split() for element in root.iter() if element.tag.endswith(tag)))
+        assert len(visible) > 20
+        assert visible <= set(one(collect, tmp_path / name).text.split())
