@@ -5,12 +5,15 @@ from __future__ import annotations
 import codecs
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from indexer.sources.encoding import bom_encoding, wide_encoding
 from indexer.sources.entry import Entry, ReadOptions
-from indexer.sources.record import TEXT_FIELDS, Container, text_names, type_name
+from indexer.sources.record import TEXT_FIELDS, Container, is_text, text_names, type_name
 
 
 def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
@@ -75,20 +78,77 @@ def _has_no_documents(stream: BinaryIO, options: ReadOptions) -> bool:
 
 
 def _has_text(record: dict[str, Any], names: Iterable[str]) -> bool:
-    """Return whether an object can be a document: its text is a string, or likewise exported it."""
-    return {"likewise", "id"} <= record.keys() or any(isinstance(record.get(name), str) for name in names)
+    """Return whether an object can be a document: its text is a string or number, or likewise exported it."""
+    return {"likewise", "id"} <= record.keys() or any(is_text(record.get(name)) for name in names)
 
 
-def json_records(text: str, options: ReadOptions) -> list[dict[str, Any]] | None:
-    """Return the records of a .json file: an object, or a list of objects, with a text; None for anything else."""
+@dataclass(frozen=True, slots=True)
+class JsonRecords:
+    """The records of a .json file.
+
+    Attributes:
+        records: an object, or the objects of a list.
+        lines: the line that each record begins in.
+        have_text: whether any of them has a text of its own.
+    """
+
+    records: list[dict[str, Any]]
+    lines: list[int]
+    have_text: bool
+
+
+def json_records(text: str, options: ReadOptions) -> JsonRecords | None:
+    """Return the records of a .json file; None if it is no object with a text, and no list of records."""
     try:
         value = parse(text.encode())
     except (Invalid, UnicodeEncodeError):
         return None
     records = value if isinstance(value, list) else [value]
-    if not all(isinstance(record, dict) for record in records):
+    if not records or not all(isinstance(record, dict) for record in records):
         return None
-    return records if any(_has_text(record, text_names(options)) for record in records) else None
+    have_text = any(_has_text(record, text_names(options)) for record in records)
+    if not have_text and (options.text_field or not isinstance(value, list) or not _is_table(records)):
+        return None
+    return JsonRecords(records, _lines(text) if isinstance(value, list) else [1], have_text)
+
+
+def _is_table(records: list[dict[str, Any]]) -> bool:
+    """Return whether objects are like the rows of a table: they share a member, and most of their values are plain."""
+    shared = set(records[0]).intersection(*records)
+    plain = [not isinstance(value, dict | list) for record in records for value in record.values()]
+    return bool(shared) and 2 * sum(plain) > len(plain)
+
+
+def _lines(text: str) -> list[int]:
+    """Return the line in which each value of a JSON list begins. The text is known to be one."""
+    lines, line, counted = [], 1, 0
+    place = _BETWEEN.match(text, text.index("[") + 1).end()  # type: ignore[union-attr]
+    while text[place] != "]":
+        line += text.count("\n", counted, place)
+        counted = place
+        lines.append(line)
+        place = _BETWEEN.match(text, _DECODER.raw_decode(text, place)[1]).end()  # type: ignore[union-attr]
+    return lines
+
+
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def read_json(records: JsonRecords, container: Container) -> Iterator[Entry]:
+    """Yield one entry per record of a .json file; without texts its members are the text, as of a row of a table.
+
+    A record without an id is "FILE:LINE", by the line that it begins in. Where several begin in one line, as in a list
+    that is written without line ends, it is "FILE:LINE:2" for the second and so on.
+    """
+    before = Counter[int]()
+    for line, record in zip(records.lines, records.records, strict=True):
+        before[line] += 1
+        nth = before[line]
+        yield (
+            container.entry(line, record, nth=nth)
+            if records.have_text
+            else container.row(line, record, record, nth=nth)
+        )
 
 
 class Invalid(Exception):

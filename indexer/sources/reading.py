@@ -19,7 +19,7 @@ from indexer.sources.encoding import decode, is_binary, undecodable
 from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, format_of
-from indexer.sources.record import Container
+from indexer.sources.record import NAME_TEXT, Container
 from indexer.sources.source import STDIN, Source
 
 _HEAD_BYTES = 8192
@@ -121,13 +121,15 @@ def _records(
         yield from table.read_table(file, container, "\t" if format_ is TSV else None)
     else:
         data = file.read()
-        records = jsonl.json_records(decode(data) or "", options)
+        text = decode(data) or ""
+        records = jsonl.json_records(text, options)
         if records is None:  # other JSON is a text like any other
             yield _document(io.BytesIO(data), path, Format("json", "text"), stamp, options)
-            return
-        container = Container(path, format_.name, _modified(stamp), stamp, options, met, unit="record")
-        for number, record in enumerate(records, 1):
-            yield container.entry(number, record)
+        elif not records.have_text and len(records.records) > table.MAX_ROWS:
+            note = f"{len(records.records):,} records without a text were read as one document: {NAME_TEXT}"
+            yield container.document(Content(text, metadata={"size": stamp.size}), note)
+        else:
+            yield from jsonl.read_json(records, container)
 
 
 def _document(file: BinaryIO, path: str, format_: Format, stamp: Stamp, options: ReadOptions) -> Entry:

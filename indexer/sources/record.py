@@ -3,20 +3,27 @@
 The records of a file are found by jsonl.py and table.py.
 """
 
+# ruff: noqa: PTH119, PTH122
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from indexer.exchange import from_record
 from indexer.records import Document, Stamp
+from indexer.sources.content import Content
 from indexer.sources.entry import Entry, ReadOptions
 
 ID_FIELDS = ("_id", "id", "uri", "doc_id")
 TITLE_FIELDS = ("title",)
 TEXT_FIELDS = ("text", "body", "content", "abstract")
+
+NAME_TEXT = "name it with --text-field"
+"""What to do about a text that was not found, at the end of reasons and notes."""
 
 _JSON_TYPES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
 
@@ -29,6 +36,35 @@ def type_name(value: object) -> str:
 def text_names(options: ReadOptions) -> tuple[str, ...]:
     """Return the members that may hold a record's text."""
     return (options.text_field,) if options.text_field else TEXT_FIELDS
+
+
+def is_text(value: object) -> bool:
+    """Return whether a value can be a record's text: a string, or a number, which is a text of digits."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def member_lines(record: Mapping[str, object], prefix: str = "") -> Iterator[str]:
+    """Yield "name: value" for each member that is not empty; those of inner objects by their dotted path."""
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            yield from member_lines(value, f"{prefix}{name}.")
+        elif text := _written(value).strip():
+            yield f"{prefix}{name}: {text}"
+
+
+def _written(value: object) -> str:
+    """Return a value as people write it: the values of a list with commas, nothing for null, other ones as in JSON."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_written, value)))
+    if isinstance(value, Mapping):
+        return "; ".join(member_lines(value))
+    return json.dumps(value)
+
+
+class NoText(Exception):
+    """The record has no text; the message says so."""
 
 
 class BadRecord(Exception):
@@ -45,7 +81,6 @@ class Container:
         stamp: stamp of the file.
         options: which members to use, and the largest size of one record.
         met: it was met in a folder and not named by the user: then a file without documents has not failed.
-        unit: name of a place in the file: "line", or "record" where records are not on lines of their own.
     """
 
     file: str
@@ -54,7 +89,6 @@ class Container:
     stamp: Stamp | None
     options: ReadOptions
     met: bool = False
-    unit: str = "line"
 
     def failed(self, place: int, reason: str, uri: str | None = None) -> Entry:
         return Entry(uri or f"{self.file}:{place}", self.file, "failed", self._at(place, reason), stamp=self.stamp)
@@ -67,17 +101,53 @@ class Container:
         limit = self.options.max_file_mb
         return self.failed(place, f"the record is over {limit:g} MB: raise --max-file-mb, or close an open quote")
 
-    def entry(self, place: int, record: Mapping[str, Any]) -> Entry:
-        """Return the entry of a record: a document, or the reason why it is not one."""
+    def document(self, content: Content, note: str = "") -> Entry:
+        """Return the entry of the file itself, as one document."""
+        document = Document(
+            uri=self.file,
+            text=content.text,
+            title=content.title or os.path.splitext(os.path.basename(self.file))[0],
+            metadata=content.metadata,
+            path=self.file,
+            format=self.format,
+            modified=self.modified,
+        )
+        return Entry(self.file, self.file, "read", note, document=document, stamp=self.stamp)
+
+    def row(
+        self, place: int, record: Mapping[str, Any], named: Mapping[str, object], title: str = "", nth: int = 1
+    ) -> Entry:
+        """Return the entry of a record that has no text of its own: its text is its members, one on each line.
+
+        Args:
+            named: the members as they are written in the file; that of the title is left out.
+            title, nth: as for `entry`.
+        """
+        titles = (self.options.title_field,) if self.options.title_field else self._free(TITLE_FIELDS)
+        rest = {name: value for name, value in named.items() if name not in titles}
+        return self.entry(place, record, title, "\n".join(member_lines(rest)), nth)
+
+    def entry(
+        self, place: int, record: Mapping[str, Any], title: str = "", text: str | None = None, nth: int = 1
+    ) -> Entry:
+        """Return the entry of a record: a document, or the reason why it is not one.
+
+        Args:
+            title: of a record without one.
+            text: of a record that has none of its own; None takes the text from its members.
+            nth: number of the record among those that begin in the same line.
+        """
         rest = dict(record)
-        uri = f"{self.file}:{place}"
+        uri = f"{self.file}:{place}" if nth == 1 else f"{self.file}:{place}:{nth}"
         if "likewise" in rest and "id" in rest:
             return self._exported(place, rest)
         try:
             uri = self._uri(rest) or uri
-            title = _take(rest, self.options.title_field, self._free(TITLE_FIELDS))[1]
-            text = self._text(rest)
+            own_title = _take(rest, self.options.title_field, self._free(TITLE_FIELDS))[1]
+            text = self._text(rest) if text is None else text
             vector = None if isinstance(rest.get("vector"), str) else _vector(rest.pop("vector", None))
+        except NoText as error:
+            return Entry(uri, self.file, "skipped", self._at(place, str(error)), stamp=self.stamp)
         except BadRecord as error:
             return self.failed(place, str(error), uri)
         if not text.strip():
@@ -89,7 +159,7 @@ class Container:
         document = Document(
             uri=uri,
             text=text,
-            title=title if isinstance(title, str) else "" if title is None else str(title),
+            title=title if own_title is None or own_title == "" else str(own_title),
             metadata=rest,
             path=None if self.file == "-" else self.file,
             format=self.format,
@@ -126,13 +196,15 @@ class Container:
         if name is None and field:
             raise BadRecord(f'has no "{field}", which --text-field names')
         if name is None:
-            raise BadRecord('has no text: give it a "text", or name the member with --text-field')
-        if not isinstance(value, str):
-            raise BadRecord(f'its text "{name}" must be a string (found {type_name(value)})')
-        return value
+            raise NoText('has no text: give it a "text", or name the member with --text-field')
+        if value is None:
+            raise NoText(f'its text "{name}" is null')
+        if is_text(value):
+            return value if isinstance(value, str) else json.dumps(value)
+        raise BadRecord(f'its text "{name}" must be a string or a number (found {type_name(value)})')
 
     def _at(self, place: int, reason: str) -> str:
-        return f"{self.unit} {place}: {reason}"
+        return f"line {place}: {reason}"
 
 
 def _take(rest: dict[str, Any], named: str | None, usual: tuple[str, ...]) -> tuple[str | None, Any]:

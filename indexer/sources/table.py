@@ -1,4 +1,6 @@
-"""Records in CSV and TSV, in two streamed passes: the first finds the types of the columns, the second the rows."""
+"""Records in CSV and TSV, in two streamed passes: the first finds the header and the types of the columns, the second
+the rows.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,32 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import BinaryIO
 
+from indexer.sources.content import Assembly
 from indexer.sources.encoding import bom_encoding, guess, wide_encoding
 from indexer.sources.entry import Entry
-from indexer.sources.record import ID_FIELDS, TEXT_FIELDS, TITLE_FIELDS, Container, text_names
+from indexer.sources.record import ID_FIELDS, NAME_TEXT, TEXT_FIELDS, TITLE_FIELDS, Container, text_names
 
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # at most 18 digits: SQLite's integers have 64 bits
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
 
 Cell = str | int | float | bool
+
+MAX_ROWS = 5_000
+"""A table without a column of text that has more rows is one document, because few of its rows are ever asked for."""
+
+MAX_TITLE_ROWS = 3
+"""Most rows above a header."""
+
+MAX_UNEVEN = 0.2
+"""Largest share of rows with another number of cells than the header, in a table without a column of text."""
 
 _NEVER_CLOSED = 'a quote that begins here is never closed, and takes in all that follows: close it, or write it as ""'
 
@@ -34,11 +49,36 @@ class _Unclosed(Exception):
         self.line = line
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What the first pass finds out about a table.
+
+    Attributes:
+        skipped: rows above the header.
+        title: the text of those rows.
+        header: unique names of the columns; empty if there are no rows at all.
+        converters: function that converts each column's cells; None for id, title and text, which stay as they are.
+        rows: number of rows below the header.
+        uneven: number of those that have another number of cells than the header.
+        records: whether the rows are records, because the first of them names the columns.
+    """
+
+    skipped: int
+    title: str
+    header: list[str]
+    converters: list[Callable[[str], Cell] | None]
+    rows: int
+    uneven: int
+    records: bool
+
+
 def read_table(stream: BinaryIO, container: Container, delimiter: str | None) -> Iterator[Entry]:
     """Yield one entry per row, with one row in memory at a time.
 
     A column is integer, number or boolean if all its cells are; otherwise it is text, as dates in ISO form are.
     "007" and "+1" are text, because a number would not give them back. An empty cell is a missing member.
+    Without a column of text a row is read as lines of "column: value". One document for the whole table, with tabs
+    between the cells, is what comes of a table that is not a list of records or has more rows than `MAX_ROWS`.
 
     Args:
         delimiter: between cells; None finds it out from the first rows.
@@ -54,41 +94,63 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     delimiter = delimiter or _delimiter(head.decode(encoding, errors="replace"))
     quoting = csv.QUOTE_MINIMAL if delimiter != "\t" or _has_quoted_cells(stream, encoding, limit) else csv.QUOTE_NONE
     try:
-        table = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
-        _, header = next(table, (0, []))
-        header = [name.strip() for name in header]
-        if problem := _header_problem(header, container):
-            texts = {*TEXT_FIELDS, *text_names(container.options)}
-            yield container.whole(container.met and not texts.intersection(header), problem)
-            return
-        converters = _column_types(header, table, container)
+        layout = _layout(_rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting), container)
     except _TooLong:
         yield container.too_large(1)
         return
     except _Unclosed as error:
         yield container.failed(error.line, _NEVER_CLOSED)
         return
-    last = 0
+    texts = set(text_names(container.options)).intersection(layout.header)
+    if problem := _problem(layout, container):
+        skipped = not layout.rows or (container.met and not {*TEXT_FIELDS, *texts}.intersection(layout.header))
+        yield container.whole(skipped, problem)
+        return
     rows = _rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting)
-    next(rows)
+    if not texts and (not layout.records or layout.rows > MAX_ROWS):
+        yield _one_document(rows, layout, container)
+        return
+    last = 0
     try:
-        for last, row in rows:
-            if len(row) != len(header):
-                yield container.failed(last, f"has {len(row)} cells where the header has {len(header)}")
+        for last, row in islice(rows, layout.skipped + 1, None):
+            if len(row) != len(layout.header):
+                yield container.failed(last, f"has {len(row)} cells where the header has {len(layout.header)}")
+                continue
+            if not texts and not any(cell.strip() for cell in row):
                 continue
             cells = {
                 name: convert(cell) if convert else cell
-                for name, convert, cell in zip(header, converters, row, strict=True)
+                for name, convert, cell in zip(layout.header, layout.converters, row, strict=True)
                 if cell or convert is None
             }
-            yield container.entry(last, cells)
+            named = dict(zip(layout.header, row, strict=True))
+            yield (
+                container.entry(last, cells, layout.title) if texts else container.row(last, cells, named, layout.title)
+            )
     except _TooLong:
         yield container.too_large(last + 1)
     except _Unclosed as error:
         yield container.failed(error.line, _NEVER_CLOSED)
-    else:
-        if not last:
-            yield container.whole(True, "holds no rows below its header")
+
+
+def _one_document(rows: Iterator[tuple[int, list[str]]], layout: _Layout, container: Container) -> Entry:
+    """Return the entry of a table that is one document, as a sheet of XLSX is."""
+    options, size = container.options, container.stamp.size if container.stamp else 0
+    if size > options.max_bytes:
+        megabytes = f"{size / 2**20:,.1f} MB, over the limit of {options.max_file_mb:g} MB"
+        return container.whole(True, f"a table without a column of text, {megabytes}: raise --max-file-mb")
+    assembly, line = Assembly(), 0
+    try:
+        for line, row in rows:  # noqa: B007 - the error needs the last line
+            assembly.add("\t".join(" ".join(cell.split()) for cell in row).rstrip(), newlines=1)
+    except _TooLong:
+        return container.too_large(line + 1)
+    except _Unclosed as error:
+        return container.failed(error.line, _NEVER_CLOSED, container.file)
+    note = ""
+    if layout.records:
+        note = f"{layout.rows:,} rows without a column of text were read as one document: {NAME_TEXT}"
+    return container.document(assembly.content(layout.title, {"rows": layout.rows, "size": size}), note)
 
 
 def _rows(
@@ -168,38 +230,120 @@ def _decodes(stream: BinaryIO, encoding: str) -> bool:
 
 
 def _delimiter(sample: str) -> str:
-    """Return the delimiter that splits the first rows into the most cells, with the same number in each row."""
+    """Return the delimiter that splits the first rows into the most cells, with the same number in each row.
+
+    If there is none, up to `MAX_TITLE_ROWS` rows are taken for a title.
+    """
     lines = sample.splitlines(keepends=True)
     if len(lines) > 1:
         lines.pop()  # it may be incomplete
-    best, most = ",", 1
-    for delimiter in (",", ";", "\t", "|"):
-        counts = [len(row) for row in islice(csv.reader(lines, delimiter=delimiter), 20) if row]
-        even = sum(count == counts[0] for count in counts) >= 0.8 * len(counts) if counts else False
-        if even and counts[0] > most:
-            best, most = delimiter, counts[0]
-    return best
+    for skipped in range(min(MAX_TITLE_ROWS, len(lines) - 2) + 1 if len(lines) > 2 else 1):
+        best, most = ",", 1
+        for delimiter in (",", ";", "\t", "|"):
+            counts = [len(row) for row in islice(csv.reader(lines[skipped:], delimiter=delimiter), 20) if row]
+            even = sum(count == counts[0] for count in counts) >= 0.8 * len(counts) if counts else False
+            if even and counts[0] > most:
+                best, most = delimiter, counts[0]
+        if most > 1:
+            return best
+    return ","
 
 
-def _header_problem(header: Sequence[str], container: Container) -> str:
-    """Return the reason why no row below this header can be a document; empty if rows can."""
-    options = container.options
-    columns = ", ".join(header)
-    if "" in header or not header:
-        column = header.index("") + 1 if header else 1
-        return f"its header has an empty name in column {column}: name every column"
-    if twice := sorted({name for name in header if header.count(name) > 1}):
-        return f'its header has "{twice[0]}" more than once: rename one (columns: {columns})'
+def _problem(layout: _Layout, container: Container) -> str:
+    """Return the reason why nothing in this table can be a document; empty if something can."""
+    options, header = container.options, layout.header
+    if not layout.rows:
+        return "holds no rows below its header"
     for flag, name in (("--id-field", options.id_field), ("--text-field", options.text_field)):
         if name and name not in header:
-            return f'has no column "{name}", which {flag} names (columns: {columns})'
-    if not set(text_names(options)).intersection(header):
-        return f"has no column of text: name one with --text-field (columns: {columns})"
+            return f'has no column "{name}", which {flag} names (columns: {", ".join(header)})'
     return ""
 
 
+def _layout(rows: Iterator[tuple[int, list[str]]], container: Container) -> _Layout:
+    """Return the layout of a table, for which all of its rows are read."""
+    below = _until_damage(rows)
+    first = list(islice(below, 20))
+    if not first:
+        return _Layout(0, "", [], [], 0, 0, False)
+    texts = set(text_names(container.options))
+    skipped = _title_rows(first, texts)
+    title = " ".join(" ".join(cell.split()) for row in first[:skipped] for cell in row if cell.strip())
+    names = [" ".join(name.split()) for name in first[skipped]]
+    header = _unique(names)
+    counted = _Counts(len(header))
+    converters = _column_types(header, counted.of(chain(first[skipped + 1 :], below)), container)
+    records = len(header) > 1 and counted.uneven <= MAX_UNEVEN * counted.rows and _names_columns(names, converters)
+    return _Layout(skipped, title, header, converters, counted.rows, counted.uneven, records)
+
+
+def _until_damage(rows: Iterator[tuple[int, list[str]]]) -> Iterator[list[str]]:
+    """Yield the rows without their lines, up to one that cannot be read: the second pass meets and reports it.
+
+    Raises:
+        _TooLong, _Unclosed: it is the first row.
+    """
+    any_row = False
+    try:
+        for _, row in rows:
+            yield row
+            any_row = True
+    except (_TooLong, _Unclosed):
+        if not any_row:
+            raise
+
+
+class _Counts:
+    """Counts the rows that pass through it, and those that have another number of cells than the header."""
+
+    def __init__(self, width: int) -> None:
+        self.width, self.rows, self.uneven = width, 0, 0
+
+    def of(self, rows: Iterable[list[str]]) -> Iterator[list[str]]:
+        for row in rows:
+            self.rows += 1
+            self.uneven += len(row) != self.width
+            yield row
+
+
+def _title_rows(first: Sequence[list[str]], texts: set[str]) -> int:
+    """Return how many rows are above the header: those with one filled cell, in a table that has more columns."""
+    usual = Counter(len(row) for row in first).most_common(1)[0][0]
+    if usual < 2:
+        return 0
+    for number, row in enumerate(first[: MAX_TITLE_ROWS + 1]):
+        filled = sum(bool(cell.strip()) for cell in row)
+        # An empty first cell is that of a column of row numbers.
+        if filled > 1 or texts.intersection(row) or (filled and not row[0].strip()):
+            return number
+    return 0
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Return column names that are all different and not empty: "column_3" for the third, "name_2" for a second one."""
+    unique: list[str] = []
+    taken = set(names)
+    for position, name in enumerate(names, 1):
+        candidate, number = name or f"column_{position}", 1
+        while candidate in unique or (candidate != name and candidate in taken):
+            number += 1
+            candidate = f"{name or f'column_{position}'}_{number}"
+        unique.append(candidate)
+    return unique
+
+
+def _names_columns(names: Sequence[str], converters: Sequence[Callable[[str], Cell] | None]) -> bool:
+    """Return whether the first row names the columns, and is not one of the records.
+
+    It is one if it has numbers where the rows below have numbers (years may be names), and no words there.
+    """
+    above = [name for name, convert in zip(names, converters, strict=True) if name and convert not in {None, str}]
+    numbers = [name for name in above if _number(name) is not None and not _YEAR.fullmatch(name)]
+    return not numbers or any(_number(name) is None for name in above)
+
+
 def _column_types(
-    header: Sequence[str], rows: Iterator[tuple[int, list[str]]], container: Container
+    header: Sequence[str], rows: Iterable[list[str]], container: Container
 ) -> list[Callable[[str], Cell] | None]:
     """Return the function that converts each column's cells; None for id, title and text, which stay as they are."""
     options = container.options
@@ -212,18 +356,15 @@ def _column_types(
         kept.update(islice((name for name in ((named,) if named else usual) if name in header), 1))
     candidates = {column: [_integer, _number, _boolean] for column, name in enumerate(header) if name not in kept}
     filled: set[int] = set()
-    try:
-        for _, row in rows:
-            if len(row) != len(header):
-                continue
-            for column in list(candidates):
-                if cell := row[column]:
-                    filled.add(column)
-                    candidates[column] = [convert for convert in candidates[column] if convert(cell) is not None]
-                    if not candidates[column]:
-                        del candidates[column]
-    except (_TooLong, _Unclosed):
-        pass  # the second pass meets the same row, and reports it
+    for row in rows:
+        if len(row) != len(header):
+            continue
+        for column in list(candidates):
+            if cell := row[column]:
+                filled.add(column)
+                candidates[column] = [convert for convert in candidates[column] if convert(cell) is not None]
+                if not candidates[column]:
+                    del candidates[column]
     types: list[Callable[[str], Cell] | None] = []
     for column, name in enumerate(header):
         fitting = candidates.get(column) if column in filled else None

@@ -20,33 +20,26 @@ def states_and_reasons(entries: list[Entry]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("m.jsonl", '{"step": 1}\n\n{"step": 2, "text": null}\n{"text": 5}\n', "holds no record with a text"),
-        ("m.ndjson", '\ufeff{"step": 1}\n', "holds no record with a text"),
-        ("m.csv", ",a,b\n0,1,2\n", "its header has an empty name in column 1"),
-        ("m.csv", "a,a\n1,2\n", 'its header has "a" more than once'),
-        ("m.csv", "a,b\n1,2\n", "has no column of text"),
-    ],
+    ("name", "content"),
+    [("m.jsonl", '{"step": 1}\n\n{"step": 2, "text": null}\n{"body": null}\n'), ("m.ndjson", '\ufeff{"step": 1}\n')],
 )
-def test_what_holds_no_text_is_skipped_in_a_folder_and_fails_where_it_was_named(
-    tmp_path: Path, collect: Collect, name: str, content: str, reason: str
+def test_lines_without_a_text_are_skipped_as_a_whole_in_a_folder_and_one_by_one_where_they_were_named(
+    tmp_path: Path, collect: Collect, name: str, content: str
 ) -> None:
     (tmp_path / name).write_text(content)
     (entry,) = collect(tmp_path)
-    assert (entry.uri, entry.state, entry.reason[: len(reason)]) == (str(tmp_path / name), "skipped", reason)
-    named = collect(tmp_path / name)
-    assert {entry.state for entry in named} == {"failed"}
+    assert (entry.uri, entry.state) == (str(tmp_path / name), "skipped")
+    assert entry.reason == "holds no record with a text: name its member with --text-field"
+    assert [entry.state for entry in collect(tmp_path / name)] == ["skipped"] * content.count("{")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "states"),
     [
-        ("m.jsonl", '{"step": 1}\n{"body": "a text"}\n', ["failed", "read"]),
-        ("m.jsonl", '{"step": 1}\n{damaged\n', ["failed", "failed"]),
-        ("m.jsonl", '{"step": 1}\n[]\n', ["failed", "failed"]),
+        ("m.jsonl", '{"step": 1}\n{"body": "a text"}\n', ["skipped", "read"]),
+        ("m.jsonl", '{"step": 1}\n{damaged\n', ["skipped", "failed"]),
+        ("m.jsonl", '{"step": 1}\n[]\n', ["skipped", "failed"]),
         ("m.jsonl", "\n", ["skipped"]),
-        ("m.csv", ",id,text\n0,a,one\n", ["failed"]),
     ],
 )
 def test_what_may_have_been_a_document_fails_in_a_folder_too(
@@ -85,7 +78,7 @@ def test_pruning_goes_on_beside_other_things(tmp_path: Path, likewise: Callable[
     for name in "abc":
         (folder / f"{name}.txt").write_text(name)
     run = likewise("index", tmp_path / "x.index", folder, "--json")
-    assert (run.code, run.json["indexed"], run.json["skipped"], run.json["failed"]) == (0, 4, 2, 0)
+    assert (run.code, run.json["indexed"], run.json["skipped"], run.json["failed"]) == (0, 5, 1, 0)
     (folder / "a.txt").unlink()
     run = likewise("index", tmp_path / "x.index", folder, "--prune", "--json")
     assert (run.code, run.json["pruned"]) == (0, 1)
@@ -97,7 +90,7 @@ def test_a_null_member_gives_way_to_the_next_usual_one(tmp_path: Path, collect: 
     assert entry.document is not None
     assert (entry.uri, entry.document.text, dict(entry.document.metadata)) == ("a", "one", {"n": None})
     (entry,) = collect(tmp_path / "r.jsonl", text_field="text")
-    assert states_and_reasons([entry]) == [("failed", 'line 1: its text "text" must be a string (found null)')]
+    assert states_and_reasons([entry]) == [("skipped", 'line 1: its text "text" is null')]
 
 
 @pytest.mark.parametrize("end", ["", "\n"])

@@ -78,12 +78,12 @@ def test_beir_and_the_usual_names(lines: Callable[..., list[Entry]], tmp_path: P
         ('{"text": "\\ud800"}', "failed", "line 1: an escape \\uD800 to \\uDFFF has no partner"),
         (
             '{"id": "a"}',
-            "failed",
+            "skipped",
             'line 1: has no text: give it a "text", or name the member with --text-field',
         ),
-        ('{"text": null}', "failed", 'line 1: its text "text" must be a string (found null)'),
-        ('{"text": 5}', "failed", 'line 1: its text "text" must be a string (found a number)'),
-        ('{"text": {"a": 1}}', "failed", 'line 1: its text "text" must be a string (found an object)'),
+        ('{"text": null}', "skipped", 'line 1: its text "text" is null'),
+        ('{"text": true}', "failed", 'line 1: its text "text" must be a string or a number (found a boolean)'),
+        ('{"text": {"a": 1}}', "failed", 'line 1: its text "text" must be a string or a number (found an object)'),
         (
             '{"id": [1], "text": "x"}',
             "failed",
@@ -185,8 +185,8 @@ def test_json_files(tmp_path: Path, collect: Collect) -> None:
     path.write_text('[{"id": "a", "text": "x"}, {"id": "b"},\n {"text": "y", "year": 1}]')
     first, bad, third = collect(path)
     assert read_only(first) == ("a", "", "x", {})
-    assert bad.reason.startswith("record 2: has no text")
-    assert read_only(third) == (f"{path}:3", "", "y", {"year": 1})
+    assert (bad.state, bad.reason[:20]) == ("skipped", "line 1: has no text:")
+    assert read_only(third) == (f"{path}:2", "", "y", {"year": 1})
     path.write_text('{"id": "one", "text": "x"}')
     assert read_only(collect(path)[0])[0] == "one"
     for other in ('{"name": "settings"}', "[1, 2]", '// comment\n{"text": "x"}', "[]"):
@@ -254,7 +254,6 @@ def test_encodings_of_tables(tmp_path: Path, collect: Collect, encoding: str) ->
 @pytest.mark.parametrize(
     ("content", "options", "state", "reason"),
     [
-        ("a,b\n1,2\n", {}, "failed", "has no column of text: name one with --text-field (columns: a, b)"),
         (
             "text,b\n1,2\n",
             {"id_field": "key"},
@@ -262,14 +261,14 @@ def test_encodings_of_tables(tmp_path: Path, collect: Collect, encoding: str) ->
             'has no column "key", which --id-field names (columns: text, b)',
         ),
         (
-            "text,text\n1,2\n",
-            {},
+            "text,b\n1,2\n",
+            {"text_field": "body"},
             "failed",
-            'its header has "text" more than once: rename one (columns: text, text)',
+            'has no column "body", which --text-field names (columns: text, b)',
         ),
-        ("text,,b\n1,2,3\n", {}, "failed", "its header has an empty name in column 2: name every column"),
         ("text,b\n", {}, "skipped", "holds no rows below its header"),
-        ("\n\n", {}, "failed", "its header has an empty name in column 1: name every column"),
+        ("a,b\n", {}, "skipped", "holds no rows below its header"),
+        ("\n\n", {}, "skipped", "holds no rows below its header"),
     ],
 )
 def test_bad_tables(
@@ -296,16 +295,16 @@ def test_a_blank_jsonl_holds_no_records(lines: Callable[..., list[Entry]]) -> No
     assert (entry.state, entry.reason) == ("skipped", "holds no records")
 
 
-def test_a_table_without_text_is_skipped_in_a_folder_and_fails_where_it_was_named(
-    tmp_path: Path, likewise: Callable[..., Any]
-) -> None:
-    (tmp_path / "data" / "qrels").mkdir(parents=True)
+def test_a_table_without_text_is_read_row_by_row(tmp_path: Path, likewise: Callable[..., Any]) -> None:
+    (tmp_path / "data").mkdir()
     (tmp_path / "data" / "corpus.jsonl").write_text('{"_id": "a", "text": "one"}\n')
-    (tmp_path / "data" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\ta\t1\n")
+    (tmp_path / "data" / "towns.tsv").write_text("town\triver\tpeople\nBonn\tRhine\t330000\nTrier\tMoselle\t110000\n")
     result = likewise("index", tmp_path / "x.index", tmp_path / "data", "--json")
-    assert (result.code, result.json["indexed"], result.json["skipped"], result.json["failed"]) == (0, 1, 1, 0)
-    result = likewise("index", tmp_path / "x.index", tmp_path / "data" / "qrels" / "test.tsv", "--json")
-    assert (result.code, result.json["failed"]) == (1, 1)
+    assert (result.code, result.json["indexed"], result.json["skipped"], result.json["failed"]) == (0, 3, 0, 0)
+    found = likewise("search", tmp_path / "x.index", "river Moselle", "--where", "people < 200000", "--json").json
+    assert [hit["title"] for hit in found["hits"]] == [""]
+    shown = likewise("show", tmp_path / "x.index", found["hits"][0]["uri"], "--json").json
+    assert shown["text"] == "town: Trier\nriver: Moselle\npeople: 110000"
 
 
 def test_other_members_are_read_again_though_the_file_has_not_changed(

@@ -1,0 +1,185 @@
+"""Tables and JSON lists without a text: rows as documents, headers that are found, and tables that are one document."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from indexer.records import Document
+from indexer.sources import Entry
+
+Collect = Callable[..., list[Entry]]
+
+
+def documents(collect: Collect, path: Path, content: str, **options: object) -> list[Document]:
+    path.write_text(content)
+    entries = collect(path, **options)
+    assert [(entry.state, entry.reason) for entry in entries if entry.document is None] == []
+    return [entry.document for entry in entries if entry.document is not None]
+
+
+def facts(document: Document) -> tuple[str, str, str, dict[str, object]]:
+    return Path(document.uri).name, document.title, document.text, dict(document.metadata)
+
+
+def test_rows_are_read_as_column_and_value(tmp_path: Path, collect: Collect) -> None:
+    rows = 'id,title,town,people,capital,founded\n7,Trip 1,"Bonn\nam Rhein",330000,false,\n8,,Paris,2100000,true,-250\n'
+    assert [facts(document) for document in documents(collect, tmp_path / "a.csv", rows)] == [
+        (
+            "7",
+            "Trip 1",
+            "id: 7\ntown: Bonn\nam Rhein\npeople: 330000\ncapital: false",
+            {"town": "Bonn\nam Rhein", "people": 330000, "capital": False},
+        ),
+        (
+            "8",
+            "",
+            "id: 8\ntown: Paris\npeople: 2100000\ncapital: true\nfounded: -250",
+            {"town": "Paris", "people": 2100000, "capital": True, "founded": -250},
+        ),
+    ]
+
+
+def test_column_names_are_made_unique(tmp_path: Path, collect: Collect) -> None:
+    rows = ",name,,name,name_2,column_3\n0,Ada,x,Byron,y,z\n"
+    (document,) = documents(collect, tmp_path / "a.csv", rows)
+    assert facts(document)[2:] == (
+        "column_1: 0\nname: Ada\ncolumn_3_2: x\nname_3: Byron\nname_2: y\ncolumn_3: z",
+        {"column_1": 0, "name": "Ada", "column_3_2": "x", "name_3": "Byron", "name_2": "y", "column_3": "z"},
+    )
+    (document,) = documents(collect, tmp_path / "b.csv", "id,text,text\n1,one,two\n")
+    assert facts(document) == ("1", "", "one", {"text_2": "two"})
+
+
+@pytest.mark.parametrize(
+    ("above", "title"),
+    [
+        ("Harvest of 2023\n\n", "Harvest of 2023"),
+        ("Harvest of 2023,,\nin tons,,\n,,\n", "Harvest of 2023 in tons"),
+        ('"Harvest, in tons"\n', "Harvest, in tons"),
+    ],
+)
+def test_the_header_below_a_title(tmp_path: Path, collect: Collect, above: str, title: str) -> None:
+    table = "fruit,2022,2023\napple,3,4\npear,1,2.5\n"
+    first, second = documents(collect, tmp_path / "a.csv", above + table)
+    line = 2 + above.count("\n")
+    assert facts(first) == (
+        f"a.csv:{line}",
+        title,
+        "fruit: apple\n2022: 3\n2023: 4",
+        {"fruit": "apple", "2022": 3, "2023": 4},
+    )
+    assert facts(second)[2] == "fruit: pear\n2022: 1\n2023: 2.5"
+    (with_text,) = documents(collect, tmp_path / "b.csv", above + "id;text;n\nx;one;1\n".replace(";", ","))
+    assert facts(with_text) == ("x", title, "one", {"n": 1})
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ("Ada,36,1.25\nBo,7,2.5\n", "Ada\t36\t1.25\nBo\t7\t2.5"),  # no header: numbers above numbers
+        ("a note, with\none comma\nand then, well, two\n\nend\n", "a note\twith\none comma\nand then\twell\ttwo\nend"),
+        ("name\nAda\nBo\n", "name\nAda\nBo"),  # one column
+    ],
+)
+def test_what_is_no_list_of_records_is_one_document(tmp_path: Path, collect: Collect, table: str, text: str) -> None:
+    (document,) = documents(collect, tmp_path / "a.csv", table)
+    uri, title, read, metadata = facts(document)
+    assert (uri, title, " ".join(read.split()), document.format) == ("a.csv", "a", " ".join(text.split()), "csv")
+    assert metadata["size"] == len(table)
+
+
+def test_years_are_names_of_columns_and_one_bad_row_is_one_failure(tmp_path: Path, collect: Collect) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("2021,2022\n" + "1,2\n" * 9 + "3\n")
+    entries = collect(path)
+    assert [entry.state for entry in entries] == ["read"] * 9 + ["failed"]
+    assert entries[-1].reason == "line 11: has 1 cells where the header has 2"
+
+
+def test_many_rows_are_one_document_with_a_note(tmp_path: Path, collect: Collect) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("day,value\n" + "".join(f"d{day},{day}\n" for day in range(5001)))
+    (entry,) = collect(path)
+    assert entry.document is not None
+    assert (entry.uri, entry.state, entry.document.text[:20]) == (str(path), "read", "day\tvalue\nd0\t0\nd1\t1\n")
+    assert entry.document.text.endswith("d5000\t5000")
+    note = "without a column of text were read as one document: name it with --text-field"
+    assert entry.reason == f"5,001 rows {note}"
+    assert len(collect(path, text_field="day")) == 5001
+    (skipped,) = collect(path, max_file_mb=0.01)
+    assert (skipped.state, skipped.reason) == (
+        "skipped",
+        "a table without a column of text, 0.1 MB, over the limit of 0.01 MB: raise --max-file-mb",
+    )
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"day": day} for day in range(5001)]))
+    (entry,) = collect(path)
+    assert entry.document is not None
+    assert (entry.document.text, entry.document.title) == (path.read_text(), "a")
+    assert entry.reason == "5,001 records without a text were read as one document: name it with --text-field"
+
+
+def test_json_lists_without_a_text(tmp_path: Path, collect: Collect) -> None:
+    records = [
+        {"id": "a", "name": "Ada", "born": 1815, "tags": ["maths", "music"], "home": {"town": "London"}, "died": None},
+        {"name": "Bo", "born": 1990.5, "alive": True},
+    ]
+    first, second = documents(collect, tmp_path / "a.json", json.dumps(records, indent=1))
+    assert facts(first) == (
+        "a",
+        "",
+        "id: a\nname: Ada\nborn: 1815\ntags: maths, music\nhome.town: London",
+        {key: value for key, value in records[0].items() if key != "id"},
+    )
+    assert facts(second) == ("a.json:15", "", "name: Bo\nborn: 1990.5\nalive: true", records[1])
+    for other in ('[{"a": 1}, {"b": 2}]', '[{"type": "p", "content": [{"x": 1}], "marks": [1]}]', "[{}]"):
+        (document,) = documents(collect, tmp_path / "b.json", other)
+        assert facts(document)[0::2] == ("b.json", other)
+
+
+def test_json_records_are_named_by_the_line_they_begin_in(tmp_path: Path, collect: Collect) -> None:
+    text = '\n[{"text":\n "a\\n"}, {"text": "b"},\n\n{"text": "c", "l": [1,\n2]}\n, {"text": "d"}, {"text": "e"} ]'
+    found = documents(collect, tmp_path / "a.json", text)
+    assert [(Path(document.uri).name, document.text.strip()) for document in found] == [
+        ("a.json:2", "a"),
+        ("a.json:3", "b"),
+        ("a.json:5", "c"),
+        ("a.json:7", "d"),
+        ("a.json:7:2", "e"),
+    ]
+
+
+def test_numbers_are_text(tmp_path: Path, collect: Collect) -> None:
+    (document,) = documents(collect, tmp_path / "a.jsonl", '{"id": "x", "text": 12.5}\n')
+    assert facts(document) == ("x", "", "12.5", {})
+    (document,) = documents(collect, tmp_path / "a.json", '{"id": "x", "text": 7}')
+    assert facts(document) == ("x", "", "7", {})
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_every_word_of_a_table_is_in_its_texts(tmp_path: Path, collect: Collect, delimiter: str) -> None:
+    """The second reader is the file itself, split at everything that is not a letter or digit."""
+    source = random.Random(delimiter)
+    for number in range(10):
+        width = source.randint(2, 6)
+        path = tmp_path / f"{number}.{'tsv' if delimiter == chr(9) else 'csv'}"
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file, delimiter=delimiter)
+            if source.random() < 0.5:
+                writer.writerow(["Thetitle"])
+            writer.writerow([f"name{column}" for column in range(width)])
+            for _ in range(source.randint(2, 30)):
+                choices = (str(source.randint(0, 9999)), f"w{source.randint(0, 99)} x", f"q{source.random()}", "")
+                writer.writerow([source.choice(choices) for _ in range(width)])
+            writer.writerow([f"w{column}" for column in range(width)])  # a name is not shown where nothing is below
+        texts = [
+            f"{entry.document.title}\n{entry.document.text}" for entry in collect(path) if entry.document is not None
+        ]
+        written = set(path.read_text().replace(delimiter, " ").replace('"', " ").split())
+        assert written <= set("\n".join(texts).replace(":", " ").split())
