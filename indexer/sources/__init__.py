@@ -9,8 +9,8 @@ within its bounds. It raises Unreadable (the file failed) or Skip (it holds noth
 extensions in FORMATS (formats.py). Nothing else has to change.
 """
 
-from indexer.sources.entry import Entry, ReadOptions
+from indexer.sources.entry import Entry, FieldOfFiles, ReadOptions
 from indexer.sources.reading import read
 from indexer.sources.source import Source, open_sources
 
-__all__ = ["Entry", "ReadOptions", "Source", "open_sources", "read"]
+__all__ = ["Entry", "FieldOfFiles", "ReadOptions", "Source", "open_sources", "read"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from indexer.errors import BadInput
@@ -21,7 +21,8 @@ class Entry:
     """One line of the ledger: a file, a record of a file, or a folder that was left out.
 
     Attributes:
-        uri: of a file its absolute path; of a record its id, or "FILE:LINE" where it has none (stdin: "-:LINE").
+        uri: of a file its absolute path; of a record its id, or "FILE:LINE" where it has none (stdin: "-:LINE"). Of
+            several JSON records that begin in one line the second is "FILE:LINE:2".
         file: absolute path of the file that it is in, "-" for stdin.
         state: "read" has a document, "unchanged" has none because its file was not opened.
         reason: for "skipped" and "failed" one line: the reason and what to do.
@@ -44,6 +45,20 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldOfFiles:
+    """The member that is the id, title or text of the records of some files.
+
+    Attributes:
+        pattern: as in .gitignore, matched against the end of the file's path: "reviews/*.csv".
+    """
+
+    pattern: str
+    id_field: str | None = None
+    title_field: str | None = None
+    text_field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How sources are read.
 
@@ -51,6 +66,7 @@ class ReadOptions:
         glob: patterns; of a folder only files are read whose path below it, or name, matches one of them.
         max_file_mb: largest size of a file, or of one record of a file, in megabytes (2**20 bytes).
         id_field, title_field, text_field: members of records to use; None for the usual names.
+        fields_of_files: members to use for some files instead; of several that match the last one counts.
         rehash: read files even if their stamp says that they have not changed.
     """
 
@@ -59,6 +75,7 @@ class ReadOptions:
     id_field: str | None = None
     title_field: str | None = None
     text_field: str | None = None
+    fields_of_files: tuple[FieldOfFiles, ...] = ()
     rehash: bool = False
 
     def __post_init__(self) -> None:
@@ -68,3 +85,22 @@ class ReadOptions:
     @property
     def max_bytes(self) -> int:
         return int(self.max_file_mb * 2**20)
+
+    def of_file(self, path: str) -> ReadOptions:
+        """Return the options for a file, whose members are those that its path asks for."""
+        options = self
+        for fields in self.fields_of_files:
+            if _matches(path, fields.pattern):
+                options = replace(
+                    options,
+                    id_field=fields.id_field or options.id_field,
+                    title_field=fields.title_field or options.title_field,
+                    text_field=fields.text_field or options.text_field,
+                )
+        return options
+
+
+def _matches(path: str, pattern: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines([f"**/{pattern.removeprefix('./').lstrip('/')}"]).match_file(path.lstrip("/"))
