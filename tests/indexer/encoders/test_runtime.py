@@ -456,7 +456,7 @@ def test_an_index_mixes_vectors_of_both_runtimes_and_info_says_which_was_chosen(
     assert line.startswith("runtime   openvino, by tokens per second: torch 100, openvino 250 (measured on ")
     assert line.endswith("runtimes.json to measure again, or set LIKEWISE_RUNTIME")
     monkeypatch.setenv("LIKEWISE_RUNTIME", "torch")
-    assert "runtime    torch, as LIKEWISE_RUNTIME says\n" in likewise("info", tmp_path / "x.index").out
+    assert "runtime   torch, as LIKEWISE_RUNTIME says\n" in likewise("info", tmp_path / "x.index").out
 
 
 def test_this_suite_and_the_processes_it_starts_never_measure(
