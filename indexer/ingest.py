@@ -50,7 +50,7 @@ class Summary:
 
 @dataclass(slots=True)
 class _Batch:
-    documents: dict[str, tuple[Document, Embedded | None, str]] = field(default_factory=dict)
+    documents: dict[str, tuple[Document, Embedded | None, Entry]] = field(default_factory=dict)
     rows: list[LedgerRow] = field(default_factory=list)
     stamps: dict[str, Stamp] = field(default_factory=dict)
     characters: int = 0
@@ -184,11 +184,11 @@ class Run:
             return
         if self._comes_again(entry.uri) and (earlier := self._batch.documents.pop(entry.uri, None)) is not None:
             self._counts["skipped"] += 1
-            self._batch.rows.append(LedgerRow(earlier[2], entry.uri, "skipped", DUPLICATE))
+            self._batch.rows.append(LedgerRow(earlier[2].file, entry.uri, "skipped", DUPLICATE))
         self._nameless += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
         is_file = entry.uri == entry.file
         self._bytes += entry.stamp.size if is_file and entry.stamp else len(entry.document.text)
-        self._batch.documents[entry.uri] = (entry.document, embedded, entry.file)
+        self._batch.documents[entry.uri] = (entry.document, embedded, entry)
         self._batch.characters += len(entry.document.text) + 256
 
     def _record(self, entry: Entry, state: str, reason: str) -> None:
@@ -244,10 +244,11 @@ class Run:
         prepared = self._index.prepare([(document, embedded) for document, embedded, _ in batch.documents.values()])
         self._notes |= dict.fromkeys(prepared.notes)
         rows, states = batch.rows, prepared.states()
-        for uri, (_, _, file) in batch.documents.items():
+        for uri, (_, _, entry) in batch.documents.items():
             state = states[uri]
             self._counts[state] += 1
-            rows.append(LedgerRow(file, uri, state, "no text that the model can read" * (state == "skipped")))
+            reason = "no text that the model can read" if state == "skipped" else entry.reason
+            rows.append(LedgerRow(entry.file, uri, state, reason))
         if not rows and not batch.stamps:
             return
         changes = self._writer.put(Batch(prepared.work, rows, batch.stamps, self._run))

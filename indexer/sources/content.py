@@ -27,12 +27,14 @@ class Content:
         title: empty where the file has none.
         sections: in order of their start.
         metadata: JSON values.
+        note: one line for the ledger about what was left out of the text; empty where there is nothing to report.
     """
 
     text: str
     title: str = ""
     sections: tuple[Section, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
 
 
 class Headings:

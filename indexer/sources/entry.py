@@ -25,7 +25,8 @@ class Entry:
             several JSON records that begin in one line the second is "FILE:LINE:2".
         file: absolute path of the file that it is in, "-" for stdin.
         state: "read" has a document, "unchanged" has none because its file was not opened.
-        reason: for "skipped" and "failed" one line: the reason and what to do.
+        reason: for "skipped" and "failed" one line: the reason and what to do. For "read" a note of its reader, such as
+            that parts were left out; usually empty.
         document: only of "read".
         vector: the record's own member "vector".
         embedded: the passages of an exported record, with their vectors.

@@ -156,7 +156,7 @@ def _document(file: BinaryIO, path: str, format_: Format, stamp: Stamp, options:
         modified=_modified(stamp),
         sections=content.sections,
     )
-    return Entry(path, path, "read", document=document, stamp=stamp)
+    return Entry(path, path, "read", content.note, document=document, stamp=stamp)
 
 
 def _decode(data: bytes, format_: Format) -> Content:

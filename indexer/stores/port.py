@@ -70,7 +70,8 @@ class LedgerRow:
         file: path of the file that holds it; equal to `uri` for a whole file.
         uri: uri of its document, also if there is none.
         state: "indexed", "unchanged", "updated", "skipped", "failed" or "gone".
-        reason: why it was skipped or failed, for a person.
+        reason: why it was skipped or failed, for a person; of an indexed document a note of its reader, such as that
+            parts were left out, usually empty.
     """
 
     file: str

@@ -16,7 +16,7 @@ from indexer import Document, Index
 
 ROOT = Path(__file__).parents[2]
 MODELS = {"torch", "transformers", "sentence_transformers", "openvino", "tokenizers", "safetensors"}
-HEAVY = MODELS | {"faiss", "numpy", "scipy", "sqlite_utils", "sqlite3", "lark", "rich", "tantivy", "trafilatura"}
+HEAVY = MODELS | {"faiss", "numpy", "scipy", "sqlite_utils", "sqlite3", "lark", "rich", "tantivy", "lxml"}
 FRAMEWORKS = {"langchain_core", "llama_index", "haystack"}
 
 TAIL = "\nimport json as _j, sys as _s; print(_j.dumps(sorted({name.split('.')[0] for name in _s.modules})))"

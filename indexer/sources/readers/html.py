@@ -1,78 +1,89 @@
-"""HTML: the main text by trafilatura, or the whole body if trafilatura finds too little; headings are sections."""
+"""HTML: every word of the body that a browser shows, in blocks, without navigation and form controls.
+
+A row of a table is a line, headings begin sections. Navigation is what the page itself declares to be navigation; no
+heuristic looks for "the main text", because such heuristics lose tables, lists and the ends of pages.
+"""
 
 # ruff: noqa: PTH123
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from indexer.sources.encoding import ascii_compatible, bom_encoding, guess
 
 _CHARSET = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?([-\w.:]+)|<\?xml[^>]+?encoding=[\"']([-\w.]+)", re.IGNORECASE)
-_DROPPED = {
-    *(
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "nav",
-        "aside",
-        "footer",
-        "button",
-        "select",
-        "iframe",
-    ),
-    *("object", "svg", "math", "title", "dialog"),
+_INVISIBLE = {
+    *("head", "title", "script", "style", "noscript", "noframes", "template", "datalist", "rp"),
+    *("iframe", "object", "video", "audio", "canvas"),  # their content is shown only by browsers that lack them
+    *("annotation", "annotation-xml"),  # the source of a formula, beside the formula
 }
+_CONTROLS = {"button", "select"}
+_CELLS = {"td", "th"}
+_HEADINGS = {f"h{level}" for level in range(1, 7)}
+_VERBATIM = {"pre", "textarea", "listing", "xmp", "plaintext"}
 _BLOCKS = {
-    *(
-        "address",
-        "article",
-        "blockquote",
-        "body",
-        "dd",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "figcaption",
-        "figure",
-        "header",
-    ),
-    *("hr", "li", "main", "ol", "p", "pre", "section", "summary", "table", "tr", "ul"),
-    *("quote", "list", "item", "row"),  # the names that trafilatura gives them
+    *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir"),
+    *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "legend"),
+    *("li", "main", "menu", "nav", "ol", "option", "p", "search", "section", "summary", "svg", "table"),
+    *("tbody", "td", "text", "tfoot", "th", "thead", "tr", "ul"),
+    *_HEADINGS,
+    *_VERBATIM,
 }
-_LINES = {"dd", "dt", "li", "tr", "item", "row"}  # these have one newline before them, not a blank line
+_LINES = {"dd", "dt", "li", "option", "text", "tr"}  # these have one newline before them, not a blank line
+_GROUPS = {"dir", "dl", "menu", "ol", "table", "ul"}  # a blank line is before the first line of these
+_WORD = re.compile(r"\w+")
+_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+
+NOTE_SHARE = 0.01
+"""The share of a page's visible words that may be left out without a note in the ledger."""
+NOTE = "navigation and form controls are left out, which are more than 1 % of its visible words"
+
+_LONG_CELL_WORDS = 100
+"""Words from which a cell with several blocks is a part of the page's layout, not a value of a table."""
+_LONG_HEADING_WORDS = 60
+"""Words from which a heading is one that was not closed."""
+_MENU_WORDS = 4
+"""Words outside links that navigation may have: "Menu", "You are here"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The outcome of writing a page.
+
+    Attributes:
+        heading: its first heading.
+        words: number of its visible words.
+        left_out: number of those that were not written.
+    """
+
+    heading: str = ""
+    words: int = 0
+    left_out: int = 0
+
+
+def note_of(words: int, left_out: int) -> str:
+    """Return NOTE if too many of the visible words are left out for silence, otherwise an empty string."""
+    return NOTE if left_out > NOTE_SHARE * words else ""
 
 
 def read(path: str) -> Content:
     """Read a file. Its title is that of the page, its og:title or its first heading."""
-    import trafilatura
-
     with open(path, "rb") as file:
         tree = parse(file.read())
     if tree is None:
         return Content("")
-    whole = Assembly()
-    heading = write_body(tree, whole)
+    assembly = Assembly()
+    written = write_body(tree, assembly)
     metadata = {name: value for name in ("description", "author", "keywords") if (value := _meta(tree, name))}
     if language := tree.get("lang"):
         metadata["lang"] = language
-    titles = (tree.findtext(".//title"), _meta(tree, "og:title"), heading)
+    titles = (tree.findtext(".//title"), _meta(tree, "og:title"), written.heading)
     title = next((text for title in titles if (text := " ".join((title or "").split()))), "")
-    extracted = trafilatura.bare_extraction(tree, favor_recall=True, include_comments=False, include_links=False)
-    main = Assembly()
-    if extracted is not None and extracted.body is not None:
-        write_body(extracted.body, main)
-    content, everything = main.content(title, metadata), whole.content(title, metadata)
-    length, whole_length = len(content.text), len(everything.text)
-    too_little = length < 0.1 * whole_length or (length < 200 and whole_length > 2 * length)
-    # Where trafilatura finds no structure, it returns one paragraph of all words, menus included. The blocks of the
-    # whole body are the better text then, unless that paragraph has far more words.
-    has_lost_structure = "\n" not in content.text and "\n" in everything.text and whole_length > 0.5 * length
-    return everything if too_little or has_lost_structure else content
+    return replace(assembly.content(title, metadata), note=note_of(written.words, written.left_out))
 
 
 def parse(page: bytes | str) -> Any:
@@ -105,65 +116,232 @@ def parse(page: bytes | str) -> Any:
     return tree
 
 
-def write_body(tree: Any, into: Assembly, page: int | None = None) -> str:
-    """Write an element's text in blocks, with a section at each heading; return the first heading."""
+def write_body(tree: Any, into: Assembly, page: int | None = None) -> Written:
+    """Write the visible text of a page in blocks, with a section at each heading."""
     headings, first = Headings(), ""
     body = tree.find(".//body")
-    for level, block, newlines in _blocks(tree if body is None else body):
+    walk = _Walk(tree if body is None else body)
+    for level, block, newlines in walk.blocks():
         if level:
             first = first or " ".join(block.split())
             into.section(headings.enter(level, block), page)
         into.add(block, newlines)
-    return first
+    return Written(first, walk.words, walk.left_out)
 
 
-def _blocks(tree: Any) -> Iterator[tuple[int, str, int]]:
-    """Yield heading level (or 0), text and number of newlines before it, in the order of the page."""
-    parts: list[str] = []
-    level, newlines, preformatted = 0, 2, 0
+class _Walk:
+    """The blocks of an element, and how many words were seen on the way.
 
-    def take_block() -> Iterator[tuple[int, str, int]]:
-        block = "".join(parts) if preformatted else _SPACES.sub(_one_space, "".join(parts))
-        parts.clear()
-        if block.strip():
-            yield level, block.strip("\n"), newlines
+    Attributes:
+        words: number of visible words so far.
+        left_out: number of those that are in no block.
+    """
 
-    stack: list[tuple[Any, bool]] = [(tree, False)]
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self.words = self.left_out = 0
+
+    def blocks(self) -> Iterator[tuple[int, str, int]]:
+        """Yield heading level (or 0), text and number of newlines before it, in the order of the page."""
+        parts: list[str] = []
+        level, newlines, preformatted, is_first_line = 0, 2, 0, False
+
+        def take_block(as_it_is: bool = False) -> Iterator[tuple[int, str, int]]:
+            nonlocal is_first_line
+            block = "".join(parts) if as_it_is or preformatted else _SPACES.sub(_one_space, "".join(parts))
+            parts.clear()
+            if block.strip():
+                is_first_line = False
+                self.words += _count(block)
+                yield level, block.strip("\n"), newlines
+
+        stack: list[tuple[Any, bool]] = [(self._root, False)]
+        while stack:
+            element, leaving = stack.pop()
+            tag = element.tag if isinstance(element.tag, str) else ""
+            whole = None if leaving or element is self._root else self._in_one_line(element, tag)
+            if whole is not None:
+                if whole or tag in _BLOCKS:
+                    yield from take_block()
+                    level, newlines = _level(tag), 1 if tag in _LINES and not is_first_line else 2
+                    parts.append(whole)
+                    yield from take_block(as_it_is=True)
+                    level = 0
+                parts.append(_squeeze(element.tail, preformatted))
+                continue
+            if tag in _BLOCKS and (tag not in _CELLS or element.getparent().tag == "tr"):
+                yield from take_block()
+                is_first_line = is_first_line or (tag in _GROUPS and not leaving and not _is_in_a_line(element))
+                level, newlines = 0 if leaving else _level(tag), 1 if tag in _LINES and not is_first_line else 2
+            elif not leaving and tag == "br":
+                parts.append("\n")
+            elif not leaving and tag in _CELLS and "".join(parts).strip():
+                parts.append("\t")  # a cell outside of a row
+            if leaving:
+                preformatted -= tag in _VERBATIM
+                parts.append(_squeeze(element.tail, preformatted) if element is not self._root else "")
+            else:
+                preformatted += tag in _VERBATIM
+                parts.append(_squeeze(element.text, preformatted))
+                stack.append((element, True))
+                stack.extend((child, False) for child in reversed(element))
+        yield from take_block()
+
+    def _in_one_line(self, element: Any, tag: str) -> str | None:
+        """Return the text of what is one line as a whole, empty for what is not written; None for other elements."""
+        if not self._is_shown(element, tag):
+            return ""
+        if tag == "tr" and not _is_layout(element):
+            return "\t".join(self._cells(element)).rstrip()
+        if tag in _HEADINGS and _is_short_heading(element):
+            return " ".join(self._line(element).split())
+        return None
+
+    def _is_shown(self, element: Any, tag: str) -> bool:
+        """Return whether an element is written. The words of one that a browser shows and that is not are counted."""
+        if not tag or _is_invisible(element, tag):
+            return False
+        if _is_control(element, tag) or _is_navigation(element, tag):
+            words = _words(element)
+            self.words += words
+            self.left_out += words
+            return False
+        return not (tag == "a" and _is_heading_link(element))
+
+    def _cells(self, row: Any) -> Iterator[str]:
+        """Yield the text of each cell of a row. Text between cells, which is a fault of the page, is a cell too."""
+        between = [row.text or ""]
+        for child in row:
+            if isinstance(child.tag, str) and child.tag not in _CELLS and child.find(".//td") is not None:
+                yield from self._cells(child)
+            elif isinstance(child.tag, str) and self._is_shown(child, child.tag):
+                yield " ".join(self._line(child).split())
+            between.append(child.tail or "")
+        if loose := " ".join(" ".join(between).split()):
+            yield loose
+
+    def _line(self, element: Any) -> str:
+        """Return the text of an element without line breaks. Blocks are separated by blanks."""
+        parts: list[str] = []
+        stack: list[tuple[Any, bool]] = [(element, False)]
+        while stack:
+            node, leaving = stack.pop()
+            tag = node.tag if isinstance(node.tag, str) else ""
+            if not leaving and node is not element and not self._is_shown(node, tag):
+                parts.append((" " if tag in _BLOCKS else "") + (node.tail or ""))
+                continue
+            if tag in _BLOCKS or tag == "br":
+                parts.append(" ")
+            if leaving:
+                parts.append((node.tail or "") if node is not element else "")
+            else:
+                parts.append(node.text or "")
+                stack.append((node, True))
+                stack.extend((child, False) for child in reversed(node))
+        return "".join(parts)
+
+
+def _level(tag: str) -> int:
+    """Return the level of a heading; 0 for other elements."""
+    return int(tag[1]) if tag in _HEADINGS else 0
+
+
+def _is_invisible(element: Any, tag: str) -> bool:
+    """Return whether no browser shows an element. `aria-hidden` hides from screen readers only."""
+    return (
+        tag in _INVISIBLE
+        or (element.get("hidden") is not None and element.get("hidden") != "until-found")
+        or (tag == "dialog" and element.get("open") is None)
+        or _HIDING_STYLE.search(element.get("style") or "") is not None
+        or "katex-mathml" in (element.get("class") or "").split()  # the formula again, for screen readers
+    )
+
+
+def _is_control(element: Any, tag: str) -> bool:
+    """Return whether an element is a form control. Buttons in headings open the text below them, and are its title."""
+    if tag not in _CONTROLS:
+        return False
+    return not any(above.tag in _HEADINGS or above.tag in {"dt", "summary"} for above in element.iterancestors())
+
+
+def _is_navigation(element: Any, tag: str) -> bool:
+    """Return whether an element is navigation: declared to be, or a page header or footer of nothing but links.
+
+    It is not if it has more than a few words outside links, or a table with such words: that is content.
+    """
+    declared = tag == "nav" or element.get("role") == "navigation"
+    if not declared and tag not in {"header", "footer"}:
+        return False
+    linked, total, in_cells = _linked_words(element)
+    others = total - linked
+    if declared:
+        return not in_cells and others <= max(_MENU_WORDS, total // 2)
+    return 0 < linked == total and element.find(".//h1") is None and element.find(".//h2") is None
+
+
+def _linked_words(element: Any) -> tuple[int, int, int]:
+    """Return the number of visible words in links and controls, of all words, and of words of cells outside links."""
+    linked = total = in_cells = 0
+    for text, in_link, in_cell in _pieces(element):
+        words = _count(text)
+        total += words
+        linked += words * in_link
+        in_cells += words * (in_cell and not in_link)
+    return linked, total, in_cells
+
+
+def _pieces(element: Any) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the visible strings of an element in any order: text, whether in a link or control, whether in a cell."""
+    stack = [(element, False, False)]
     while stack:
-        element, leaving = stack.pop()
-        tag = element.tag if isinstance(element.tag, str) else ""
-        if not leaving and element is not tree and (not tag or tag in _DROPPED or _is_hidden(element)):
-            parts.append(_squeeze(element.tail, preformatted))
+        node, in_link, in_cell = stack.pop()
+        tag = node.tag if isinstance(node.tag, str) else ""
+        if not tag or _is_invisible(node, tag):
             continue
-        own_level = _level(element, tag)
-        verbatim = tag == "pre" or (tag == "code" and "\n" in (element.text or ""))
-        if tag in _BLOCKS or own_level or verbatim:
-            yield from take_block()
-            level, newlines = 0 if leaving else own_level, 1 if tag in _LINES else 2
-        elif leaving:
-            pass
-        elif tag in {"br", "lb"}:
-            parts.append("\n")
-        elif tag in {"td", "th", "cell"} and parts and "".join(parts).strip():
-            parts.append("\t")
-        if leaving:
-            preformatted -= verbatim
-            parts.append(_squeeze(element.tail, preformatted) if element is not tree else "")
-        else:
-            preformatted += verbatim
-            parts.append(_squeeze(element.text, preformatted))
-            stack.append((element, True))
-            stack.extend((child, False) for child in reversed(element))
-    yield from take_block()
+        in_link, in_cell = in_link or tag in {"a", *_CONTROLS}, in_cell or tag in _CELLS
+        yield node.text or "", in_link, in_cell
+        for child in node:
+            yield child.tail or "", in_link, in_cell
+            stack.append((child, in_link, in_cell))
 
 
-def _level(element: Any, tag: str) -> int:
-    name = (element.get("rend") or "h2") if tag == "head" else tag
-    return int(name[1]) if re.fullmatch("h[1-6]", name) else 0
+def _words(element: Any) -> int:
+    """Return the number of visible words of an element."""
+    return sum(_count(text) for text, _, _ in _pieces(element))
 
 
-def _is_hidden(element: Any) -> bool:
-    return element.get("hidden") is not None or element.get("aria-hidden") == "true"
+def _count(text: str) -> int:
+    return sum(1 for _ in _WORD.finditer(text))
+
+
+def _is_layout(row: Any) -> bool:
+    """Return whether the cells of a row are parts of a page, whose blocks are kept, instead of values in a line."""
+    table = next(row.iterancestors("table"), None)
+    if table is not None and table.get("role") in {"presentation", "none"}:
+        return True
+    cells = [child for child in row if child.tag in _CELLS]
+    for cell in cells:
+        rows = sum(1 for _ in cell.iter("tr"))
+        blocks = sum(1 for _ in cell.iter("p", "div", "ul", "ol", "dl", "pre", *_HEADINGS))
+        is_alone = len(cells) == 1 and row.getprevious() is None and row.getnext() is None
+        if rows > 1 or (is_alone and blocks + rows) or (blocks > 1 and _words(cell) >= _LONG_CELL_WORDS):
+            return True
+    return False
+
+
+def _is_in_a_line(group: Any) -> bool:
+    """Return whether a list is a part of an item of another list."""
+    return group.getparent() is not None and group.getparent().tag in {"dd", "li"}
+
+
+def _is_short_heading(element: Any) -> bool:
+    parts = element.iter("table", *_VERBATIM, *_HEADINGS)
+    return all(part is element for part in parts) and _words(element) <= _LONG_HEADING_WORDS
+
+
+def _is_heading_link(element: Any) -> bool:
+    """Return whether a link is only the sign at a heading that leads to itself, such as a pilcrow."""
+    return (element.get("href") or "").startswith("#") and not _words(element)
 
 
 def _squeeze(text: str | None, preformatted: int) -> str:
