@@ -36,6 +36,8 @@ PPTX = Format("pptx", "extracted", "pptx")
 XLSX = Format("xlsx", "extracted", "xlsx")
 EPUB = Format("epub", "extracted", "epub")
 EML = Format("eml", "extracted", "eml")
+RTF = Format("rtf", "extracted", "rtf")
+XML = Format("xml", "extracted", "xml")
 CSV = Format("csv", "records")
 TSV = Format("tsv", "records")
 JSONL = Format("jsonl", "records")
@@ -51,6 +53,8 @@ FORMATS: dict[str, Format] = {
     ".pdf": PDF,
     ".epub": EPUB,
     ".eml": EML,
+    ".rtf": RTF,
+    **dict.fromkeys((".xml", ".svg", ".rss", ".atom"), XML),
     ".jsonl": JSONL,
     ".ndjson": JSONL,
     ".json": JSON,
@@ -58,6 +62,7 @@ FORMATS: dict[str, Format] = {
     ".tsv": TSV,
 }
 
+# Schemas and stylesheets are programs whose names are in attributes: they stay source, other XML is its text.
 _LANGUAGES = """
 ada .adb .ads | assembly .asm .s | awk .awk | c .c .h | clojure .clj .cljs .cljc | cmake .cmake
 cpp .cc .cpp .cxx .hh .hpp .hxx | csharp .cs | css .css .less .sass .scss | cuda .cu .cuh | d .d
@@ -71,7 +76,7 @@ powershell .ps1 .psm1 | prolog .pro | protobuf .proto | python .py .pyi .pyw .py
 rust .rs | scala .sc .scala | scheme .scm .ss .rkt | shell .bash .fish .ksh .sh .zsh | solidity .sol
 sql .sql | svelte .svelte | swift .swift | tcl .tcl | terraform .hcl .tf | toml .toml
 typescript .cts .mts .ts .tsx | verilog .sv .v | vhdl .vhd .vhdl | vue .vue
-xml .svg .xml .xsd .xsl .xslt | yaml .yaml .yml | zig .zig
+xsd .xsd | xslt .xsl .xslt | yaml .yaml .yml | zig .zig
 """
 for _line in _LANGUAGES.replace("|", "\n").split("\n"):
     if _words := _line.split():
@@ -84,5 +89,7 @@ def format_of(path: str, head: bytes) -> Format:
         return by_extension
     if head.startswith(b"%PDF-"):
         return PDF
+    if head.startswith(b"{\\rtf"):  # also in files named .doc
+        return RTF
     opening = head[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     return HTML if opening.startswith((b"<!doctype html", b"<html")) else TEXT

@@ -1,0 +1,113 @@
+"""XML: the text between the tags, an element a line; SVG: its titles, descriptions and texts.
+
+Entities are not expanded, and nothing is loaded. XML without text between its tags (settings, layouts), or with faults,
+is indexed as its source, because words in attributes are all that can be found there.
+"""
+
+# ruff: noqa: PTH123
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from html.entities import html5
+from typing import Any
+
+from lxml import etree
+
+from indexer.sources.content import Assembly, Content, Skip, Unreadable
+from indexer.sources.encoding import decode, undecodable
+from indexer.sources.readers import html
+
+_ROWS = {"row", "tr"}
+_CELLS = {"cell", "entry", "td", "th"}
+_TITLES = {"title", "article-title", "book-title", "documenttitle"}
+_SVG_TEXTS = {"title", "desc", "text"}
+_PAGES = {"content", "description", "encoded", "summary"}  # of feeds, which hold HTML in them as text
+
+
+def read(path: str) -> Content:
+    """Read a file. Its title is its first element of that name."""
+    with open(path, "rb") as file:
+        data = file.read()
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True, huge_tree=True
+    )
+    try:
+        root = etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        return replace(_source(data), note=f"not well-formed XML, its source is indexed ({error.msg})"[:200])
+    if _name(root) == "svg":
+        return _drawing(root)
+    assembly, title = Assembly(), ""
+    for element, line in _lines(root):
+        if not title and _name(element) in _TITLES:
+            title = " ".join(line.split())
+        page = html.parse(line) if _name(element) in _PAGES and "</" in line else None
+        if page is not None:
+            html.write_body(page, assembly)
+        else:
+            assembly.add(line, newlines=1)
+    content = assembly.content(title)
+    return content if content.text else _source(data)
+
+
+def _drawing(root: Any) -> Content:
+    assembly, title = Assembly(), ""
+    for element in root.iter():
+        if _name(element) in _SVG_TEXTS and not any(_name(above) in _SVG_TEXTS for above in element.iterancestors()):
+            line = _flat(element)
+            title = title or (line if _name(element) == "title" else "")
+            assembly.add(line, newlines=1)
+    content = assembly.content(title)
+    if not content.text:
+        raise Skip("a drawing without words")
+    return content
+
+
+def _source(data: bytes) -> Content:
+    text = decode(data)
+    if text is None:
+        raise Unreadable(undecodable(data))
+    return Content(text)
+
+
+def _lines(root: Any) -> Iterator[tuple[Any, str]]:
+    """Yield each element that has text of its own and its text, with all below it; and rows of tables."""
+    stack = [root]
+    while stack:
+        element = stack.pop()
+        children = [child for child in element if isinstance(child.tag, str)]
+        if not children or _has_text(element):
+            yield element, _flat(element)
+        elif _name(element) in _ROWS and all(_name(child) in _CELLS for child in children):
+            yield element, "\t".join(map(_flat, children)).rstrip()
+        else:
+            stack.extend(reversed(children))
+
+
+def _has_text(element: Any) -> bool:
+    """Return whether an element has text beside its children."""
+    strings = [element.text, *(child.tail for child in element)]
+    return any(text and not text.isspace() for text in strings) or any(child.tag is etree.Entity for child in element)
+
+
+def _flat(element: Any) -> str:
+    """Return the text of an element, blanks between elements, without line breaks."""
+    parts: list[str] = []
+    stack: list[tuple[Any, bool]] = [(element, False)]
+    while stack:
+        node, leaving = stack.pop()
+        if leaving:
+            parts.append(f" {node.tail or ''}" if node is not element else "")
+        elif node.tag is etree.Entity:
+            parts.append(html5.get(f"{node.name};", node.text) + (node.tail or ""))
+        else:
+            parts.append(f" {node.text or ''}")
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node))
+    return " ".join("".join(parts).split())
+
+
+def _name(element: Any) -> str:
+    """Return an element's name without its namespace, in lower case; empty for what is not an element."""
+    return element.tag.rpartition("}")[2].lower() if isinstance(element.tag, str) else ""
