@@ -36,6 +36,9 @@ PPTX = Format("pptx", "extracted", "pptx")
 XLSX = Format("xlsx", "extracted", "xlsx")
 EPUB = Format("epub", "extracted", "epub")
 EML = Format("eml", "extracted", "eml")
+ODT = Format("odt", "extracted", "odf")
+ODS = Format("ods", "extracted", "odf")
+ODP = Format("odp", "extracted", "odf")
 RTF = Format("rtf", "extracted", "rtf")
 XML = Format("xml", "extracted", "xml")
 CSV = Format("csv", "records")
@@ -53,6 +56,9 @@ FORMATS: dict[str, Format] = {
     ".pdf": PDF,
     ".epub": EPUB,
     ".eml": EML,
+    **dict.fromkeys((".odt", ".ott", ".fodt"), ODT),
+    **dict.fromkeys((".ods", ".ots", ".fods"), ODS),
+    **dict.fromkeys((".odp", ".otp", ".fodp"), ODP),
     ".rtf": RTF,
     **dict.fromkeys((".xml", ".svg", ".rss", ".atom"), XML),
     ".jsonl": JSONL,
@@ -81,6 +87,30 @@ xsd .xsd | xslt .xsl .xslt | yaml .yaml .yml | zig .zig
 for _line in _LANGUAGES.replace("|", "\n").split("\n"):
     if _words := _line.split():
         FORMATS.update(dict.fromkeys(_words[1:], Format(_words[0], "text")))
+
+
+_ADVICE = {
+    "Word 97-2003: save it as .docx": ".doc .dot",
+    "PowerPoint 97-2003: save it as .pptx": ".pot .pps .ppt",
+    "Excel 97-2003 or binary: save it as .xlsx": ".xls .xlsb .xlt",
+    "an Outlook message: save it as .eml": ".msg",
+    "an Apple iWork file: export it as PDF, or to an Office format": ".key .numbers .pages",
+    "an e-book of a format that is not read: convert it to EPUB": ".azw .azw3 .djvu .lit .mobi",
+    "an image: run it through OCR and index the text": (
+        ".avif .bmp .gif .heic .heif .ico .jp2 .jpeg .jpg .png .psd .tif .tiff .webp"
+    ),
+    "an archive: unpack it and index the folder": ".7z .bz2 .cab .gz .iso .jar .rar .tar .tbz2 .tgz .txz .xz .zip .zst",
+    "audio or video: index a transcript": (
+        ".aac .avi .flac .m4a .m4v .mkv .mov .mp3 .mp4 .mpeg .mpg .ogg .opus .wav .webm .wmv"
+    ),
+}
+_ADVICE_BY_EXTENSION = {extension: advice for advice, several in _ADVICE.items() for extension in several.split()}
+
+
+def reason_not_to_read(path: str) -> str:
+    """Return why a binary file is not read, and what to do about it where its extension tells."""
+    extension = os.path.splitext(path)[1].lower()
+    return _ADVICE_BY_EXTENSION.get(extension, "a binary file, of no format that likewise reads")
 
 
 def format_of(path: str, head: bytes) -> Format:

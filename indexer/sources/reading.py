@@ -18,7 +18,7 @@ from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.encoding import decode, is_binary, undecodable
 from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.extractor import EXTRACTOR
-from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, format_of
+from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, format_of, reason_not_to_read
 from indexer.sources.record import NAME_TEXT, Container
 from indexer.sources.source import STDIN, Source
 
@@ -89,7 +89,7 @@ def _entries(path: str, status: os.stat_result, options: ReadOptions, met: bool)
             head = file.read(_HEAD_BYTES)
             file.seek(0)
             format_ = format_of(path, head)
-            if reason := _reason_to_skip(format_, head, status.st_size, options):
+            if reason := _reason_to_skip(path, format_, head, status.st_size, options):
                 yield Entry(path, path, "skipped", reason, stamp=stamp)
             elif format_.kind == "records":
                 yield from _records(file, path, format_, stamp, options, met)
@@ -99,12 +99,12 @@ def _entries(path: str, status: os.stat_result, options: ReadOptions, met: bool)
         yield Entry(path, path, "failed", f"cannot be read: {error.strerror or error}", stamp=stamp)
 
 
-def _reason_to_skip(format_: Format, head: bytes, size: int, options: ReadOptions) -> str:
+def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options: ReadOptions) -> str:
     """Return why a file is skipped without being read; empty if it is to be read."""
     if not head:
         return "empty"
     if format_.kind != "extracted" and is_binary(head):
-        return "a binary file, of no format that likewise reads"
+        return reason_not_to_read(path)
     if size > options.max_bytes and (format_.kind != "records" or format_ is JSON):
         megabytes = size / 2**20
         return f"{megabytes:,.1f} MB, over the limit of {options.max_file_mb:g} MB: raise {_LIMIT_FLAG}"

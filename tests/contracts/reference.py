@@ -34,7 +34,8 @@ from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import BEST_PASSAGES, DUPLICATE, Batch, Hashes, Kind, LedgerRow, Ranking, RunOutcome, Unit
 from indexer.stores.vectors import cosines, from_blobs, to_blobs
 
-EXTRACTED = {"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "rtf", "xml", "json", "jsonl", "csv", "tsv"}
+EXTRACTED = {"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "rtf", "xml"}
+EXTRACTED |= {"odt", "ods", "odp", "json", "jsonl", "csv", "tsv"}
 """Formats whose text is not the file's own: their passages have no line number."""
 
 HELD = ("indexed", "updated", "unchanged")

@@ -1,0 +1,264 @@
+"""OpenDocument, zipped or flat: text with headings as sections, sheets like XLSX, slides like PPTX.
+
+The XML is read as it is. odfpy, the library for it, was last released in 2020, and has no function for text in order.
+"""
+
+# ruff: noqa: PTH123
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+from lxml import etree
+
+from indexer.sources import archive
+from indexer.sources.content import Assembly, Content, Headings, Unreadable
+
+_NAMES = {
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "draw": "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0",
+    "meta": "urn:oasis:names:tc:opendocument:xmlns:meta:1.0",
+    "office": "urn:oasis:names:tc:opendocument:xmlns:office:1.0",
+    "presentation": "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0",
+    "style": "urn:oasis:names:tc:opendocument:xmlns:style:1.0",
+    "svg": "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0",
+    "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
+    "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
+}
+MAX_REPEATS = 1000
+"""Times that a cell or row with a number of repetitions is written at most; sheets end with a million empty ones."""
+
+
+Notes = dict[str, list[Any]]
+"""Elements of notes and comments, by the heading that they have in a text."""
+
+
+def _tag(name: str) -> str:
+    prefix, _, local = name.partition(":")
+    return f"{{{_NAMES[prefix]}}}{local}"
+
+
+_H, _P, _NOTE, _COMMENT = map(_tag, ("text:h", "text:p", "text:note", "office:annotation"))
+_TABLE, _ROW, _LIST, _ITEM = map(_tag, ("table:table", "table:table-row", "text:list", "text:list-item"))
+_CELLS = {_tag("table:table-cell"), _tag("table:covered-table-cell")}
+_OMITTED = {
+    *map(_tag, ("text:tracked-changes", "text:note-citation", "svg:title", "svg:desc")),
+    *map(_tag, ("dc:creator", "dc:date", "meta:date-string")),  # of a comment
+}
+_WRITTEN = {_tag("text:tab"): "\t", _tag("text:line-break"): "\n"}
+_SPACES = re.compile(r"[ \t\r\n]+")
+_EMPTY_LINES = re.compile(r" *\n\s*")
+_VALUES = ("office:value", "office:date-value", "office:time-value", "office:boolean-value", "office:string-value")
+
+
+def read(path: str) -> Content:
+    """Read a file. Its title is the document's property, or else its first title or heading."""
+    content, styles, meta = _parts(path)
+    body = content.find("office:body", _NAMES)
+    if body is None or not len(body):
+        raise Unreadable("damaged: no OpenDocument body in it")
+    assembly, first = Assembly(), ""
+    metadata: dict[str, str | int] = {}
+    if author := _property(meta, "meta:initial-creator") or _property(meta, "dc:creator"):
+        metadata["author"] = author
+    if (sheets := body.find("office:spreadsheet", _NAMES)) is not None:
+        tables = sheets.findall("table:table", _NAMES)
+        for number, sheet in enumerate(tables, 1):
+            comments: Notes = {}
+            assembly.section(_get(sheet, "table:name"), number)
+            for row in _rows(sheet, comments):
+                assembly.add(row, newlines=1)
+            _write_notes(comments, assembly)
+        metadata["sheets"] = len(tables)
+    elif pages := body[0].findall("draw:page", _NAMES):
+        for number, slide in enumerate(pages, 1):
+            heading = _slide_title(slide)
+            first = first or heading
+            assembly.section(heading, number)
+            _write_slide(slide, assembly)
+        metadata["slides"] = len(pages)
+    else:
+        first = _write(body[0], assembly, _title_styles(content, styles))
+        if styles is not None:
+            _write_margins(styles, assembly)
+    return assembly.content(_property(meta, "dc:title") or first, metadata)
+
+
+def _parts(path: str) -> tuple[Any, Any, Any]:
+    """Return the elements of a file that hold its content, its styles and its properties; None for missing ones."""
+    with open(path, "rb") as file:
+        opening = file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
+        if opening.startswith(b"<"):  # flat: all in one
+            root = _xml(opening + file.read())
+            return root, root, root
+    archive.check(path)
+    with zipfile.ZipFile(path) as members:
+        names = set(members.namelist())
+        if "content.xml" not in names:
+            raise Unreadable("damaged: no OpenDocument content in it")
+        if "META-INF/manifest.xml" in names and b"encryption-data" in members.read("META-INF/manifest.xml"):
+            raise Unreadable("encrypted: save it without a password")
+        content, styles, meta = (
+            _xml(members.read(name)) if name in names else None for name in ("content.xml", "styles.xml", "meta.xml")
+        )
+        return content, styles, meta
+
+
+def _xml(data: bytes) -> Any:
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True, huge_tree=True
+    )
+    try:
+        return etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        raise Unreadable(f"damaged: not well-formed XML ({error.msg})") from error
+
+
+def _property(meta: Any, name: str) -> str:
+    text = None if meta is None else meta.findtext(f".//office:meta/{name}", None, _NAMES)
+    return " ".join((text or "").split())
+
+
+def _get(element: Any, name: str) -> str:
+    return str(element.get(_tag(name)) or "")
+
+
+def _title_styles(content: Any, styles: Any) -> set[str]:
+    """Return the names of the styles of titles: "Title", and those that are based on it."""
+    parents = {
+        _get(style, "style:name"): _get(style, "style:parent-style-name")
+        for part in (content, styles)
+        if part is not None
+        for style in part.iterfind(".//style:style", _NAMES)
+    }
+    names = {"Title"}
+    while more := {name for name, parent in parents.items() if parent in names} - names:
+        names |= more
+    return names
+
+
+def _write(body: Any, into: Assembly, title_styles: set[str]) -> str:
+    """Write the blocks of a text, with a section at each heading, then its notes; return the first heading."""
+    headings, first, notes = Headings(), "", Notes()
+    for element, newlines in _blocks(body):
+        if element.tag == _TABLE:
+            into.add("\n".join(_rows(element, notes)))
+            continue
+        text = _text(element, notes)
+        level = int(_get(element, "text:outline-level") or 1) if element.tag == _H else None
+        level = 0 if _get(element, "text:style-name") in title_styles else level
+        if level is not None and text.strip():
+            first = first or " ".join(text.split())
+            into.section(headings.enter(level, text))
+        into.add(text, newlines)
+    for heading in ("Footnotes", "Endnotes", "Comments"):
+        if heading in notes:
+            into.section(heading)
+            _write_notes({heading: notes[heading]}, into)
+    return first
+
+
+def _write_notes(notes: Notes, into: Assembly) -> None:
+    for note in (note for several in notes.values() for note in several):
+        for element, newlines in _blocks(note):
+            into.add("\n".join(_rows(element)) if element.tag == _TABLE else _text(element), newlines)
+
+
+def _write_margins(styles: Any, into: Assembly) -> None:
+    """Write the headers and footers of pages, each once."""
+    texts: dict[str, None] = {}
+    for page in styles.iterfind(".//style:master-page", _NAMES):
+        for element, _ in _blocks(page):
+            texts["\n".join(_rows(element)) if element.tag == _TABLE else _text(element).strip()] = None
+    into.section()
+    for text in texts:
+        into.add(text)
+
+
+def _write_slide(slide: Any, into: Assembly) -> None:
+    notes = Notes()
+    for element, newlines in _blocks(slide):
+        into.add("\n".join(_rows(element, notes)) if element.tag == _TABLE else _text(element, notes), newlines)
+    _write_notes(notes, into)
+
+
+def _slide_title(slide: Any) -> str:
+    frames = slide.iterfind("draw:frame", _NAMES)
+    titles = (_line(frame) for frame in frames if _get(frame, "presentation:class") == "title")
+    return next(filter(None, titles), "")
+
+
+def _blocks(parent: Any) -> Iterator[tuple[Any, int]]:
+    """Yield the outermost headings, paragraphs and tables, and the newlines before each."""
+    for child in parent.iterchildren(etree.Element):
+        if child.tag in {_H, _P, _TABLE}:
+            yield child, 2
+        elif child.tag == _LIST:
+            yield from ((block, 1 if number else 2) for number, (block, _) in enumerate(_blocks(child)))
+        elif child.tag not in _OMITTED:
+            yield from _blocks(child)
+
+
+def _rows(table: Any, notes: Notes | None = None) -> Iterator[str]:
+    """Yield the rows of a table, with tabs between cells, without empty rows and trailing empty cells."""
+    for row in _within(table, _ROW):
+        cells: list[str] = []
+        for cell in row:
+            if cell.tag in _CELLS:
+                text = _line(cell, notes) or next((value for name in _VALUES if (value := _get(cell, name))), "")
+                cells += [text] * _repeats(cell, "table:number-columns-repeated")
+        if line := "\t".join(cells).rstrip():
+            for _ in range(_repeats(row, "table:number-rows-repeated")):
+                yield line
+
+
+def _repeats(element: Any, name: str) -> int:
+    times = _get(element, name)
+    return min(int(times), MAX_REPEATS) if times.isdecimal() and len(times) < 10 else 1
+
+
+def _within(parent: Any, tag: str) -> Iterator[Any]:
+    """Yield the outermost elements with a tag, also those in groups of rows."""
+    for child in parent.iterchildren(etree.Element):
+        if child.tag == tag:
+            yield child
+        elif child.tag not in _OMITTED:
+            yield from _within(child, tag)
+
+
+def _line(element: Any, notes: Notes | None = None) -> str:
+    return " ".join(_text(element, notes).split())
+
+
+def _text(element: Any, notes: Notes | None = None) -> str:
+    """Return the text of an element.
+
+    Args:
+        notes: takes notes and comments, by the heading they are to have; None leaves them in the text.
+    """
+    parts: list[str] = []
+    stack: list[tuple[Any, bool]] = [(element, False)]
+    while stack:
+        node, leaving = stack.pop()
+        tag = node.tag
+        is_skipped = tag in _OMITTED or not isinstance(tag, str)
+        if not leaving and notes is not None and tag in {_NOTE, _COMMENT}:
+            kind = "Endnotes" if _get(node, "text:note-class") == "endnote" else "Footnotes"
+            notes.setdefault(kind if tag == _NOTE else "Comments", []).append(node)
+            is_skipped = True
+        if leaving or is_skipped:
+            if leaving and tag in {_H, _P, _ITEM} and node is not element:
+                parts.append("\n")
+            parts.append(_SPACES.sub(" ", node.tail or "") if node is not element else "")
+            continue
+        if tag == _tag("text:s"):
+            parts.append(" " * min(int(_get(node, "text:c") or 1), MAX_REPEATS))
+        if tag in {_H, _P, _ITEM} and parts:
+            parts.append("\n")  # a text box within a paragraph, or a cell
+        parts.append(_WRITTEN.get(tag, ""))
+        parts.append(_SPACES.sub(" ", node.text or ""))
+        stack.append((node, True))
+        stack.extend((child, False) for child in reversed(node))
+    return _EMPTY_LINES.sub("\n", "".join(parts))

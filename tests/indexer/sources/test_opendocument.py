@@ -1,0 +1,218 @@
+"""OpenDocument files, made by hand: text with headings, sheets with rows, slides with notes."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from indexer.records import Document
+from indexer.sources import Entry
+from indexer.sources.readers import odf
+
+Collect = Callable[..., list[Entry]]
+
+NAMES = " ".join(f'xmlns:{prefix}="{name}"' for prefix, name in odf._NAMES.items())
+META = (
+    "<meta:initial-creator>Ada</meta:initial-creator><dc:creator>Ben</dc:creator>"
+    "<dc:title>{}</dc:title><meta:keyword>no text</meta:keyword>"
+)
+
+
+def write(path: Path, body: str, title: str = "", styles: str = "", automatic: str = "", **members: str) -> Path:
+    parts = {
+        "content": f"<office:automatic-styles>{automatic}</office:automatic-styles><office:body>{body}</office:body>",
+        "styles": styles,
+        "meta": f"<office:meta>{META.format(title)}</office:meta>",
+    }
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("mimetype", "application/vnd.oasis.opendocument.text")
+        for name, part in parts.items():
+            file.writestr(f"{name}.xml", f"<office:document-{name} {NAMES}>{part}</office:document-{name}>")
+        for name, member in members.items():
+            file.writestr(name.replace("__", "/").replace("_xml", ".xml"), member)
+    return path
+
+
+def one(collect: Collect, path: Path) -> Document:
+    (entry,) = collect(path)
+    assert entry.document is not None, entry.reason
+    return entry.document
+
+
+def cuts(document: Document) -> list[tuple[str, int | None, str]]:
+    """Return heading, page and text of each section."""
+    ends = [section.start for section in document.sections[1:]] + [len(document.text)]
+    return [
+        (section.heading, section.page, document.text[section.start : end].strip())
+        for section, end in zip(document.sections, ends, strict=True)
+    ]
+
+
+TEXT = """<office:text>
+<text:tracked-changes><text:changed-region><text:deletion><text:p>deleted</text:p></text:deletion>
+</text:changed-region></text:tracked-changes>
+<text:p text:style-name="P1">The keeper</text:p>
+<text:p>Before<text:s text:c="3"/>the<text:tab/>lamp,<text:line-break/>a <text:span>long</text:span>
+night.<text:note text:note-class="footnote"><text:note-citation>1</text:note-citation><text:note-body>
+<text:p>Of winter.</text:p></text:note-body></text:note> Then<office:annotation><dc:creator>Ben</dc:creator>
+<dc:date>2020</dc:date><text:p>Check this.</text:p></office:annotation> day.</text:p>
+<text:h text:outline-level="1">Guide</text:h>
+<text:list><text:list-item><text:p>one</text:p><text:list><text:list-item><text:p>inner</text:p></text:list-item>
+</text:list></text:list-item><text:list-item><text:p>two</text:p></text:list-item></text:list>
+<text:section><text:h text:outline-level="2">Parts</text:h></text:section>
+<table:table><table:table-header-rows><table:table-row><table:table-cell><text:p>Part</text:p></table:table-cell>
+<table:table-cell><text:p>Price</text:p></table:table-cell></table:table-row></table:table-header-rows>
+<table:table-row><table:table-cell><text:p>Bolt</text:p><text:p>of brass</text:p></table:table-cell>
+<table:table-cell><text:p>17.25</text:p></table:table-cell></table:table-row></table:table>
+<text:p>See
+<draw:frame><draw:text-box><text:p>In a box</text:p></draw:text-box><svg:desc>alt</svg:desc></draw:frame></text:p>
+</office:text>"""
+MARGINS = (
+    "<office:master-styles><style:master-page><style:header><text:p>Harbour office</text:p></style:header>"
+    "<style:footer><text:p>Page</text:p></style:footer></style:master-page>"
+    "<style:master-page><style:header><text:p>Harbour office</text:p></style:header></style:master-page>"
+    "</office:master-styles>"
+)
+TITLE_STYLE = '<style:style style:name="P1" style:parent-style-name="Title"/>'
+
+
+def test_odt(tmp_path: Path, collect: Collect) -> None:
+    document = one(collect, write(tmp_path / "a.odt", TEXT, styles=MARGINS, automatic=TITLE_STYLE))
+    assert (document.title, document.format, document.metadata["author"]) == ("The keeper", "odt", "Ada")
+    assert cuts(document) == [
+        ("The keeper", None, "The keeper\n\nBefore   the\tlamp,\na long night. Then day."),
+        ("The keeper > Guide", None, "Guide\n\none\ninner\ntwo"),
+        ("The keeper > Guide > Parts", None, "Parts\n\nPart\tPrice\nBolt of brass\t17.25\n\nSee\nIn a box"),
+        ("Footnotes", None, "Of winter."),
+        ("Comments", None, "Check this."),
+        ("", None, "Harbour office\n\nPage"),
+    ]
+    assert one(collect, write(tmp_path / "b.ott", TEXT, title="A guide")).title == "A guide"
+
+
+def test_ods(tmp_path: Path, collect: Collect) -> None:
+    def row(*cells: str, repeated: int = 1) -> str:
+        return f'<table:table-row table:number-rows-repeated="{repeated}">{"".join(cells)}</table:table-row>'
+
+    def cell(text: str = "", repeated: int = 1, value: str = "") -> str:
+        paragraph = f"<text:p>{text}</text:p>" if text else ""
+        attributes = f'table:number-columns-repeated="{repeated}" {value}'
+        return f"<table:table-cell {attributes}>{paragraph}</table:table-cell>"
+
+    note = "2.50<office:annotation><dc:date>x</dc:date><text:p>Dear!</text:p></office:annotation>"
+    body = (
+        f'<office:spreadsheet><table:table table:name="People">{row(cell("name"), cell("born"), cell(), cell("alive"))}'
+        f"{row(cell('Ada'), cell('1815-12-10'), cell('x', 2))}{row(cell(repeated=16384), repeated=1048573)}"
+        f'</table:table><table:table table:name="Prices"><table:table-row-group>'
+        f"{row(cell(note), cell(value='office:value=&quot;3&quot;'.replace('&quot;', chr(34))), cell(repeated=1000))}"
+        f"</table:table-row-group></table:table></office:spreadsheet>"
+    )
+    document = one(collect, write(tmp_path / "a.ods", body))
+    assert (document.title, document.format, document.metadata["sheets"]) == ("a", "ods", 2)
+    assert cuts(document) == [
+        ("People", 1, "name\tborn\t\talive\nAda\t1815-12-10\tx\tx"),
+        ("Prices", 2, "2.50\t3\n\nDear!"),
+    ]
+
+
+def test_odp(tmp_path: Path, collect: Collect) -> None:
+    def box(text: str, kind: str = "outline") -> str:
+        box = f"<draw:text-box><text:p>{text}</text:p></draw:text-box>"
+        return f'<draw:frame presentation:class="{kind}">{box}</draw:frame>'
+
+    table = (
+        "<draw:frame><table:table><table:table-row><table:table-cell><text:p>left</text:p></table:table-cell>"
+        "<table:table-cell><text:p>right</text:p></table:table-cell></table:table-row></table:table></draw:frame>"
+    )
+    body = (
+        f'<office:presentation><draw:page draw:name="page1">{box("Opening", "title")}{box("Point one")}'
+        f"<draw:g><draw:custom-shape><text:p>grouped</text:p></draw:custom-shape></draw:g>"
+        f"<presentation:notes>{box('Say hello', 'notes')}</presentation:notes></draw:page>"
+        f"<draw:page>{table}</draw:page></office:presentation>"
+    )
+    document = one(collect, write(tmp_path / "a.odp", body))
+    assert (document.title, document.format, document.metadata["slides"]) == ("Opening", "odp", 2)
+    assert cuts(document) == [("Opening", 1, "Opening\n\nPoint one\n\ngrouped\n\nSay hello"), ("", 2, "left\tright")]
+
+
+def test_a_flat_file(tmp_path: Path, collect: Collect) -> None:
+    body = "<office:body><office:text><text:p>Flat words</text:p></office:text></office:body>"
+    meta = f"<office:meta>{META.format('Flat')}</office:meta>"
+    (tmp_path / "a.fodt").write_text(f'<?xml version="1.0"?><office:document {NAMES}>{meta}{body}</office:document>')
+    document = one(collect, tmp_path / "a.fodt")
+    assert (document.title, document.text, document.format) == ("Flat", "Flat words", "odt")
+
+
+WORD = st.text("abcé", min_size=1, max_size=4)
+INLINE = st.recursive(
+    WORD,
+    lambda inner: st.builds(
+        "<{0}>{1}</{0}>".format, st.sampled_from(["text:span", "text:a"]), st.lists(inner, max_size=3).map(" ".join)
+    ),
+    max_leaves=4,
+)
+CELL = "<table:table-cell>{}</table:table-cell>"
+BLOCK = st.recursive(
+    INLINE.map("<text:p>{}</text:p>".format) | INLINE.map("<text:h>{}</text:h>".format),
+    lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
+        lambda blocks: st.sampled_from(
+            [
+                f"<text:section>{''.join(blocks)}</text:section>",
+                f"<text:list><text:list-item>{'</text:list-item><text:list-item>'.join(blocks)}</text:list-item></text:list>",
+                f"<table:table><table:table-row>{''.join(map(CELL.format, blocks))}</table:table-row></table:table>",
+                f"<text:p><draw:frame><draw:text-box>{''.join(blocks)}</draw:text-box></draw:frame></text:p>",
+            ]
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(BLOCK, min_size=1, max_size=4).map("".join))
+def test_every_word_of_odt_is_in_the_text(tmp_path_factory: pytest.TempPathFactory, body: str) -> None:
+    path = write(tmp_path_factory.mktemp("odf") / "a.odt", f"<office:text>{body}</office:text>")
+    words = " ".join(etree.fromstring(f"<r {NAMES}>{body}</r>").itertext()).split()
+    assert odf.read(str(path)).text.split() == words
+
+
+def test_damaged_and_encrypted_files(tmp_path: Path, collect: Collect) -> None:
+    def reason(path: Path) -> str:
+        (entry,) = collect(path)
+        assert entry.state == "failed"
+        return entry.reason
+
+    manifest = "<manifest:manifest><manifest:encryption-data/></manifest:manifest>"
+    locked = write(tmp_path / "a.odt", TEXT, **{"META-INF__manifest_xml": manifest})
+    assert reason(locked) == "encrypted: save it without a password"
+    assert reason(write(tmp_path / "b.ods", "")) == "damaged: no OpenDocument body in it"
+    assert reason(write(tmp_path / "c.odp", "<office:text>")).startswith("damaged: not well-formed XML (")
+    (tmp_path / "d.odt").write_bytes(b"PK\x03\x04 cut off")
+    assert reason(tmp_path / "d.odt").startswith("damaged: not a readable zip file")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("letter.doc", "Word 97-2003: save it as .docx"),
+        ("talk.PPT", "PowerPoint 97-2003: save it as .pptx"),
+        ("book.xls", "Excel 97-2003 or binary: save it as .xlsx"),
+        ("mail.msg", "an Outlook message: save it as .eml"),
+        ("scan.png", "an image: run it through OCR and index the text"),
+        ("all.tar.gz", "an archive: unpack it and index the folder"),
+        ("song.mp3", "audio or video: index a transcript"),
+        ("other.bin", "a binary file, of no format that likewise reads"),
+    ],
+)
+def test_other_files_are_named_with_what_to_do(tmp_path: Path, collect: Collect, name: str, reason: str) -> None:
+    (tmp_path / name).write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0")
+    (entry,) = collect(tmp_path / name)
+    assert (entry.state, entry.reason) == ("skipped", reason)
+    (tmp_path / name).write_text("Plain text of any name")
+    assert one(collect, tmp_path / name).text == "Plain text of any name"
