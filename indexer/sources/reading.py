@@ -1,6 +1,6 @@
 """Reading of a SOURCE: each file becomes entries, unless it has not changed since the ledger recorded it."""
 
-# ruff: noqa: PTH119, PTH122, PTH123
+# ruff: noqa: PTH122, PTH123
 from __future__ import annotations
 
 import importlib
@@ -21,6 +21,7 @@ from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, format_of, reason_not_to_read
 from indexer.sources.record import NAME_TEXT, Container
 from indexer.sources.source import STDIN, Source
+from indexer.sources.titles import title_of
 
 _HEAD_BYTES = 8192
 _LIMIT_FLAG = "--max-file-mb"
@@ -149,7 +150,7 @@ def _document(file: BinaryIO, path: str, format_: Format, stamp: Stamp, options:
     document = Document(
         uri=path,
         text=content.text,
-        title=content.title.strip() or os.path.splitext(os.path.basename(path))[0],
+        title=title_of(content, format_, path),
         metadata={**content.metadata, "size": stamp.size},
         path=path,
         format=format_.name,

@@ -1,0 +1,105 @@
+"""The title of a file: what its reader found, without markup, unless that says nothing about the whole file."""
+
+# ruff: noqa: PTH119, PTH122
+from __future__ import annotations
+
+import os
+import re
+from html import unescape
+
+from indexer.sources.content import Content
+from indexer.sources.formats import DOCX, ODS, ODT, XLSX, Format
+
+_TAGS = "a|abbr|b|big|code|del|div|em|font|h[1-6]|i|ins|kbd|mark|p|q|s|small|span|strike|strong|sub|sup|tt|u"
+_PAIRED_TAGS = re.compile(rf"<({_TAGS})(?:\s[^<>]*)?>(.*?)</\1\s*>", re.IGNORECASE)
+_BREAK = re.compile(r"<(?:br|wbr|hr)\s*/?>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
+_MARKUP = (
+    (re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)"), r"\1"),  # a link of Markdown
+    (re.compile(r"`([^`<>]+?)\s*<[^<>`]+>`__?"), r"\1"),  # a link of reStructuredText
+    (re.compile(r":[a-z][\w:+.-]*:`~?([^`]+)`"), r"\1"),  # a role of reStructuredText
+    (re.compile(r"(`+)([^`]+)\1_?(?:\\ )?"), r"\2"),
+    (re.compile(r"(?<!\w)\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\w)"), r"\1"),
+    (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+)(?<=\S)\*(?![\w*])"), r"\1"),
+)
+_PROGRAM = re.compile(r"microsoft (?:office )?(?:word|excel|power ?point)\s*-\s*", re.IGNORECASE)
+_NOTHING = re.compile(
+    r"(?:microsoft |ms |new |neues |nouveau )*(?:office )?"
+    r"(?:(?:word|excel|power ?point|libre ?office|open ?office)(?:[ -]?(?:document|dokument|workbook|spreadsheet|"
+    r"presentation|präsentation|file))?"
+    r"|(?:un|no )(?:titled|title|benannt|named)(?:[ -]?(?:document|spreadsheet|presentation|form|page|file|drawing))?"
+    r"|(?:document|dokument|présentation|presentation|präsentation|workbook|spreadsheet|tabelle|book|mappe|doc)"
+    r"|(?:slide|folie|sheet|page|seite|diapositive|layout)"
+    r"|(?:document )?sans (?:titre|nom)|sin título|senza titolo|ohne titel"
+    r"|title|titel|titre|presentation title|click to (?:add|edit) (?:master )?title(?: style)?"
+    r"|none|null|unknown|undefined|n/?a)"
+    r"[ _-]*\(?\d*\)?(?:\.\w{1,5})?",
+    re.IGNORECASE,
+)
+_OF_A_PART = re.compile(
+    r"(?:chapter|chapitre|kapitel|capítulo|part|teil|book|section|lesson|unit)\s+(?:\d+|[ivxlc]+|one|first)\b.*"
+    r"|(?:introduction|preface|foreword|prologue|abstract|summary|cover|copyright|dedication|acknowledge?ments"
+    r"|(?:table of )?contents|vorwort|einleitung|inhalt(?:sverzeichnis)?|avant-propos|sommaire|prólogo|índice)",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"(?:\d{1,3}|[IVXLC]{1,6})(?:[.):]|\s|$)")
+_TITLE_LINE_CHARACTERS = 120
+
+
+def title_of(content: Content, format_: Format, path: str) -> str:
+    """Return the title that a file is known by: its reader's, its first real heading or title line, or its name."""
+    title = without_markup(content.title)
+    is_chapter = _is_first_chapter(content, format_, title)
+    if title and not is_chapter and not says_nothing(title):
+        return title
+    if format_ not in (XLSX, ODS):  # whose headings are the names of sheets, and whose lines are rows
+        headings = [] if is_chapter else _headings(content)
+        if headings and content.title and not says_nothing(headings[0]):
+            return headings[0]
+        if content.title and format_.kind == "extracted" and (line := _title_line(content)):
+            return title if line.casefold() == title.casefold() else line
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def without_markup(title: str) -> str:
+    """Return a title without tags, entities, and the marks of Markdown and reStructuredText."""
+    title = _ENTITY.sub(lambda entity: unescape(entity[0]), title)
+    before = ""
+    while before != title:  # tags within tags
+        before, title = title, _PAIRED_TAGS.sub(r"\2", title)
+    title = _BREAK.sub(" ", title)
+    for pattern, replacement in _MARKUP:
+        title = pattern.sub(replacement, title)
+    return " ".join(_PROGRAM.sub("", title, count=1).split()) if _PROGRAM.match(title) else " ".join(title.split())
+
+
+def says_nothing(title: str) -> bool:
+    """Return whether a title is one that programs give to every file, such as "Word Document" or "Slide 1"."""
+    return _NOTHING.fullmatch(title.strip()) is not None or not any(map(str.isalnum, title))
+
+
+def _headings(content: Content) -> list[str]:
+    """Return the outermost headings, without markup, each once."""
+    outer = (without_markup(section.heading.split(" > ")[0]) for section in content.sections if section.heading)
+    return list(dict.fromkeys(filter(None, outer)))
+
+
+def _is_first_chapter(content: Content, format_: Format, title: str) -> bool:
+    """Return whether a title is the heading of the first of several chapters.
+
+    DOCX and ODT have a style for titles, so that any first heading among others is a chapter's. Elsewhere it has to
+    look like one: "Chapter 1", "2. Salt", "Preface".
+    """
+    headings = _headings(content)
+    if len(headings) < 2 or headings[0] != title:
+        return False
+    is_numbered = all(map(_NUMBERED.match, headings[:2]))
+    return format_ in (DOCX, ODT) or is_numbered or _OF_A_PART.fullmatch(title) is not None
+
+
+def _title_line(content: Content) -> str:
+    """Return the first line, if it looks like a title."""
+    line = next((line.strip() for line in content.text.split("\n", 20) if line.strip()), "")
+    is_title = len(line) <= _TITLE_LINE_CHARACTERS and "\t" not in line and not line.endswith((".", ",", ";", ":"))
+    chapters = _headings(content)[:1]
+    return line if is_title and not says_nothing(line) and line not in chapters else ""

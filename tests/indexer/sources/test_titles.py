@@ -1,0 +1,121 @@
+"""Titles: without markup, and never a program's "Word Document" or the first chapter of a whole book."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import docx
+import openpyxl
+import pptx
+import pytest
+
+from indexer.records import Section
+from indexer.sources import Entry
+from indexer.sources.content import Content
+from indexer.sources.formats import DOCX, MARKDOWN, PDF, XLSX, Format
+from indexer.sources.titles import says_nothing, title_of, without_markup
+
+Collect = Callable[..., list[Entry]]
+
+
+def title(collect: Collect, path: Path) -> str:
+    (entry,) = collect(path)
+    assert entry.document is not None, entry.reason
+    return entry.document.title
+
+
+@pytest.mark.parametrize(
+    "generic",
+    [
+        *("Word Document", "Microsoft Word", "Microsoft Word Document", "New Microsoft Word Document", "Document1"),
+        *("Untitled spreadsheet", "Untitled", "untitled-2", "Untitled document", "Unbenannt 1", "Document sans titre"),
+        *("PowerPoint Presentation", "PowerPoint-Präsentation", "Presentation1", "Slide 1", "Sheet1", "Book1.xlsx"),
+        *("Title", "Click to edit Master title style", "None", "...", "-"),
+    ],
+)
+def test_titles_that_say_nothing(generic: str) -> None:
+    assert says_nothing(generic)
+
+
+@pytest.mark.parametrize(
+    "real",
+    [
+        "Word order in German",
+        "Documents of 1902",
+        "The Slide",
+        "Untitled paintings",
+        "Sheet music",
+        "2001",
+        "C",
+        "Excel VBA",
+    ],
+)
+def test_titles_that_say_something(real: str) -> None:
+    assert not says_nothing(real)
+
+
+@pytest.mark.parametrize(
+    ("marked", "plain"),
+    [
+        ("The <i>lamp</i><br/>of <b class='x'>the <u>keeper</u></b>", "The lamp of the keeper"),
+        ("R&amp;D in &lt;b&gt;bold&lt;/b&gt;", "R&D in bold"),
+        ("List<String> and a < b & c", "List<String> and a < b & c"),
+        ("Allow ``X | Y`` as `x`\\ s, **bold** and *thin*", "Allow X | Y as xs, bold and thin"),
+        ("[The lamp](https://example.org/a) by :pep:`8` and `Ada <http://a>`_", "The lamp by 8 and Ada"),
+        ("__init__ of 2 * 3 * 4, snake_case_name", "__init__ of 2 * 3 * 4, snake_case_name"),
+        ("Microsoft Word - The harbour.doc", "The harbour.doc"),
+        ("Microsoft Word - Document1", "Document1"),
+    ],
+)
+def test_titles_have_no_markup(marked: str, plain: str) -> None:
+    assert without_markup(marked) == plain
+
+
+def sections(*headings: str) -> tuple[Section, ...]:
+    return tuple(Section(10 * number, heading) for number, heading in enumerate(headings))
+
+
+@pytest.mark.parametrize(
+    ("format_", "content", "expected"),
+    [
+        (PDF, Content("The year of the storm\nIt began.", "Untitled"), "The year of the storm"),
+        (PDF, Content("It began with rain.", "Untitled"), "file"),
+        (PDF, Content("The year of the storm", ""), "file"),
+        (DOCX, Content("x", "Word Document", sections("", "Guide", "Guide > Setup")), "Guide"),
+        (DOCX, Content("Salt and Sea\n\nby Ada", "The boy", sections("", "The boy", "The girl")), "Salt and Sea"),
+        (DOCX, Content("The boy\n\nHe ran.", "The boy", sections("The boy", "The girl")), "file"),
+        (DOCX, Content("The boy\n\nHe ran.", "The boy", sections("The boy", "The boy > Home")), "The boy"),
+        (MARKDOWN, Content("# Chapter 1", "Chapter 1", sections("Chapter 1", "Chapter 2")), "file"),
+        (MARKDOWN, Content("# 1. Salt", "1. Salt", sections("1. Salt", "2. Sea")), "file"),
+        (MARKDOWN, Content("# 10 ways", "10 ways to cook", sections("10 ways to cook", "Boil")), "10 ways to cook"),
+        (MARKDOWN, Content("# Chapter 1", "Chapter 1", sections("Chapter 1", "Chapter 1 > Home")), "Chapter 1"),
+        (MARKDOWN, Content("# Install", "Project", sections("Project", "Install")), "Project"),
+        (XLSX, Content("a\tb", "Untitled spreadsheet", sections("People", "Prices")), "file"),
+    ],
+)
+def test_the_title_of_a_file(format_: Format, content: Content, expected: str) -> None:
+    assert title_of(content, format_, "/folder/file.ext") == expected
+
+
+def test_real_files(tmp_path: Path, collect: Collect) -> None:
+    word = docx.Document()
+    word.core_properties.title = "Word Document"
+    word.add_heading("The <b>lamp</b>", 0)
+    word.add_heading("Oil", 1)
+    word.save(str(tmp_path / "a.docx"))
+    assert title(collect, tmp_path / "a.docx") == "The lamp"
+    slides = pptx.Presentation()
+    slides.core_properties.title = "PowerPoint Presentation"
+    for heading in ("Slide 1", "Slide 2"):
+        slides.slides.add_slide(slides.slide_layouts[5]).shapes.title.text = heading
+    slides.save(str(tmp_path / "talk.pptx"))
+    assert title(collect, tmp_path / "talk.pptx") == "talk"
+    book = openpyxl.Workbook()
+    book.properties.title = "Untitled spreadsheet"
+    assert book.active is not None
+    book.active.append(["name", "born"])
+    book.save(tmp_path / "people.xlsx")
+    assert title(collect, tmp_path / "people.xlsx") == "people"
+    (tmp_path / "page.html").write_text("<title>Untitled Document</title><h1>The <i>lamp</i></h1><p>It burns.</p>")
+    assert title(collect, tmp_path / "page.html") == "The lamp"
