@@ -43,26 +43,34 @@ _OF_A_PART = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"(?:\d{1,3}|[IVXLC]{1,6})(?:[.):]|\s|$)")
+_OF_READERS = {"Footnotes", "Endnotes", "Comments", "Header", "Footer", "Headers", "Footers", "Headers and footers"}
+"""Headings that readers of Office files give to what is outside of the text."""
 _TITLE_LINE_CHARACTERS = 120
+_LONG_TITLE_CHARACTERS = 2000
+"""Characters above which a title is a page whose title was not closed: the patterns would take quadratic time."""
 
 
 def title_of(content: Content, format_: Format, path: str) -> str:
     """Return the title that a file is known by: its reader's, its first real heading or title line, or its name."""
     title = without_markup(content.title)
     is_chapter = _is_first_chapter(content, format_, title)
-    if title and not is_chapter and not says_nothing(title):
+    is_from_a_program = format_.kind == "extracted"  # in Markdown and its like a person wrote it
+    if title and not is_chapter and not (is_from_a_program and says_nothing(title)):
         return title
-    if format_ not in (XLSX, ODS):  # whose headings are the names of sheets, and whose lines are rows
+    has_headings = format_ not in (XLSX, ODS)  # theirs are the names of sheets, and their lines are rows
+    if title and is_from_a_program and has_headings:
         headings = [] if is_chapter else _headings(content)
-        if headings and content.title and not says_nothing(headings[0]):
+        if headings and not says_nothing(headings[0]):
             return headings[0]
-        if content.title and format_.kind == "extracted" and (line := _title_line(content)):
+        if line := _title_line(content):
             return title if line.casefold() == title.casefold() else line
     return os.path.splitext(os.path.basename(path))[0]
 
 
 def without_markup(title: str) -> str:
     """Return a title without tags, entities, and the marks of Markdown and reStructuredText."""
+    if len(title) > _LONG_TITLE_CHARACTERS:
+        return " ".join(title.split())
     title = _ENTITY.sub(lambda entity: unescape(entity[0]), title)
     before = ""
     while before != title:  # tags within tags
@@ -81,7 +89,7 @@ def says_nothing(title: str) -> bool:
 def _headings(content: Content) -> list[str]:
     """Return the outermost headings, without markup, each once."""
     outer = (without_markup(section.heading.split(" > ")[0]) for section in content.sections if section.heading)
-    return list(dict.fromkeys(filter(None, outer)))
+    return [heading for heading in dict.fromkeys(outer) if heading and heading not in _OF_READERS]
 
 
 def _is_first_chapter(content: Content, format_: Format, title: str) -> bool:

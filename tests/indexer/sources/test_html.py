@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -141,3 +142,20 @@ def test_the_note_of_a_page_is_in_the_ledger(likewise: Callable[..., Any], tmp_p
         likewise("index", tmp_path / "x.index", pages, "--rehash")
         rows = map(json.loads, likewise("info", tmp_path / "x.index", "--ledger", "--json").out.splitlines())
         assert [(row["state"], row["reason"]) for row in rows] == [(state, html.NOTE), (state, "")]
+
+
+def test_a_book_keeps_its_tables_and_notes_what_is_left_out(tmp_path: Path, collect: Collect) -> None:
+    members = {
+        "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="b.opf"/></rootfiles></container>',
+        "b.opf": '<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" href="a.xhtml"/></manifest>'
+        '<spine><itemref idref="a"/></spine></package>',
+        "a.xhtml": "<html><body><nav><a>Next chapter</a></nav><table><tr><td><p>oil</p></td><td><p>17.25</p></td></tr>"
+        "</table></body></html>",
+    }
+    with zipfile.ZipFile(tmp_path / "a.epub", "w") as book:
+        for name, content in members.items():
+            book.writestr(name, content)
+    (entry,) = collect(tmp_path / "a.epub")
+    assert entry.document is not None
+    assert (entry.document.text, entry.document.title, entry.reason) == ("oil\t17.25", "a", html.NOTE)
