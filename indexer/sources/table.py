@@ -33,7 +33,7 @@ MAX_TITLE_ROWS = 3
 """Most rows above a header."""
 
 MAX_UNEVEN = 0.2
-"""Largest share of rows with another number of cells than the header, in a table without a column of text."""
+"""Largest share of rows with more cells than the header or with one, in a list of records without a column of text."""
 
 _NEVER_CLOSED = 'a quote that begins here is never closed, and takes in all that follows: close it, or write it as ""'
 
@@ -59,7 +59,7 @@ class _Layout:
         header: unique names of the columns; empty if there are no rows at all.
         converters: function that converts each column's cells; None for id, title and text, which stay as they are.
         rows: number of rows below the header.
-        uneven: number of those that have another number of cells than the header.
+        uneven: number of those with more cells than the header, or with a single one.
         records: whether the rows are records, because the first of them names the columns.
     """
 
@@ -113,24 +113,33 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     last = 0
     try:
         for last, row in islice(rows, layout.skipped + 1, None):
-            if len(row) != len(layout.header):
-                yield container.failed(last, f"has {len(row)} cells where the header has {len(layout.header)}")
-                continue
-            if not texts and not any(cell.strip() for cell in row):
-                continue
-            cells = {
-                name: convert(cell) if convert else cell
-                for name, convert, cell in zip(layout.header, layout.converters, row, strict=True)
-                if cell or convert is None
-            }
-            named = dict(zip(layout.header, row, strict=True))
-            yield (
-                container.entry(last, cells, layout.title) if texts else container.row(last, cells, named, layout.title)
-            )
+            if (entry := _row_entry(last, row, layout, container, bool(texts))) is not None:
+                yield entry
     except _TooLong:
         yield container.too_large(last + 1)
     except _Unclosed as error:
         yield container.failed(error.line, _NEVER_CLOSED)
+
+
+def _row_entry(line: int, row: list[str], layout: _Layout, container: Container, has_text: bool) -> Entry | None:
+    """Return the entry of a row; None for one of empty cells in a table without a text."""
+    header = layout.header
+    if not has_text:
+        if not any(cell.strip() for cell in row):
+            return None
+        if len(row) == 1:  # a comment or a note, not a value of the first column
+            return container.entry(line, {}, layout.title, row[0])
+        row = [*row, *[""] * (len(header) - len(row))]  # spreadsheets leave out the empty cells at the end
+    if len(row) != len(header):
+        return container.failed(line, f"has {len(row)} cells where the header has {len(header)}")
+    cells = {
+        name: convert(cell) if convert else cell
+        for name, convert, cell in zip(header, layout.converters, row, strict=True)
+        if cell or convert is None
+    }
+    if has_text:
+        return container.entry(line, cells, layout.title)
+    return container.row(line, cells, dict(zip(header, row, strict=True)), layout.title)
 
 
 def _one_document(rows: Iterator[tuple[int, list[str]]], layout: _Layout, container: Container) -> Entry:
@@ -268,7 +277,7 @@ def _layout(rows: Iterator[tuple[int, list[str]]], container: Container) -> _Lay
         return _Layout(0, "", [], [], 0, 0, False)
     texts = set(text_names(container.options))
     skipped = _title_rows(first, texts)
-    title = " ".join(" ".join(cell.split()) for row in first[:skipped] for cell in row if cell.strip())
+    title = " ".join(" ".join(cell.split()) for row in first[:skipped] for cell in row if cell.strip()).lstrip("# ")
     names = [" ".join(name.split()) for name in first[skipped]]
     header = _unique(names)
     counted = _Counts(len(header))
@@ -294,7 +303,7 @@ def _until_damage(rows: Iterator[tuple[int, list[str]]]) -> Iterator[list[str]]:
 
 
 class _Counts:
-    """Counts the rows that pass through it, and those that have another number of cells than the header."""
+    """Counts the rows that pass through it, and those with more cells than the header or with a single one."""
 
     def __init__(self, width: int) -> None:
         self.width, self.rows, self.uneven = width, 0, 0
@@ -302,7 +311,7 @@ class _Counts:
     def of(self, rows: Iterable[list[str]]) -> Iterator[list[str]]:
         for row in rows:
             self.rows += 1
-            self.uneven += len(row) != self.width
+            self.uneven += len(row) == 1 or len(row) > self.width
             yield row
 
 
@@ -354,13 +363,14 @@ def _column_types(
         (options.text_field, TEXT_FIELDS),
     ):
         kept.update(islice((name for name in ((named,) if named else usual) if name in header), 1))
+    has_text = not set(text_names(options)).isdisjoint(header)
     candidates = {column: [_integer, _number, _boolean] for column, name in enumerate(header) if name not in kept}
     filled: set[int] = set()
     for row in rows:
-        if len(row) != len(header):
+        if len(row) != len(header) and (has_text or not 1 < len(row) < len(header)):
             continue
         for column in list(candidates):
-            if cell := row[column]:
+            if cell := row[column] if column < len(row) else "":
                 filled.add(column)
                 candidates[column] = [convert for convert in candidates[column] if convert(cell) is not None]
                 if not candidates[column]:

@@ -95,12 +95,17 @@ def test_what_is_no_list_of_records_is_one_document(tmp_path: Path, collect: Col
     assert metadata["size"] == len(table)
 
 
-def test_years_are_names_of_columns_and_one_bad_row_is_one_failure(tmp_path: Path, collect: Collect) -> None:
+def test_rows_of_another_length(tmp_path: Path, collect: Collect) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("2021,2022\n" + "1,2\n" * 9 + "3\n")
+    path.write_text("region,2021,2022\n" + "north,1,2\n" * 9 + "south,3\n# estimated\n,\nwest,1,2,3\n")
     entries = collect(path)
-    assert [entry.state for entry in entries] == ["read"] * 9 + ["failed"]
-    assert entries[-1].reason == "line 11: has 1 cells where the header has 2"
+    assert [entry.state for entry in entries] == ["read"] * 11 + ["failed"]
+    assert [facts(entry.document)[2:] for entry in entries[8:11] if entry.document is not None] == [
+        ("region: north\n2021: 1\n2022: 2", {"region": "north", "2021": 1, "2022": 2}),
+        ("region: south\n2021: 3", {"region": "south", "2021": 3}),
+        ("# estimated", {}),
+    ]
+    assert entries[-1].reason == "line 14: has 4 cells where the header has 3"
 
 
 def test_many_rows_are_one_document_with_a_note(tmp_path: Path, collect: Collect) -> None:
