@@ -103,7 +103,7 @@ class NewerFormat(LikewiseError):
 
 
 class IndexLocked(LikewiseError):
-    """Another process is writing to the index."""
+    """Another process or thread is writing to the index."""
 
     exit_code = 3
 

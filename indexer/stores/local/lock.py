@@ -46,7 +46,10 @@ class WriterLock:
             self._reset()
         threads, process = self._threads, self._process
         if not threads.acquire(blocking=wait):
-            raise IndexLocked(f"{self._path.parent}: this process (pid {os.getpid()}) is writing already")
+            raise IndexLocked(
+                f"{self._path.parent} is being written by another thread of this process (pid {os.getpid()}): "
+                "try again when it is done, or wait for it with wait=True"
+            )
         try:
             if self._depth == 0:
                 self._file = self._lock(wait, on_wait)
