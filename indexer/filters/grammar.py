@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
 
+from indexer.filters.dates import Date, Unit, before_now, read_date
 from indexer.filters.tree import (
     BARE,
     COLUMNS,
@@ -24,7 +24,7 @@ from indexer.filters.tree import (
     In,
     Not,
     Or,
-    Scalar,
+    Value,
     Where,
     metadata_field,
 )
@@ -42,7 +42,7 @@ _GRAMMAR = rf"""
     | _EXISTS field -> exists
     | _EXISTS "(" field ")" -> exists
 values: value ("," value)* ","?
-?value: STRING | DATE | NUMBER | BOOLEAN
+?value: STRING | DATE | AGO | NUMBER | BOOLEAN
 field: NAME | QUOTED
 
 _AND.3: /and(?![\w.-])/i
@@ -53,7 +53,8 @@ _EXISTS.3: /exists(?![\w.-])/i
 BOOLEAN.3: /(true|false)(?![\w.-])/i
 OP: /[=!<>]+/
 STRING: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'/s
-DATE.2: /\d{{4}}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?(?![\w.:-])/
+DATE.2: /\d{{4}}-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?)?)?(?![\w.:-])/
+AGO.2: /-\d+({"|".join(get_args(Unit))})(?![\w.-])/
 NUMBER: /-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?(?![\w.-])/i
 QUOTED: /`(\\.|[^`\\])*`/s
 NAME: /{BARE}/
@@ -63,6 +64,7 @@ NAME: /{BARE}/
 _OPERATORS = {"=", "!=", "<", "<=", ">", ">="}
 _MEANT = {"==": "=", "===": "=", "<>": "!=", "!==": "!=", "=<": "<=", "=>": ">=", "!": "not"}
 _VALUE_HINT = "text in quotes, a number, a date such as 2024-01-31, true or false"
+_AGO_HINT = "the time that has passed is written -12h, -7d, -3w, -6mo or -1y"
 _QUOTE_HINT = "put it in quotes if it is text"
 _OP_HINT = "= != < <= > >= in exists"
 
@@ -131,7 +133,7 @@ class _Build(Transformer[Token, Where]):
     def exists(self, parts: list[str]) -> Where:
         return Exists(parts[0])
 
-    def values(self, parts: list[Scalar]) -> list[Scalar]:
+    def values(self, parts: list[Value]) -> list[Value]:
         return parts
 
     def field(self, parts: list[Token]) -> str:
@@ -147,12 +149,18 @@ class _Build(Transformer[Token, Where]):
     def STRING(self, token: Token) -> str:
         return _unescape(token)
 
-    def DATE(self, token: Token) -> str:
+    def DATE(self, token: Token) -> Date:
+        date = read_date(str(token))
+        if date is None:
+            raise _Mistake(token, f"{token} is not a date", _QUOTE_HINT)
+        return date
+
+    def AGO(self, token: Token) -> Date:
+        unit = token.lstrip("-0123456789")
         try:
-            datetime.fromisoformat(token)
+            return before_now(int(token[1 : -len(unit)]), unit)  # type: ignore[arg-type]  # the grammar's own units
         except ValueError:
-            raise _Mistake(token, f"{token} is not a date", _QUOTE_HINT) from None
-        return str(token)
+            raise _Mistake(token, f"{token[:20]} is before the year 1", "write a date such as 2024-01-31") from None
 
     def NUMBER(self, token: Token) -> int | float:
         try:
@@ -197,6 +205,8 @@ def _character(text: str, position: int) -> tuple[str, str]:
         return f"the quote {character} is not closed", f"inside the quotes, {character} is written \\{character}"
     if character in "&|":
         return f'unexpected "{character}"', f"write {'and' if character == '&' else 'or'}"
+    if re.match(r"-\d+[a-z]", text[position:], re.IGNORECASE):
+        return "neither a number nor a date", _AGO_HINT
     if character in "-+." or character.isdigit():
         return "neither a number nor a date", "put text in quotes, and a field that begins so in backticks"
     return f'unexpected "{character}"', "put text in quotes, and a field with such a character in backticks"

@@ -1,16 +1,19 @@
 """Filters as mappings, so that no program has to quote: `{"year": {">=": 2020}, "lang": {"in": ["en", "de"]}}`.
 
 The keys of one level are joined with *and*: a field with its conditions, or "and", "or" and "not" with mappings
-below them. A field of such a name is written in backticks, as in the text grammar.
+below them. A field of such a name is written in backticks, as in the text grammar. `datetime.date` and `datetime` are
+dates; a date as a string is text, as a text in quotes is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from typing import Any, TypeAlias, get_args
 
 from indexer.errors import FilterError
+from indexer.filters.dates import from_datetime
 from indexer.filters.parse import parse
 from indexer.filters.tree import (
     COLUMNS,
@@ -22,7 +25,7 @@ from indexer.filters.tree import (
     Not,
     Op,
     Or,
-    Scalar,
+    Value,
     Where,
     metadata_field,
     one_line,
@@ -118,7 +121,7 @@ def _of_field(name: str, value: Any, place: str) -> Iterable[Where]:
             raise FilterError(f"filter: {here} is not a comparison: use one of {' '.join(_OPERATORS)}")
 
 
-def _value(value: Any, place: str) -> Scalar:
+def _value(value: Any, place: str) -> Value:
     if isinstance(value, str):
         return _text(value, place)
     if isinstance(value, bool):
@@ -127,6 +130,11 @@ def _value(value: Any, place: str) -> Scalar:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
+    if isinstance(value, date):
+        try:
+            return from_datetime(value)
+        except ValueError as error:
+            raise FilterError(f"filter: {place}: {value!r:.80}: {error}") from None
     if value is None:
         raise FilterError(f'filter: {place}: None is not a value: use {{"exists": False}}')
     if isinstance(value, int | float):
@@ -134,7 +142,7 @@ def _value(value: Any, place: str) -> Scalar:
     kind = type(value).__name__
     hint = '; for one of several values use {"in": [...]}' if isinstance(value, list | tuple | set) else ""
     hint = "; take its .item()" if hasattr(value, "item") else hint
-    raise FilterError(f"filter: {place}: a {kind} is not a value: use text, a number, True or False{hint}")
+    raise FilterError(f"filter: {place}: a {kind} is not a value: use text, a number, a date, True or False{hint}")
 
 
 def _text(text: str, place: str) -> str:

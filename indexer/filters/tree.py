@@ -5,7 +5,11 @@ Text becomes a tree in grammar.py. The stores turn a tree into SQL, and know whi
 Meaning: a missing field satisfies no comparison, not even `!=` and `not in`, and null is missing. `exists` tests
 presence, and `not` negates the condition that follows. A field of several values satisfies `=`, `<` and so on if any
 value does, and `!=` or `not in` if no value is equal. Numbers, booleans and text are never equal to one another, and
-have no order among one another. Text, dates included, is ordered by code point.
+have no order among one another. Text is ordered by code point.
+
+A `Date` is compared with the texts that read as dates (dates.py), each by its first moment: that is equal to a date
+which holds it, before one that begins later, and after one that has ended. What a text in quotes is compared with
+depends on the field; the stores decide it (`indexer.stores.field_types`).
 
 A field is a dotted path into the metadata, or one of `COLUMNS`. `metadata.X` always means the metadata.
 """
@@ -14,15 +18,21 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from indexer.errors import FilterError
+from indexer.filters.dates import Date, read_date
 
 Scalar: TypeAlias = str | int | float | bool
-Type = Literal["number", "boolean", "text"]
+"""A value of the metadata."""
+
+Value: TypeAlias = Scalar | Date
+"""A value that a filter compares with."""
+
+Type = Literal["number", "boolean", "text", "date"]
 Op = Literal["=", "!=", "<", "<=", ">", ">="]
 
 COLUMNS = ("uri", "title", "path", "format", "modified")
@@ -42,7 +52,7 @@ class Compare:
 
     field: str
     op: Op
-    value: Scalar
+    value: Value
 
 
 @dataclass(frozen=True)
@@ -50,12 +60,16 @@ class In:
     """`field in (values)`. Negated, the field is present and equal to none of them."""
 
     field: str
-    values: tuple[Scalar, ...]
+    values: tuple[Value, ...]
     negated: bool = False
 
     @cached_property
     def keys(self) -> frozenset[tuple[Type, Scalar]]:
-        return frozenset((type_of(value), value) for value in self.values)
+        return frozenset((type_of(value), value) for value in self.values if not isinstance(value, Date))
+
+    @cached_property
+    def dates(self) -> tuple[Date, ...]:
+        return tuple(value for value in self.values if isinstance(value, Date))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +136,11 @@ def one_line(text: str, length: int) -> str:
     return shown + ("…" if len(text) > length else "")
 
 
-def type_of(value: Scalar) -> Type:
+def type_of(value: Value) -> Type:
     if isinstance(value, bool):
         return "boolean"
+    if isinstance(value, Date):
+        return "date"
     return "text" if isinstance(value, str) else "number"
 
 
@@ -173,18 +189,31 @@ def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one per ki
             )
         case Compare(name, "!=", value):
             return matches(In(name, (value,), negated=True), fields)
+        case Compare(name, "=", Date() as value):
+            return matches(In(name, (value,)), fields)
+        case Compare(name, "<" | "<=" | ">" | ">=" as order, Date() as value):
+            way, bound = value.bound(order)
+            return any(_COMPARE[way](instant, bound) for instant in _instants(_values(name, fields)))
         case Compare(name, op, value):
             same = (v for v in _values(name, fields) if type_of(v) == type_of(value))
             return any(_COMPARE[op](v, value) for v in same)
         case In(name):
             values = _values(name, fields)
-            return bool(values) and where.negated != any((type_of(v), v) in where.keys for v in values)
+            equal = any((type_of(v), v) in where.keys for v in values) or any(
+                date.holds(instant) for instant in _instants(values) for date in where.dates
+            )
+            return bool(values) and where.negated != equal
 
 
 def _values(name: str, fields: Fields) -> list[Scalar]:
     value = fields.get(name)
     values = value if isinstance(value, list) else [value]
     return [v for v in values if v is not None and not (v == "" and name in COLUMNS)]
+
+
+def _instants(values: Iterable[Scalar]) -> list[int]:
+    dates = (read_date(value) for value in values if isinstance(value, str))
+    return [date.start for date in dates if date is not None]
 
 
 def render(where: Where) -> str:
@@ -203,8 +232,10 @@ def render(where: Where) -> str:
             return f"{_name(name)} {'not ' if negated else ''}in ({', '.join(map(show, values))})"
 
 
-def show(value: Scalar) -> str:
+def show(value: Value) -> str:
     """Return a value in the form in which a filter writes it."""
+    if isinstance(value, Date):
+        return value.text
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return str(value).lower()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from indexer.errors import FilterError, UnknownField
+from indexer.filters.dates import Date, read_date
 from indexer.filters.tree import (
     COLUMNS,
     And,
@@ -16,8 +18,8 @@ from indexer.filters.tree import (
     In,
     Not,
     Or,
-    Scalar,
     Type,
+    Value,
     Where,
     one_line,
     show,
@@ -25,45 +27,103 @@ from indexer.filters.tree import (
 )
 
 FieldTypes: TypeAlias = Mapping[str, Collection[Type]] | None
-"""The types of each field that some document has; None where the index holds no document."""
+"""The types of each field that some document has; None where the index holds no document.
+
+A field of dates has the types "date" and "text". An index that keeps dates also has `KEEPS_DATES`.
+"""
+
+KEEPS_DATES: Mapping[str, frozenset[Type]] = {"modified": frozenset({"date", "text"})}
+"""What the types of an index hold if it reads dates: the document's own time may be compared with one.
+
+An index of format 1 does not hold it: dates are compared as text there.
+"""
 
 
-def check_filter(where: Where, types: FieldTypes) -> None:
+def metadata_types(types: FieldTypes) -> dict[str, tuple[str, ...]]:
+    """Return the types of each metadata field, sorted: of a date the text that it is."""
+    fields = sorted((types or {}).items())
+    return {name: tuple(sorted({*kinds} - {"date"})) for name, kinds in fields if name not in COLUMNS}
+
+
+def date_fields(types: FieldTypes) -> tuple[str, ...]:
+    """Return the metadata fields in which some value reads as a date, sorted."""
+    return tuple(sorted(name for name, kinds in (types or {}).items() if "date" in kinds and name not in COLUMNS))
+
+
+def check_filter(where: Where, types: FieldTypes) -> Where:
     """Check every condition of a filter.
 
     Args:
         types: of an index without documents None, which allows every field.
+
+    Returns:
+        The filter, each condition as `resolve` returns it.
 
     Raises:
         FilterError: a condition names an unknown field, or a value of a type that the field does not have.
     """
     match where:
         case And(parts) | Or(parts):
-            for part in parts:
-                check_filter(part, types)
+            return replace(where, parts=tuple(check_filter(part, types) for part in parts))
         case Not(part):
-            check_filter(part, types)
+            return Not(check_filter(part, types))
         case Exists(name):
             expect(name, None, types)
-        case Compare(name, _, value):
-            expect(name, value, types)
-        case In(name, values):
-            if not values:
-                expect(name, None, types)
-            for value in {type_of(value): value for value in reversed(values)}.values():
-                expect(name, value, types)
+            return where
+        case Compare() | In():
+            return resolve(where, types)
+
+
+def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
+    """Check a condition, and return it with the values that the field is compared with.
+
+    Where the field holds dates, a text that reads as a date, and names a month at least, is compared as one; for `=`,
+    `!=`, `in` and `not in` the same text is equal too. Where the index keeps no dates, dates are compared as text.
+
+    Raises:
+        FilterError: the field is unknown, or nowhere has a value of such a type.
+    """
+    name, values = where.field, where.values if isinstance(where, In) else (where.value,)
+    if types is not None and "modified" not in types:  # see KEEPS_DATES
+        values = tuple(value.text if isinstance(value, Date) else value for value in values)
+    if not values:
+        expect(name, None, types)
+    for value in {type_of(value): value for value in reversed(values)}.values():
+        expect(name, value, types)
+    dates = [_as_date(value) for value in values] if "date" in _types_of(name, types) else []
+    if isinstance(where, In):
+        return replace(where, values=(*values, *(date for date in dates if date is not None)))
+    if not dates or dates[0] is None:
+        return replace(where, value=values[0])
+    if where.op in ("=", "!="):
+        return In(name, (*values, dates[0]), negated=where.op == "!=")
+    return replace(where, value=dates[0])
+
+
+def _as_date(value: Value) -> Date | None:
+    """Return the date that a text in a filter is; a year alone stays text, as it may be any number of four digits."""
+    date = read_date(value) if isinstance(value, str) else None
+    return None if date is None or date.precision == "year" else date
+
+
+def _types_of(name: str, types: FieldTypes) -> Collection[Type]:
+    if name in COLUMNS:
+        text: frozenset[Type] = frozenset({"text"})
+        return (KEEPS_DATES if types is None else types).get(name, text)
+    return (types or {}).get(name, ())
 
 
 _YEAR = re.compile(r"\d{4}(?!\d)")  # the beginning of a date in ISO 8601
 
 _EXAMPLES: dict[Type, str] = {
-    "number": "a number such as 2020",
     "boolean": "true or false",
+    "number": "a number such as 2020",
+    "date": "a date such as 2026-01-31",
     "text": 'text in quotes such as "en"',
 }
 
 
-def expect(name: str, value: Scalar | None, types: FieldTypes) -> None:
+def expect(name: str, value: Value | None, types: FieldTypes) -> None:
     """Check one condition.
 
     Args:
@@ -75,18 +135,25 @@ def expect(name: str, value: Scalar | None, types: FieldTypes) -> None:
     """
     if types is None and name not in COLUMNS:
         return
-    text: tuple[Type] = ("text",)
-    known = text if name in COLUMNS else (types or {}).get(name, ())
-    is_wrong_time = name == "modified" and isinstance(value, str) and not _YEAR.match(value)
+    known = _types_of(name, types)
+    is_wrong_time = (
+        name == "modified"
+        and isinstance(value, str)
+        and not (_YEAR.match(value) or ("date" in known and _as_date(value)))
+    )
     if known and (value is None or type_of(value) in known) and not is_wrong_time:
         return
     if known and value is not None:
-        example = " or ".join(_EXAMPLES[kind] for kind in sorted(known))
+        examples = [example for kind, example in _EXAMPLES.items() if kind in known]
         if name == "modified":
-            example = 'a date in quotes such as "2026-01-31"'
+            examples = [_EXAMPLES["date"] if "date" in known else 'a date in quotes such as "2026-01-31"']
+        example = " or ".join(examples)
+        if type(value) is int and 1000 <= value <= 9999:  # a year
+            example = example.replace(_EXAMPLES["date"], f"a date such as {value}-01-01")
         comparison = f"field {one_line(name, 80)} cannot be compared with {one_line(show(value), 80)}"
-        raise FilterError(f"filter: {comparison}: compare it with {example}")
-    fields = sorted(types or ())
+        reason = ", as it holds no date" if isinstance(value, Date) else ""
+        raise FilterError(f"filter: {comparison}{reason}: compare it with {example}")
+    fields = sorted(name for name in types or () if name not in COLUMNS)
     below = [field for field in fields if field.startswith(f"{name}.")]
     if below and value is None:
         return

@@ -2,7 +2,8 @@
 
 Members of an object, or of the objects in a list, are under the path of their key (a key with a dot is such a path
 already). A list has one row for each different element. null, an empty list and an empty object have no row: they are
-missing. A value that no row can hold exactly is an error, never an approximation. Every engine flattens in this way.
+missing. A text that reads as a date has a second row with the microsecond in which that date begins. A value that no
+row can hold exactly is an error, never an approximation. Every engine flattens in this way.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from indexer.errors import BadInput
+from indexer.filters.dates import read_date
 from indexer.filters.tree import Scalar, Type, metadata_field, type_of
 
 Row: TypeAlias = tuple[str, Type, Scalar]
-"""Name of a field as filters write it, type, value."""
+"""Name of a field as filters write it, type, value; of a date the microseconds since 1970 in UTC."""
 
 _MAX_DEPTH = 200  # levels of nesting; Python's json fails somewhat below 1,000
 
 
-def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
+def scalars(uri: str, metadata: Mapping[str, Any], modified: str | None = None) -> list[Row]:
     """Return the rows of a document's metadata, each once.
+
+    Args:
+        modified: the document's own time; it has a row where it reads as a date, under a name that no metadata has.
 
     Raises:
         BadInput: NaN, infinity, an integer beyond 64 bits, broken Unicode, a value that is not JSON, or one nested
@@ -44,7 +49,12 @@ def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
             waiting.extend((path, element, depth + 1) for element in value)
         elif value is not None and path is not None:
             _check_scalar(uri, path, value)
-            rows[metadata_field(path), type_of(value), value] = None
+            name = metadata_field(path)
+            rows[name, type_of(value), value] = None
+            if isinstance(value, str) and (date := read_date(value)):
+                rows[name, "date", date.start] = None
+    if modified and (date := read_date(modified)):
+        rows["modified", "date", date.start] = None
     return list(rows)
 
 

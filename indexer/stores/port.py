@@ -263,6 +263,7 @@ class Info:
         history: drawn at random when the index was made; a copy has another.
         segments: kind, number of vectors and number of living ones of each; empty where an engine has no segments.
         fields: the types of each metadata field: "boolean", "number" or "text".
+        dates: the metadata fields in which some text reads as a date.
         details: numbers that only this engine has; `info --json` prints them beside the others.
     """
 
@@ -276,6 +277,7 @@ class Info:
     history: str
     segments: tuple[Mapping[str, Any], ...] = ()
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dates: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
 

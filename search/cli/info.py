@@ -72,6 +72,8 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     rows.append(("segments", f"{kinds}; {number(state.unsealed)} passages unsealed"))
     rows.append(("on disk", f"{state.bytes / 2**20:.1f} MB, format {state.format_version}"))
     rows.append(("fields", ", ".join(("uri", "title", "path", "format", "modified", *state.fields))))
+    if state.dates:
+        rows.append(("dates", ", ".join(state.dates)))
     if ledger_counts:
         rows.append(("sources", ", ".join(f"{number(count)} {name}" for name, count in ledger_counts.items())))
     print_table(rows)

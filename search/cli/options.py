@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from indexer.filters.tree import Scalar, Where
+    from indexer.filters.tree import Value, Where
 
 
 k_option = click.option("-k", default=10, show_default=True, help="How many hits to print.")
@@ -119,5 +119,5 @@ def _resolve(tree: Where) -> Where:
     return tree
 
 
-def _as_path(value: Scalar) -> Scalar:
+def _as_path(value: Value) -> Value:
     return os.path.abspath(value) if isinstance(value, str) and os.path.isfile(value) else value  # noqa: PTH100, PTH113

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords
+from indexer.filters.dates import read_date
 from indexer.filters.tree import COLUMNS, Fields, Type, Where, matches, type_of
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
@@ -186,7 +187,8 @@ class ReferenceSnapshot:
     @property
     def fields(self) -> Mapping[str, Collection[Type]] | None:
         documents = self._state.documents.values()
-        return known_fields(documents) if documents else None
+        known = known_fields(documents)
+        return {name: known[name] for name in known if name not in COLUMNS} if documents else None
 
     def count(self, where: Where) -> int:
         return len(self._allowed(where))
@@ -195,7 +197,7 @@ class ReferenceSnapshot:
         """Return the ids of the documents that a filter leaves. Raises FilterError."""
         documents = self._state.documents.values()
         if where is not None:
-            check_filter(where, known_fields(documents) if documents else None)
+            where = check_filter(where, known_fields(documents) if documents else None)
         return {stored.id for stored in documents if where is None or matches(where, stored.fields)}
 
     # ranking
@@ -311,9 +313,10 @@ class ReferenceSnapshot:
             dimensions=self.settings.dimensions,
             unsealed=self.passages,
             bytes=self._vectors.nbytes + sum(len(stored.document.text) for stored in documents),
-            format_version=1,
+            format_version=2,
             history=self.history,
-            fields={name: tuple(sorted(known[name])) for name in sorted(known)},
+            fields={name: tuple(sorted(known[name] - {"date"})) for name in sorted(known) if name not in COLUMNS},
+            dates=tuple(sorted(name for name in known if "date" in known[name] and name not in COLUMNS)),
         )
 
     def recall(self) -> port.Recall:
@@ -548,8 +551,9 @@ class ReferenceStore:
 def as_stored(document: Document) -> tuple[Document, Fields]:
     """Return a document as JSON gives it back, and the fields that filters see. Raises BadInput."""
     fields: dict[str, Any] = {}
-    for name, _, value in scalars(document.uri, document.metadata):
-        fields.setdefault(name, []).append(value)
+    for name, kind, value in scalars(document.uri, document.metadata):
+        if kind != "date":  # read again from the text by whatever compares it
+            fields.setdefault(name, []).append(value)
     metadata = json.loads(json.dumps(document.metadata, default=dict))
     columns = {name: getattr(document, name) for name in COLUMNS}
     return replace(document, metadata=metadata, sections=tuple(document.sections)), {**fields, **columns}
@@ -597,10 +601,12 @@ def unread(files: Mapping[str, Stamp], entries: Iterable[tuple[int, LedgerRow]],
 
 
 def known_fields(documents: Iterable[StoredDocument]) -> dict[str, set[Any]]:
-    """Return the types that each metadata field has in some document."""
-    known: dict[str, set[Any]] = {}
+    """Return the types that each metadata field has in some document, and those of the document's own time."""
+    known: dict[str, set[Any]] = {"modified": {"date", "text"}}
     for stored in documents:
         for name, values in stored.fields.items():
             if isinstance(values, list):
                 known.setdefault(name, set()).update(type_of(value) for value in values if value is not None)
+                if any(isinstance(value, str) and read_date(value) for value in values):
+                    known[name].add("date")
     return known

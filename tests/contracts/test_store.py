@@ -10,9 +10,10 @@ import fcntl
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,14 @@ from hypothesis import strategies as st
 
 from indexer.encoders.recipe import Recipe
 from indexer.errors import BadInput, FilterError, IndexDamaged, IndexLocked, LikewiseError, NotAnIndex, NoWords
+from indexer.filters.dates import Date, read_date
+from indexer.filters.mapping import filter_tree
 from indexer.filters.parse import parse
-from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Where, matches, render
+from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Type, Where, matches, render
 from indexer.passages import PassageSettings
 from indexer.records import Changes, Document, KnownFile, Section, Span, Stamp, Vector
 from indexer.settings import PERCENTILES, Calibration, Meaning, Probed, Settings
+from indexer.stores.field_types import KEEPS_DATES, check_filter
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import (
     DUPLICATE,
@@ -672,9 +676,9 @@ REFUSED = [
     ("author = 1", 'filter: no field "author" in this index; near: author.age, author.name'),
     ('draft = "yes"', 'filter: field draft cannot be compared with "yes": compare it with true or false'),
     ("lang >= 3", 'filter: field lang cannot be compared with 3: compare it with text in quotes such as "en"'),
-    ("year = true", "filter: field year cannot be compared with true: compare it with a number such as 2020 or te"),
+    ("year = true", "filter: field year cannot be compared with true: compare it with a number such as 2020 or a "),
     ("title = 3", 'filter: field title cannot be compared with 3: compare it with text in quotes such as "en"'),
-    ('modified > "today"', 'filter: field modified cannot be compared with "today": compare it with a date in quo'),
+    ('modified > "today"', 'filter: field modified cannot be compared with "today": compare it with a date such a'),
     ('lang in ("en", 3)', 'filter: field lang cannot be compared with 3: compare it with text in quotes such as "'),
     ("year = 2020 or not (draft = true and yeer = 1)", 'filter: no field "yeer" in this index; near: year'),
 ]
@@ -695,6 +699,108 @@ def test_a_filter_that_does_not_fit_is_refused_with_what_would(store: Store) -> 
                 with pytest.raises(FilterError) as raised:
                     ask()
                 assert str(raised.value).startswith(message)
+
+
+OF_DATES = [
+    doc("a", "t", modified="2024-01-31T10:00:00+00:00", metadata={"created": "25-Sep-2000", "code": "2000"}),
+    doc("b", "t", modified="2024-02-01", metadata={"created": "Sept 25, 2000", "code": "x"}),
+    doc("c", "t", modified="1706697000", metadata={"created": ["2000-09-26T01:30:00+02:00", "soon"], "n": 2000}),
+    doc("d", "t", metadata={"created": "2000/9/26", "history": [{"day": "1999"}, {"day": "2001-10"}], "lang": "en"}),
+    doc("e", "t", modified="", metadata={"created": "09/25/2000", "n": 1}),
+    doc("f", "t", metadata={"created": "Mon, 25 Sep 2000 10:30:00 +0000", "modified": "2000-09-25"}),
+]
+
+MEANINGS_OF_DATES = [
+    ("created = 2000-09-25", "abcf"), ("created = 2000-09", "abcdf"), ("created = 2000-09-25T10:30", "f"),
+    ("created != 2000-09-25", "de"), ("not created = 2000-09-25", "de"), ("created > 2000-09-25", "d"),
+    ("created >= 2000-09-25", "abcdf"), ("created >= 2000-09-25T00:00:00.000001Z", "cdf"), ("created < 2000-09-25", ""),
+    ("created <= 2000-09-25", "abcf"), ("created < 2000-09-26", "abcf"), ("created > 2000-08", "abcdf"),
+    ("created >= 2000-09-25T23:30:00Z", "cd"), ("created > 2000-09-25T23:30Z", "d"), ("created <= 2000-09", "abcdf"),
+    ("created in (2000-09-26, 1999-01)", "d"), ("created not in (2000-09-26, 1999-01)", "abcef"),
+    ("created in (2000-09-26, 2000-09-25T10:30:00Z, 2000-09-26T00:00Z)", "df"), ("exists created", "abcdef"),
+    ('created in (2000-09-26, "soon", "09/25/2000")', "cde"), ('created != "soon"', "abdef"), ('created > "t"', ""),
+    ('created = "25-Sep-2000"', "abcf"), ('created >= "Sep 26, 2000"', "d"), ('created = "September 2000"', "abcdf"),
+    ('created != "25-Sep-2000"', "de"), ('created in ("2000-09-26", "soon")', "cd"), ('created < "2000-10"', "abcdf"),
+    ('created not in ("2000-09-26", "soon")', "abef"), ('created = "09/25/2000"', "e"), ('created < "09/26"', "e"),
+    ("history.day < 2000-01-01 and history.day >= 2001-10-01 and history.day = 1999-01-01", "d"),
+    ("code = 2000-01-01", "a"), ('code = "2000"', "a"), ('code >= "2"', "ab"), ('code < "2001"', "a"),
+    ('code >= "2000"', "ab"), ("code != 2000-01-01", "b"),
+    ("modified >= 2024-02-01", "b"), ("modified = 2024-01", "a"), ("modified < 2024-02", "a"),
+    ("exists modified", "abc"), ("modified != 2024-01-31", "bc"),
+    ('modified = "2024-01-31"', "a"), ('modified < "2024-02-01"', "a"),
+    ('modified = "31 Jan 2024"', "a"), ('modified < "2024"', "c"), ("metadata.modified = 2000-09-25", "f"),
+    ("modified >= -1h", ""), ("modified < -7d", "ab"), ("created < -1y and not created < -9999mo", "abcdf"),
+]  # fmt: skip
+
+
+def test_dates_mean_the_time_they_name(store: Store) -> None:
+    put(store, *OF_DATES)
+    for settled in (False, True):
+        with store.writer() as writer:
+            if settled:
+                writer.settle()
+        with store.snapshot() as snapshot:
+            for text, expected in MEANINGS_OF_DATES:
+                where = parse(text)
+                ranking = snapshot.dense(AXES[0], 9, where, "document", False)
+                assert (sorted(uris(snapshot, ranking)), ranking.matched) == (list(expected), len(expected)), text
+                assert "".join(uri for uri in "abcdefx" if snapshot.matches(uri, where)) == expected, text
+    with store.snapshot() as snapshot:
+        info = snapshot.info()
+        assert info.dates == ("code", "created", "history.day", "metadata.modified")
+        assert (info.fields["created"], info.fields["code"], info.fields["n"]) == (("text",), ("text",), ("number",))
+        assert snapshot.fields is not None and "modified" not in info.fields and "modified" not in snapshot.fields
+    put(store, doc("a", "t", modified="2025-03-01", metadata={"created": "26 Sep 2000"}))
+    with store.snapshot() as snapshot:
+        assert snapshot.count(parse("created = 2000-09-26 and modified = 2025-03")) == 1
+        assert snapshot.count(parse("created = 2000-09-25")) == 3
+        assert snapshot.check(None).ok
+        assert "code" not in snapshot.info().dates
+    with store.writer() as writer:
+        writer.remove("abcdef")
+        writer.put(Batch([doc("g", "t", metadata={"n": 1})]))
+    with store.snapshot() as snapshot:
+        assert (snapshot.info().dates, snapshot.count(parse("modified > 2000-01"))) == ((), 0)
+
+
+REFUSED_OF_DATES = [
+    ("n >= 2000-01-01", "n cannot be compared with 2000-01-01, as it holds no date: compare it with a number such as"),
+    (
+        "lang = 2000-01",
+        "lang cannot be compared with 2000-01, as it holds no date: compare it with text in quot",
+    ),
+    (
+        "title > 2000-01",
+        "title cannot be compared with 2000-01, as it holds no date: compare it with text in quot",
+    ),
+    (
+        "created >= 2000",
+        "created cannot be compared with 2000: compare it with a date such as 2000-01-01 or text in q",
+    ),
+    ("created in (true)", "created cannot be compared with true: compare it with a date such as 2026-01-31 or text in"),
+    ("modified > 3", "modified cannot be compared with 3: compare it with a date such as 2026-01-31"),
+    ('modified > "7d"', 'modified cannot be compared with "7d": compare it with a date such as 2026-01-31'),
+]
+
+
+def test_a_date_is_compared_with_dates_alone(store: Store) -> None:
+    put(store, *OF_DATES)
+    with store.snapshot() as snapshot:
+        for text, message in REFUSED_OF_DATES:
+            with pytest.raises(FilterError) as raised:
+                snapshot.matches("a", parse(text))
+            assert str(raised.value).startswith(f"filter: field {message}"), text
+
+
+def test_many_dates_in_a_list(store: Store) -> None:
+    days = [date(2020, 1, 1) + timedelta(days=number) for number in range(300)]
+    put(store, *(doc(day.isoformat(), "t", metadata={"day": f"{day:%d %B %Y}"}) for day in days))
+    with store.snapshot() as snapshot:
+        some = [*days[::3], *days[:10], *(day + timedelta(days=5_000) for day in days)]
+        where = filter_tree({"day": {"in": some}})
+        assert where is not None
+        assert snapshot.count(where) == 106
+        assert snapshot.count(filter_tree({"day": {"not in": some}}) or where) == 194
 
 
 def flat(value: Any, path: str = "") -> dict[str, list[Any]]:
@@ -723,31 +829,58 @@ def fits(where: Where, known: Mapping[str, list[Any]]) -> bool:
         return where.field in COLUMNS or any(f"{name}.".startswith(f"{where.field}.") for name in known)
     values = where.values if isinstance(where, In) else (where.value,)
     kinds = {kind(value) for value in known.get(where.field, [])}
-    return {kind(value) for value in values} <= ({str} if where.field in COLUMNS else kinds)
+    if any(isinstance(value, str) and read_date(value) for value in known.get(where.field, [])):
+        kinds.add(Date)
+    if where.field in COLUMNS:
+        kinds = {str}
+    if where.field == "modified":
+        text = next((value for value in values if isinstance(value, str)), "2020")
+        kinds = {str, Date} if text[:4].isdecimal() or read_date(text) else {Date}
+    return {kind(value) for value in values} <= kinds
 
 
 def kind(value: Any) -> type:
     return float if type(value) in (int, float) else type(value)
 
 
+def snapshot_types(known: Mapping[str, list[Any]]) -> dict[str, Collection[Type]]:
+    """The types of each field, as a store gives them to `check_filter`."""
+    kinds: dict[type, Type] = {float: "number", bool: "boolean", str: "text"}
+    types: dict[str, Collection[Type]] = {}
+    for name, values in known.items():
+        dates: set[Type] = {"date"} if any(isinstance(value, str) and read_date(value) for value in values) else set()
+        types[name] = {kinds[kind(value)] for value in values} | dates
+    return {**KEEPS_DATES, **types}
+
+
 FEW = [0, 1, 2, -3, 0.5, 1.0, 2**53, 2**53 + 1, float(2**53), 2**63 - 1, -(2**63), 1e300, 0.1]
-few_values = st.one_of(st.sampled_from(FEW), st.booleans(), st.sampled_from(["", "a", "b", "é", "1", "true", "🦉"]))
+TEXTS = ["", "a", "b", "é", "1", "true", "🦉"]
+DAYS = ["2020", "2020-02", "2020-02-01", "1-Feb-2020", "Feb 29, 2020", "2020-02-01T02:00+0300"]
+few_values = st.one_of(st.sampled_from(FEW), st.booleans(), st.sampled_from(TEXTS), st.sampled_from(DAYS))
+compared = st.one_of(few_values, st.sampled_from([read for day in DAYS if (read := read_date(day))]))
 keys = st.sampled_from(["x", "y", "y.z", "title", "metadata", "z", "ü"])
 nested = st.recursive(
     st.one_of(few_values, st.none()),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)),
     max_leaves=4,
 )
-columns = st.fixed_dictionaries({name: st.sampled_from([None, "", "a", "b"]) for name in ("path", "format")})
+columns = st.fixed_dictionaries(
+    {
+        **{name: st.sampled_from([None, "", "a", "b"]) for name in ("path", "format")},
+        "modified": st.sampled_from([None, "", *DAYS]),
+    }
+)
 collections = st.lists(
     st.tuples(columns, st.sampled_from(["", "a", "b"]), st.dictionaries(keys, nested, max_size=4)),
     min_size=1,
     max_size=6,
 )
-fields = st.sampled_from(["x", "y", "y.z", "z", "x.y", "ü", "metadata.title", "metadata.metadata", "title", "path"])
+fields = st.sampled_from(
+    ["x", "y", "y.z", "z", "x.y", "ü", "metadata.title", "metadata.metadata", "title", "path", "modified"]
+)
 conditions = st.one_of(
-    st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), few_values),
-    st.builds(In, fields, st.lists(few_values, min_size=1, max_size=4).map(tuple), st.booleans()),
+    st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), compared),
+    st.builds(In, fields, st.lists(compared, min_size=1, max_size=4).map(tuple), st.booleans()),
     st.builds(Exists, fields),
 )
 wheres: st.SearchStrategy[Where] = st.recursive(
@@ -791,7 +924,8 @@ def test_any_filter_leaves_what_the_tree_says(
                     snapshot.dense(AXES[0], 9, where, "document", False)
                 continue
             ranking = snapshot.dense(AXES[0], 9, where, "document", False)
-            expected = [uri for uri in seen if matches(where, seen[uri])]
+            resolved = check_filter(where, snapshot_types(known))
+            expected = [uri for uri in seen if matches(resolved, seen[uri])]
             assert uris(snapshot, ranking) == expected, render(where)
             assert [uri for uri in seen if snapshot.matches(uri, where)] == expected, render(where)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, time, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,13 @@ from search import Searcher
         ({"and": [{"a": 1}, {"not": {"b": True}}], "title": "x"}, '(a = 1 and not b = true) and title = "x"'),
         ({"metadata.title": 'say "x"'}, r'metadata.title = "say \"x\""'),
         ({"metadata.size": 1.5}, "size = 1.5"),
+        ({"day": {">=": date(2024, 2, 29)}}, "day >= 2024-02-29"),
+        ({"day": {"<": datetime(2024, 2, 29, 10, 30)}}, "day < 2024-02-29T10:30:00.000000+00:00"),
+        (
+            {"day": {"in": [datetime(2024, 2, 29, 10, 30, 0, 7, timezone(timedelta(hours=2)))]}},
+            "day in (2024-02-29T08:30:00.000007+00:00)",
+        ),
+        ({"day": "2024-02-29"}, 'day = "2024-02-29"'),
         ({"`or`": 1, "`a b`": "c\\d"}, r'`or` = 1 and `a b` = "c\\d"'),
     ],
 )
@@ -49,6 +57,11 @@ def test_no_filter() -> None:
     ("mapping", "message"),
     [
         ({"year": None}, "'year': None is not a value"),
+        (
+            {"day": {"<": datetime.max.replace(tzinfo=timezone(timedelta(hours=-1)))}},
+            "'<': .* outside the years",
+        ),
+        ({"day": time(10, 30)}, "'day': a time is not a value: use text, a number, a date, True or False"),
         ({"year": [1, 2]}, "a list is not a value.*use .*in"),
         ({"year": {}}, "'year': give a mapping with a condition"),
         ({"year": {"~": 1}}, "'year': '~' is not a comparison: use one of = != < <= > >= in not in exists"),

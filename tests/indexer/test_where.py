@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexer.errors import FilterError
+from indexer.filters.dates import Date, from_datetime, read_date
 from indexer.filters.parse import parse
 from indexer.filters.tree import And, Compare, Exists, FilterSyntaxError, In, Not, Or, Where, matches, render
 
+
+def date(text: str) -> Date:
+    known = read_date(text)
+    assert known is not None
+    return known
+
+
+moments = st.datetimes(timezones=st.sampled_from([None, UTC, timezone(timedelta(hours=-9, minutes=-30))]))
+dates = st.one_of(
+    st.one_of(st.dates(), moments.filter(lambda moment: 1 < moment.year < 9999)).map(from_datetime),
+    st.sampled_from(["2020-02", "2020-05-01T10", "2020-05-01T10:30+0530", "2020-05-01T10:30:07.5Z"]).map(date),
+)
 names = st.sampled_from(["year", "lang", "author.name", "my field", "in", "x`\\y", "title", "metadata.path", "é-1"])
 scalars = st.one_of(
     st.integers(-(2**63), 2**63 - 1),
     st.floats(allow_nan=False, allow_infinity=False),
     st.booleans(),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    dates,
 )
 compares = st.builds(Compare, names, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), scalars)
 lists = st.builds(In, names, st.lists(scalars, min_size=1, max_size=4).map(tuple), st.booleans())
@@ -60,8 +77,10 @@ def test_render_and_parse_are_inverse(where: Where) -> None:
         ("a<.5", Compare("a", "<", 0.5)),
         ("a = False", Compare("a", "=", False)),
         (r"a = 'it\'s \\ \"fine\"'", Compare("a", "=", 'it\'s \\ "fine"')),
-        ("modified >= 2024-01-31", Compare("modified", ">=", "2024-01-31")),
-        ("modified < 2024-01-31T10:00:00.5Z", Compare("modified", "<", "2024-01-31T10:00:00.5Z")),
+        ("modified >= 2024-01-31", Compare("modified", ">=", date("2024-01-31"))),
+        ("modified = 2024-01", Compare("modified", "=", date("2024-01"))),
+        ("day in (2024-01-31T10, 2024-01-31T10:00)", In("day", (date("2024-01-31T10"), date("2024-01-31T10:00")))),
+        ("modified < 2024-01-31T10:00:00.5Z", Compare("modified", "<", date("2024-01-31T10:00:00.5Z"))),
         ("in (1)", None),
         ("`in` in (1)", In("in", (1,))),
         ("`my field` = 1", Compare("my field", "=", 1)),
@@ -133,9 +152,19 @@ MISTAKES = [
         "2024-13-01 is not a date (put it in quotes if it is text) at character 5: a = 2024-13-01",
     ),
     (
-        "a = 2024-01",
+        "a = 2024-1",
         "neither a number nor a date (put text in quotes, and a field that begins so in backticks)"
-        " at character 5: a = 2024-01",
+        " at character 5: a = 2024-1",
+    ),
+    ("a = 2024-13", "2024-13 is not a date (put it in quotes if it is text) at character 5: a = 2024-13"),
+    (
+        "a >= -7m",
+        "neither a number nor a date (the time that has passed is written -12h, -7d, -3w, -6mo or -1y)"
+        " at character 6: a >= -7m",
+    ),
+    (
+        "a >= -99999y",
+        "-99999y is before the year 1 (write a date such as 2024-01-31) at character 6: a >= -99999y",
     ),
     ("a = 1e999", "the number 1e999 is too large (put it in quotes if it is text) at character 5: a = 1e999"),
     (
@@ -192,7 +221,27 @@ def test_long_and_deep_filters_are_fast_and_never_recurse() -> None:
         assert len(str(caught.value)) < 300
 
 
-DOCUMENT = {
+@pytest.mark.parametrize(
+    ("ago", "moment"),
+    [
+        ("-0h", "2024-03-31T08:30:15+00:00"),
+        ("-12h", "2024-03-30T20:30:15+00:00"),
+        ("-7d", "2024-03-24T08:30:15+00:00"),
+        ("-3w", "2024-03-10T08:30:15+00:00"),
+        ("-1mo", "2024-02-29T08:30:15+00:00"),
+        ("-13mo", "2023-02-28T08:30:15+00:00"),
+        ("-1y", "2023-03-31T08:30:15+00:00"),
+        ("-2000y", "0024-03-31T08:30:15+00:00"),
+    ],
+)
+def test_the_time_that_has_passed_is_a_moment(monkeypatch: pytest.MonkeyPatch, ago: str, moment: str) -> None:
+    monkeypatch.setattr("indexer.filters.dates.now", lambda: datetime(2024, 3, 31, 8, 30, 15, 999, UTC))
+    tree = parse(f"modified >= {ago}")
+    assert tree == Compare("modified", ">=", date(moment))
+    assert render(tree) == f"modified >= {moment}"  # a filter that is kept means the same later
+
+
+DOCUMENT: dict[str, Any] = {
     "year": 2021,
     "tags": ["a", "b", None],
     "draft": True,
@@ -201,6 +250,7 @@ DOCUMENT = {
     "author.name": "Ann",
 }
 DOCUMENT |= {"title": "", "path": "/x", "metadata.path": "y", "mixed": [1, "1", 2.5]}
+DOCUMENT |= {"day": "25-Sep-2000", "days": ["2000-09", "soon", "2000-09-30T23:00-02:00"], "number": 2000}
 
 
 @pytest.mark.parametrize(
@@ -233,6 +283,20 @@ DOCUMENT |= {"title": "", "path": "/x", "metadata.path": "y", "mixed": [1, "1", 
         ("exists auth", False),
         ("exists title or title != 'x' or title < 'x'", False),
         ("path = '/x' and metadata.path = 'y'", True),
+        ("day = 2000-09-25 and day = 2000-09 and day != 2000-09-24", True),
+        ("day = 2000-09-25T00:00:00Z", True),
+        ("day = 2000-09-25T00:00:01Z", False),
+        ("day > 2000-09-25 or day < 2000-09-25 or day > 2000-09 or day < 2000-09", False),
+        ("day >= 2000-09-25 and day <= 2000-09-25 and day >= 2000-09 and day <= 2000-09", True),
+        ("day > 2000-09-24 and day > 2000-08 and day < 2000-09-26 and day < 2000-10", True),
+        ("day <= 2000-09-24 or day >= 2000-09-26", False),
+        ("day in (2000-10, 2000-09-25)", True),
+        ("day not in (2000-10, 2000-09-24)", True),
+        ("day not in (2000-09)", False),
+        ("days = 2000-10-01 and days = 2000-09 and days != 2000-09-02", True),
+        ("days = 2000-09-30", False),
+        ("tags != 2000-09-25", True),
+        ("tags = 2000-09-25 or number = 2000-01-01 or number < 2000-01-01 or missing != 2000-09-25", False),
     ],
 )
 def test_meaning(text: str, answer: bool) -> None:

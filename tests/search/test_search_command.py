@@ -6,10 +6,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 
 from indexer import Document, Index
@@ -43,6 +45,31 @@ def test_hits_by_rank_score_title_place_and_passage(likewise: Callable[..., Any]
     assert second.startswith(" 2  0.")
     assert "\x1b" not in said.out  # a pipe gets plain text
     assert said.err == ""
+
+
+def test_dates_are_compared_as_dates(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    written = {"a": "25-Sep-2000", "b": "Sept 26, 2000", "c": "2000/10/1", "d": "10/01/2000"}
+    with Index.create(tmp_path / "x.index", dimensions=2) as index:
+        documents = [
+            Document(uri, "t", metadata={"created": day}, modified=(now - timedelta(days=5 * number)).isoformat())
+            for number, (uri, day) in enumerate(written.items())
+        ]
+        index.add(documents, vectors=np.ones((4, 2), np.float32))
+    for where, uris in (
+        ("created >= 2000-09-26", "bc"),
+        ("created = 2000-09", "ab"),
+        ('created < "Oct 1, 2000"', "ab"),
+        ("modified >= -7d", "ab"),
+        ("modified < -1w and not modified < -12d", "c"),
+    ):
+        said = likewise("list", tmp_path / "x.index", "--where", where)
+        assert (said.code, said.out.split()) == (0, list(uris)), where
+    said = likewise("list", tmp_path / "x.index", "--where", "format >= 2000-09-26")
+    assert said.code == 2
+    assert "field format cannot be compared with 2000-09-26, as it holds no date" in said.err
+    assert "\ndates      created\n" in likewise("info", tmp_path / "x.index").out
+    assert json.loads(likewise("info", tmp_path / "x.index", "--json").out)["dates"] == ["created"]
 
 
 def test_words_are_set_off_on_a_terminal(

@@ -399,7 +399,7 @@ def test_arguments_that_mean_nothing_are_refused_by_name(tmp_path: Path, encoder
             ({"min_score": "x"}, "min_score is 'x': give a number"),
             ({"min_percentile": True}, "min_percentile is True"),
             ({"where": 5}, "the filter is not a string but int"),
-            ({"where": 'modified < "foo"'}, "compare it with a date in quotes"),
+            ({"where": 'modified < "foo"'}, "compare it with a date such as"),
             ({"query": None}, "not a string but NoneType"),
             ({"mode": "words", "min_percentile": 5.0}, "no percentiles"),
         ):

@@ -204,10 +204,10 @@ class Catalog:
         """Write the filter fields of these documents again from their metadata."""
         with self.transaction() as connection:
             for uri in uris:
-                query = "SELECT id, metadata FROM document WHERE uri = ?"
-                document_id, metadata = connection.execute(query, (uri,)).fetchone()
+                query = "SELECT id, metadata, modified FROM document WHERE uri = ?"
+                document_id, metadata, modified = connection.execute(query, (uri,)).fetchone()
                 filter_sql.erase(connection, [document_id])
-                filter_sql.write(connection, [(document_id, scalars(uri, json.loads(metadata)))])
+                filter_sql.write(connection, [(document_id, scalars(uri, json.loads(metadata), modified))])
 
     def recount(self) -> None:
         with self.transaction() as connection:

@@ -18,6 +18,7 @@ from indexer.settings import Meaning
 from indexer.stores.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.local import queries
+from indexer.stores.local.connections import DATES_SINCE
 from indexer.stores.local.segments import seal
 from indexer.stores.local.segments.faiss_segment import FaissSegment
 from indexer.stores.local.segments.files import stamp, verify
@@ -169,7 +170,9 @@ def _fields(view: View) -> Iterator[str]:
     )
     groups = groupby(cursor, itemgetter(0))
     id_, rows = next(groups, (None, ()))
-    for document_id, uri, metadata in view.connection.execute("SELECT id, uri, metadata FROM document ORDER BY id"):
+    keeps_dates = queries.format_version(view) >= DATES_SINCE
+    documents = view.connection.execute("SELECT id, uri, metadata, modified FROM document ORDER BY id")
+    for document_id, uri, metadata, modified in documents:
         while id_ is not None and id_ < document_id:  # rows of no document do no harm
             id_, rows = next(groups, (None, ()))
         stored = set()
@@ -177,7 +180,8 @@ def _fields(view: View) -> Iterator[str]:
             stored = {row[1:] for row in rows}
             id_, rows = next(groups, (None, ()))
         with suppress(ValueError):  # metadata that is not JSON does not match the row's hash
-            if set(scalars(uri, json.loads(metadata))) != stored:
+            expected = scalars(uri, json.loads(metadata), modified)
+            if {row for row in expected if keeps_dates or row[1] != "date"} != stored:
                 yield uri
 
 

@@ -21,8 +21,11 @@ from typing import TypeVar
 from indexer.errors import IndexDamaged, LikewiseError, NewerFormat, NotAnIndex, StorageError
 from indexer.stores.local.temporary import temporary_folder
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """The newest format this version reads; schema.py writes it."""
+
+DATES_SINCE = 2
+"""The first format in which texts that read as dates have rows as such."""
 
 Identity = tuple[int, ...]
 

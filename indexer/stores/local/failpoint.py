@@ -8,6 +8,9 @@ import signal
 _STEP, _, _COUNT = os.environ.get("LIKEWISE_KILL_AT", "").partition(":")
 _remaining = int(_COUNT or 1)
 
+MIGRATED = "migration.written"
+"""The step at which an older format has been brought up to date, and is not committed yet."""
+
 STEPS = (
     "commit.begun",
     "commit.written",

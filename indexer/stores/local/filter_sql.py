@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from indexer.errors import FilterError
-from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Scalar, Type, Where, type_of
-from indexer.stores.field_types import FieldTypes, expect
+from indexer.filters.dates import Date
+from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Scalar, Type, Value, Where, type_of
+from indexer.stores.field_types import KEEPS_DATES, FieldTypes, expect, resolve
 from indexer.stores.flatten import Row
 
 TABLES = """
@@ -71,12 +72,18 @@ def erase(conn: sqlite3.Connection, document_ids: Iterable[int]) -> None:
     conn.executemany("DELETE FROM field_value WHERE document_id = ?", ((i,) for i in document_ids))
 
 
-def read_field_types(conn: sqlite3.Connection) -> dict[str, frozenset[Type]] | None:
-    """Return the types of each field that some document has; None if there is no document."""
+def read_field_types(conn: sqlite3.Connection, keeps_dates: bool = True) -> dict[str, frozenset[Type]] | None:
+    """Return the types of each field that some document has; None if there is no document.
+
+    Args:
+        keeps_dates: texts that read as dates have rows as such; an index of format 1 has none.
+    """
     if conn.execute("SELECT 1 FROM document LIMIT 1").fetchone() is None:
         return None
     used = "EXISTS (SELECT 1 FROM field_value WHERE field_id = field.id)"
     types: dict[str, frozenset[Type]] = {}
+    if keeps_dates:
+        types |= KEEPS_DATES
     for name, kind in conn.execute(f"SELECT name, type FROM field WHERE {used}"):
         types[name] = types.get(name, frozenset()) | {kind}
     return types
@@ -104,7 +111,7 @@ class _Expression:
     levels: int = 0  # of parentheses around and, or
 
 
-def _compile(where: Where, types: FieldTypes) -> _Expression:  # noqa: PLR0911 - one per kind of node
+def _compile(where: Where, types: FieldTypes) -> _Expression:
     match where:
         case And(parts):
             return _join(" AND ", [_compile(part, types) for part in parts])
@@ -116,24 +123,37 @@ def _compile(where: Where, types: FieldTypes) -> _Expression:  # noqa: PLR0911 -
         case Exists(name):
             expect(name, None, types)
             return _exists(name, below=True)
+        case Compare() | In():
+            return _condition(resolve(where, types))
+
+
+def _condition(where: Compare | In) -> _Expression:
+    match where:
         case Compare(name, "=" | "!=", value):
-            return _compile(In(name, (value,), negated=where.op == "!="), types)
+            return _condition(In(name, (value,), negated=where.op == "!="))
+        case Compare(name, "<" | "<=" | ">" | ">=" as order, Date() as date):
+            way, bound = date.bound(order)
+            return _test(name, "date", f"{way} ?", [bound])
         case Compare(name, op, value):
-            expect(name, value, types)
-            return _test(name, type_of(value), f"{op} ?", [value])
+            return _test(name, type_of(value), f"{op} ?", _scalars([value]))
         case In(name, values, negated):
-            by_type: dict[Type, list[Scalar]] = {}
+            by_type: dict[Type, list[Value]] = {}
             for value in values:
                 by_type.setdefault(type_of(value), []).append(value)
-            for same_type in by_type.values():
-                expect(name, same_type[0], types)
-            if not by_type:  # equal to none of no values
-                expect(name, None, types)
+            dates = by_type.pop("date", [])
+            if not by_type and not dates:  # equal to none of no values
                 return _exists(name) if negated else _Expression("0", [])
-            equal = _join(" OR ", [_test(name, kind, *_equality(same_type)) for kind, same_type in by_type.items()])
+            parts = [_test(name, kind, *_equality(_scalars(group))) for kind, group in by_type.items()]
+            if dates:
+                parts.append(_within(name, [date for date in dates if isinstance(date, Date)]))
+            equal = _join(" OR ", parts)
             if not negated:
                 return equal
             return _join(" AND ", [_exists(name), _Expression(f"NOT {equal.text}", equal.parameters)])
+
+
+def _scalars(values: Iterable[Value]) -> list[Scalar]:
+    return [value for value in values if not isinstance(value, Date)]
 
 
 def _join(word: str, parts: list[_Expression]) -> _Expression:
@@ -162,7 +182,7 @@ def _row(word: str, parts: list[_Expression]) -> _Expression:
 
 def _merge_lists(parts: Iterable[Where]) -> list[Where]:
     """Merge `x = 1 or x = 2` into one list: one look-up per field instead of one per value."""
-    lists: dict[str, list[Scalar]] = {}
+    lists: dict[str, list[Value]] = {}
     rest: list[Where] = []
     for part in parts:
         match part:
@@ -185,11 +205,29 @@ def _equality(values: list[Scalar]) -> tuple[str, list[Scalar]]:
     return f"IN (SELECT value FROM json_each(?){bound})", [json.dumps(exact), *other]
 
 
+def _within(name: str, dates: Sequence[Date]) -> _Expression:
+    """Return whether a stored date is in one of these spans, however many there are."""
+    if len(dates) == 1:
+        return _test(name, "date", ">= ? AND value < ?", [dates[0].start, dates[0].end])
+    spans: list[list[int]] = []
+    for start, end in sorted((date.start, date.end) for date in dates):
+        if spans and start <= spans[-1][1]:
+            spans[-1][1] = max(end, spans[-1][1])
+        else:
+            spans.append([start, end])
+    # A cross join keeps the order of the tables: SQLite looks each span up, instead of trying all of them on each row.
+    rows = (
+        f"SELECT document_id FROM json_each(?) AS span CROSS JOIN field_value WHERE field_id = {_FIELD_ID}"
+        " AND field_value.value >= span.value ->> 0 AND field_value.value < span.value ->> 1"
+    )
+    return _Expression(f"{_MEMBER}{rows})", [json.dumps(spans), name, "date"])
+
+
 _FIELD_ID = "(SELECT id FROM field WHERE name = ? AND type = ?)"
 
 
 def _test(name: str, kind: Type, test: str, values: list[Scalar]) -> _Expression:
-    if name in COLUMNS:
+    if name in COLUMNS and kind != "date":
         column = f"document.{name}"
         return _Expression(f"({column} IS NOT NULL AND {column} <> '' AND {column} {test})", values)
     rows = f"SELECT document_id FROM field_value WHERE field_id = {_FIELD_ID} AND value {test}"

@@ -71,7 +71,7 @@ def write_documents(
     filter_sql.write(
         connection,
         [
-            (ids[document.uri], scalars(document.uri, document.metadata))
+            (ids[document.uri], scalars(document.uri, document.metadata, document.modified))
             for document in (item.document for item in documents)
         ],
     )

@@ -6,8 +6,13 @@ Only writers use this file. Readers check `PRAGMA user_version` and refuse forma
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+
 from sqlite_utils import Database, Migrations
 
+from indexer.filters.dates import MAX_CHARACTERS, Date, read_date
+from indexer.stores.local.failpoint import MIGRATED, failpoint
 from indexer.stores.local.filter_sql import TABLES as FIELD_TABLES
 
 migrations = Migrations("likewise")
@@ -117,3 +122,46 @@ def words(db: Database) -> None:
     for statement in _WORDS.split(";\n"):
         if statement.strip():
             db.execute(statement)
+
+
+@migrations()
+def dates(db: Database) -> None:
+    """Version 2: texts that read as dates have a second row with their first microsecond, `modified` too."""
+    connection = db.conn
+    # A write comes first, so that what is read afterwards cannot change; readers load the fields again at a new number.
+    connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
+    for id_, name in connection.execute("SELECT id, name FROM field WHERE type = 'text' ORDER BY id").fetchall():
+        # As bytes: a text that is damaged must not keep the writer from opening the index and repairing it.
+        texts = connection.execute(
+            "SELECT DISTINCT CAST(value AS BLOB) FROM field_value WHERE field_id = ? AND length(value) <= ?",
+            (id_, MAX_CHARACTERS),
+        )
+        found = [(date.start, date.text) for (text,) in texts if (date := _date_of(text))]
+        if found:
+            insert = (
+                "INSERT OR IGNORE INTO field_value (field_id, value, document_id)"
+                " SELECT ?, ?, document_id FROM field_value WHERE field_id = ? AND value = ?"
+            )
+            date_id = _date_field(connection, name)
+            connection.executemany(insert, ((date_id, start, id_, text) for start, text in found))
+    if connection.execute("SELECT 1 FROM document WHERE modified <> '' LIMIT 1").fetchone():
+        insert = "INSERT INTO field_value (field_id, value, document_id) VALUES (?, ?, ?)"
+        connection.executemany(insert, _modified_rows(connection, _date_field(connection, "modified")))
+    connection.execute("PRAGMA user_version = 2")
+    failpoint(MIGRATED)
+
+
+def _date_field(connection: sqlite3.Connection, name: str) -> int:
+    (id_,) = connection.execute("INSERT INTO field (name, type) VALUES (?, 'date') RETURNING id", (name,)).fetchone()
+    return int(id_)
+
+
+def _modified_rows(connection: sqlite3.Connection, field_id: int) -> Iterator[tuple[int, int, int]]:
+    times = connection.execute("SELECT id, CAST(modified AS BLOB) FROM document WHERE modified <> ''")
+    for document_id, modified in times:
+        if date := _date_of(modified):
+            yield field_id, date.start, document_id
+
+
+def _date_of(text: bytes) -> Date | None:
+    return read_date(text.decode("utf-8", "replace"))

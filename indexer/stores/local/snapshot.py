@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from indexer.filters.tree import Type, Where
+from indexer.filters.tree import COLUMNS, Type, Where
 from indexer.records import Document, KnownFile, Vector
 from indexer.settings import Meaning, Settings
+from indexer.stores.field_types import date_fields, metadata_types
 from indexer.stores.local import ledger, queries
 from indexer.stores.local.candidates import candidates
 from indexer.stores.local.dense import rank as rank_dense
@@ -83,7 +84,8 @@ class LocalSnapshot:
 
     @property
     def fields(self) -> Mapping[str, Collection[Type]] | None:
-        return self._view.state.fields
+        fields = self._view.state.fields
+        return fields and {name: types for name, types in fields.items() if name not in COLUMNS}
 
     def count(self, where: Where) -> int:
         return int(np.count_nonzero(queries.document_flags(self._view, where)))
@@ -149,7 +151,8 @@ class LocalSnapshot:
             format_version=queries.format_version(view),
             history=view.state.history,
             segments=tuple({**asdict(row.recorded), "alive": row.alive} for row in segments),
-            fields={name: tuple(sorted(types)) for name, types in sorted((view.state.fields or {}).items())},
+            fields=metadata_types(view.state.fields),
+            dates=date_fields(view.state.fields),
         )
 
     def recall(self) -> Recall:

@@ -19,6 +19,7 @@ from indexer.errors import IndexDamaged, StorageError
 from indexer.settings import Settings
 from indexer.stores.field_types import FieldTypes
 from indexer.stores.local.connections import (
+    DATES_SINCE,
     Identity,
     IdleConnections,
     copy_catalog,
@@ -278,6 +279,7 @@ def _load(
     """
     rows = dict(connection.execute("SELECT name, value FROM setting"))
     settings = from_rows(rows)
+    (format_version,) = connection.execute("PRAGMA user_version").fetchone()
     dimensions, generation, history = settings.dimensions, int(rows["generation"]), rows["history"]
     if earlier and (earlier.catalog, earlier.history) != (identity, history):
         earlier = None
@@ -317,7 +319,7 @@ def _load(
         documents=int(rows["documents"]),
         passages=sum(len(part.positions.passages) - len(part.dead) for part in parts),
         last_document=last_document,
-        fields=read_field_types(connection),
+        fields=read_field_types(connection, keeps_dates=format_version >= DATES_SINCE),
         lineage=_lineage(connection, identity[:2], history, lineage),
         notes=tuple(notes),
     )

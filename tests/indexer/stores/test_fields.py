@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexer.errors import BadInput, FilterError
+from indexer.filters.dates import read_date
 from indexer.filters.parse import parse
 from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Type, Where, matches, render
+from indexer.stores.field_types import KEEPS_DATES, check_filter
 from indexer.stores.flatten import scalars
 from indexer.stores.local.filter_sql import TABLES, compile_where, erase, read_field_types, write
 
@@ -27,7 +29,7 @@ def collection(documents: Sequence[tuple[Mapping[str, str | None], Mapping[str, 
     for columns, _ in documents:
         marks = [columns.get(name) for name in COLUMNS]
         conn.execute("INSERT INTO document (uri, title, path, format, modified) VALUES (?, ?, ?, ?, ?)", marks)
-    write(conn, [(i, scalars(f"doc{i}", metadata)) for i, (_, metadata) in enumerate(documents, 1)])
+    write(conn, [(i, scalars(f"doc{i}", m, c.get("modified"))) for i, (c, m) in enumerate(documents, 1)])
     return conn
 
 
@@ -60,19 +62,34 @@ def flat(value: Any, path: str = "") -> dict[str, list[Any]]:
 
 
 FEW = [0, 1, 2, -3, 0.5, 1.0, 2**53, 2**53 + 1, float(2**53), 2**63 - 1, -(2**63), 1e300, 0.1]
-few_values = st.one_of(st.sampled_from(FEW), st.booleans(), st.sampled_from(["", "a", "b", "é", "1", "true", "a\0b"]))
+TEXTS = ["", "a", "b", "é", "1", "true", "a\0b"]
+DAYS = [
+    "2020",
+    "2020-02",
+    "2020-02-01",
+    "1-Feb-2020",
+    "Feb 29, 2020",
+    "2020-02-01T00:00:00.000001Z",
+    "2020-02-01T02:00+0300",
+]
+few_values = st.one_of(st.sampled_from(FEW), st.booleans(), st.sampled_from(TEXTS), st.sampled_from(DAYS))
+compared = st.one_of(few_values, st.sampled_from([date for day in DAYS if (date := read_date(day))]))
 keys = st.sampled_from(["x", "y", "y.z", "title", "metadata", "z"])
 nested = st.recursive(
     st.one_of(few_values, st.none()),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)),
     max_leaves=4,
 )
-columns = st.fixed_dictionaries({name: st.sampled_from([None, "", "a", "b"]) for name in COLUMNS})
+columns = st.fixed_dictionaries(
+    {name: st.sampled_from([None, "", "a", "b", *(DAYS if name == "modified" else ())]) for name in COLUMNS}
+)
 documents = st.lists(st.tuples(columns, st.dictionaries(keys, nested, max_size=4)), min_size=1, max_size=6)
-fields = st.sampled_from(["x", "y", "y.z", "z", "x.y", "metadata.title", "metadata.metadata", "title", "path", "uri"])
+fields = st.sampled_from(
+    ["x", "y", "y.z", "z", "x.y", "metadata.title", "metadata.metadata", "title", "path", "modified"]
+)
 conditions = st.one_of(
-    st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), few_values),
-    st.builds(In, fields, st.lists(few_values, min_size=1, max_size=4).map(tuple), st.booleans()),
+    st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), compared),
+    st.builds(In, fields, st.lists(compared, min_size=1, max_size=4).map(tuple), st.booleans()),
     st.builds(Exists, fields),
 )
 wheres: st.SearchStrategy[Where] = st.recursive(
@@ -93,13 +110,14 @@ def test_sql_finds_what_the_filter_means(
 ) -> None:
     conn = collection(documents)
     used = ["x", "y", "y.z", "z", "x.y", "metadata.title", "metadata.metadata"]
-    anything: dict[str, tuple[Type, ...]] = dict.fromkeys(used, ("number", "boolean", "text"))
+    anything: dict[str, Collection[Type]] = dict.fromkeys(used, ("number", "boolean", "text", "date"))
+    anything |= KEEPS_DATES
     for where in wheres:
-        expected = [i for i, (c, m) in enumerate(documents, 1) if matches(where, {**flat(m), **c})]
         try:
-            sql = compile_where(where, anything)
+            sql, resolved = compile_where(where, anything), check_filter(where, anything)
         except FilterError:  # a column compared with no text
             continue
+        expected = [i for i, (c, m) in enumerate(documents, 1) if matches(resolved, {**flat(m), **c})]
         rows = conn.execute(f"SELECT id FROM document WHERE {sql.text} ORDER BY id", sql.parameters)
         assert [row[0] for row in rows] == expected
     conn.close()
@@ -245,23 +263,26 @@ def test_unread_field_types_and_types(papers: sqlite3.Connection, text: str, mes
 
 def test_fields_are_known_while_a_document_has_them(papers: sqlite3.Connection) -> None:
     assert read_field_types(papers) == {
+        **KEEPS_DATES,
         "year": {"number"},
         "tags": {"text"},
         "draft": {"boolean"},
         "author.name": {"text"},
         "metadata.path": {"text"},
-        "year_end": {"text"},
+        "year_end": {"text", "date"},
         "mixed": {"number", "text"},
         "long": {"text"},
         "big": {"number"},
     }
     erase(papers, [1, 2, 4])
     papers.execute("DELETE FROM document WHERE id <> 3")
-    assert read_field_types(papers) == {"year_end": {"text"}, "mixed": {"number"}, "long": {"text"}}
+    kept = {"year_end": {"text", "date"}, "mixed": {"number"}, "long": {"text"}}
+    assert read_field_types(papers) == {**KEEPS_DATES, **kept}
+    assert read_field_types(papers, keeps_dates=False) == kept
     write(papers, [(3, scalars("c", {"mixed": 2}))])
     assert ask(papers, "mixed in (1, 2)") == [3]
     erase(papers, [3])
-    assert read_field_types(papers) == {}
+    assert read_field_types(papers) == KEEPS_DATES
     papers.execute("DELETE FROM document")
     assert read_field_types(papers) is None
     assert ask(papers, "anything = 1 and exists whatever") == []
