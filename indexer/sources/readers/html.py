@@ -272,11 +272,21 @@ def _is_navigation(element: Any, tag: str) -> bool:
     declared = tag == "nav" or element.get("role") == "navigation"
     if not declared and tag not in {"header", "footer"}:
         return False
+    if not declared:
+        return _is_all_links(element) and next(element.iter(*_HEADINGS), None) is None
     linked, total, in_cells = _linked_words(element)
-    others = total - linked
-    if declared:
-        return not in_cells and others <= max(_MENU_WORDS, total // 2)
-    return 0 < linked == total and element.find(".//h1") is None and element.find(".//h2") is None
+    return not in_cells and total - linked <= max(_MENU_WORDS, total // 2)
+
+
+def _is_all_links(element: Any) -> bool:
+    """Return whether an element has words, all of them in links and controls. It ends at the first other word."""
+    linked = 0
+    for text, in_link, _ in _pieces(element):
+        words = _count(text)
+        if words and not in_link:
+            return False
+        linked += words
+    return linked > 0
 
 
 def _linked_words(element: Any) -> tuple[int, int, int]:
