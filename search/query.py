@@ -32,8 +32,8 @@ class Query:
     Attributes:
         text: the question; may be empty where a vector is given and the mode is "dense".
         k: how many hits to return.
-        where: a filter such as 'year >= 2020 and lang in ("en", "de")' or 'created >= 2024-01-31 and modified >= -7d',
-            or as a mapping.
+        where: a filter: text, 'year >= 2020 and created >= 2024-01-31 and modified >= -7d', or a mapping,
+            {"year": {">=": 2020}, "lang": {"in": ["en", "de"]}}.
         mode: "dense" ranks by the cosine of question and passage, "words" by BM25, "hybrid" by both (fusion.py).
         passages: rank passages instead of documents, so that a document may have several hits.
         min_score: leave out hits with a lower score, after the k best were found.

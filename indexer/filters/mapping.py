@@ -101,7 +101,7 @@ def _field(key: str, place: str) -> str:
 
 
 def _of_field(name: str, value: Any, place: str) -> Iterable[Where]:
-    """The conditions on one field; a value alone means that it is equal."""
+    """Return the conditions on one field; a value alone means `=`."""
     if not isinstance(value, Mapping):
         yield Compare(name, "=", _value(value, place))
         return
@@ -136,7 +136,8 @@ def _value(value: Any, place: str) -> Value:
         except ValueError as error:
             raise FilterError(f"filter: {place}: {value!r:.80}: {error}") from None
     if value is None:
-        raise FilterError(f'filter: {place}: None is not a value: use {{"exists": False}}')
+        hint = '{"exists": False}, or {"exists": True} for a field that has a value'
+        raise FilterError(f"filter: {place}: None is not a value: use {hint}")
     if isinstance(value, int | float):
         raise FilterError(f"filter: {place}: {value!r:.40} is outside the numbers that can be stored")
     kind = type(value).__name__

@@ -14,7 +14,10 @@ def parse(text: str) -> Where:
         FilterError: the filter is not a string.
     """
     if not isinstance(text, str):
-        raise FilterError(f"the filter is not a string but {type(text).__name__}: write it as in 'year >= 2020'")
+        raise FilterError(
+            f"the filter is not a string but {type(text).__name__}: write it as in 'year >= 2020', "
+            'or as a mapping, {"year": {">=": 2020}}'
+        )
     from indexer.filters.grammar import read  # importing lark takes 80 ms
 
     return read(text)
