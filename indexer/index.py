@@ -144,7 +144,7 @@ class Index:
         return cls(IndexCore.open(path, model, precision=precision, device=device, trust_remote_code=trust_remote_code))
 
     def close(self) -> None:
-        """Release connections and memory; delete a temporary index."""
+        """Release connections and memory. A later call opens what it needs again. A temporary index is deleted."""
         self._core.store.close()
         if self._folder is not None:
             self._folder()
@@ -205,9 +205,11 @@ class Index:
 
         Args:
             documents: if a uri comes twice, its last document counts; with vectors that is an error.
-            vectors: used instead of embedding. One row per document (n, dimensions), float32 or float16: each document
-                becomes one passage. With `spans`, one array (passages, dimensions) per document.
-            spans: the (start, end) of the passages of each document, in code points of its text.
+            vectors: vectors of your own; nothing is embedded then. Without `spans`, an array (documents, dimensions):
+                each document becomes one passage. With `spans`, a list with one array (passages, dimensions) per
+                document. Any type of number; rows are scaled to length 1 and stored as float16.
+            spans: a list with one list per document of the (start, end) of its passages, in code points of its text,
+                in the order of its rows.
 
         Returns:
             What changed. Every batch is durable and searchable when it is committed, and all are when this returns.
@@ -240,8 +242,9 @@ class Index:
         """Remove documents by uri or by filter, in one commit, and return how many there were.
 
         Args:
-            uris: of the documents.
-            where: a filter as in `Searcher.search`, instead of uris: every document that passes it is removed.
+            uris: one uri or several.
+            where: a filter as in `Searcher.search`, instead of uris: every document that passes it is removed. An empty
+                mapping is no filter: it removes all documents.
             missing_ok: ignore uris that are not documents.
 
         Raises:
