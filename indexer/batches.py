@@ -112,7 +112,10 @@ def with_own_vectors(
         ]
     for name, value in (("vectors", vectors), ("spans", spans)):
         if not isinstance(value, Sequence | np.ndarray) or len(value) != len(listed):
-            raise BadInput(f"{name} must have one item per document when spans are given: {len(listed)} documents")
+            raise BadInput(
+                f"{name} must have one item per document when spans are given: {len(listed)} documents, but "
+                + (f"{len(value)} {name}" if isinstance(value, Sequence | np.ndarray) else type(value).__name__)
+            )
     incoming: list[Incoming] = []
     for document, places, array in zip(listed, spans, vectors, strict=True):
         passages = _passages(document, places)

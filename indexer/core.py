@@ -93,7 +93,8 @@ class IndexCore:
         """
         if self._encoder is None:
             if self.recipe is None:
-                raise BadInput(f"{self.address}: holds your own vectors and has no model: give vectors")
+                missing = "holds your own vectors and has no model: there is nothing to load or compile"
+                raise BadInput(f"{self.address}: {missing}")
             with self.store.snapshot() as snapshot:
                 fitted_parameters = snapshot.fitted_parameters()
             self._encoder = get_encoder(self.recipe, fitted_parameters, self._runtime)

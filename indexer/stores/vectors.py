@@ -37,11 +37,14 @@ def unit_rows(vectors: ArrayLike, dimensions: int, names: list[str]) -> Vector:
     try:
         rows = np.asarray(vectors)
     except ValueError as error:
-        raise BadInput(f"vectors are not an array of numbers: {error}") from error
+        raise BadInput(
+            "vectors are not an array of numbers with rows of one width; for several passages per document, "
+            "give one array per document, and their spans="
+        ) from error
     if rows.dtype.kind not in "fiu" or rows.ndim != 2 or rows.shape != (len(names), dimensions):
         raise BadInput(
             f"vectors have shape {rows.shape} and type {rows.dtype}: this index needs ({len(names)}, "
-            f"{dimensions}) of float32 or float16, one row per vector"
+            f"{dimensions}) of numbers such as float32 or float16, one row per vector"
         )
     with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
         rows = np.ascontiguousarray(rows, dtype=np.float32)
