@@ -51,6 +51,8 @@ def test_the_blocks_that_need_no_framework(capsys: pytest.CaptureFixture[str]) -
         "['note-1', 'note-1']",
         "note-1",
         "note-2",
+        "3 ('two',)",
+        "Stars shine.",
         "['a-1']",
         "0 0",
         "2 0 0",
