@@ -63,8 +63,8 @@ class Index:
             dimensions: width of vectors that you bring yourself, instead of a model; "auto" takes the width of the
                 first vector that is added.
             max_tokens: most tokens in a passage; the default is the model's limit.
-            overlap: tokens that neighbouring passages share; the default is 32, or a quarter of passages under 128
-                tokens.
+            overlap: tokens that neighbouring passages share; the default is 32, or a quarter of `max_tokens` if
+                that is below 128.
             language: the language whose word endings a search by words ignores, by code or name; `none` for none.
             precision: precision of the model's weights while documents are embedded, as in `load_encoder`; int8 is
                 calibrated on the first documents.

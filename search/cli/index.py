@@ -38,7 +38,7 @@ _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "prun
 @click.option(
     "--overlap",
     type=int,
-    help="Tokens that neighbouring passages share.  [default: 32, or a quarter of short passages]",
+    help="Tokens that neighbouring passages share.  [default: 32, or a quarter of --max-tokens below 128]",
 )
 @click.option("--dimensions", type=int, metavar="N",
               help="Make a new index without a model, for records that bring vectors of N numbers.")  # fmt: skip
