@@ -49,11 +49,11 @@ class QuestionBatches:
         if self._process != os.getpid():  # a forked child does not have the parent's leading thread
             self._start()
         question = _Question(encoder, text)
-        with self._lock:
-            self._waiting.append(question)
-            question.leads = not self._led
-            self._led = True
         try:
+            with self._lock:
+                self._waiting.append(question)
+                question.leads = not self._led
+                self._led = True
             if not question.leads:
                 question.woken.wait()
             if question.leads:
@@ -75,10 +75,12 @@ class QuestionBatches:
             encoder = self._waiting[0].encoder
             batch = [each for each in self._waiting if each.encoder is encoder][:BATCH_QUESTIONS]
         _answer(encoder, batch)
+        # Woken before they leave the queue: after an interruption in between, the next leader finds the others there.
+        for each in batch:
+            if each.answered:
+                each.woken.set()
         with self._lock:
             self._waiting = [each for each in self._waiting if not each.answered]
-        for each in batch:
-            each.woken.set()
 
     def _hand_over(self) -> None:
         """Make the first question that still waits the leader. Called with the lock held."""

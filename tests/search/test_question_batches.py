@@ -105,6 +105,35 @@ def test_a_leader_that_is_interrupted_hands_over() -> None:
     assert batches._led is False
 
 
+def test_a_leader_that_is_interrupted_before_it_wakes_the_others_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class InterruptedEvent(threading.Event):
+        """Interrupted when its own thread, which leads the second batch, begins to wake the others."""
+
+        def set(self) -> None:
+            if self.is_set():
+                raise KeyboardInterrupt
+            super().set()
+
+    encoder, batches = SlowEncoder(), QuestionBatches()
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(batches.encode, encoder, "first")  # type: ignore[arg-type]
+        assert encoder.started.wait(20)
+        monkeypatch.setattr("search.question_batches.Event", InterruptedEvent)
+        second = pool.submit(batches.encode, encoder, "bb")  # type: ignore[arg-type]
+        gathered(batches, 1)
+        monkeypatch.undo()
+        third = pool.submit(batches.encode, encoder, "ccc")  # type: ignore[arg-type]
+        gathered(batches, 2)
+        encoder.go.set()
+        assert first.result(20)[0] == 5
+        with pytest.raises(KeyboardInterrupt):
+            second.result(20)
+        assert third.result(20)[0] == 3
+    assert (batches._waiting, batches._led) == ([], False)
+
+
 def test_a_forked_child_begins_again() -> None:
     encoder, batches = SlowEncoder(), QuestionBatches()
     with ThreadPoolExecutor(1) as pool:
