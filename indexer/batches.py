@@ -134,13 +134,16 @@ def _listed(documents: Iterable[Document] | Document) -> list[Document]:
 
 def _width(vectors: Vectors) -> int:
     """Return the width of the first vector; 0 if there is none, which is reported when the shape is checked."""
-    shape = np.shape(vectors[0]) if len(vectors) else np.shape(vectors)
+    try:
+        shape = np.shape(vectors[0]) if len(vectors) else np.shape(vectors)
+    except (TypeError, KeyError, ValueError):  # not rows of numbers
+        return 0
     return int(shape[-1]) if shape else 0
 
 
 def _passages(document: Document, places: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
     """Return the passages of a document at these offsets, with the heading and page of the section they begin in."""
-    if not len(places):
+    if not isinstance(places, Sequence | np.ndarray) or not len(places):
         raise BadInput(f"{document.uri}: has no passages: give at least one (start, end) per document")
     passages = []
     for place in places:

@@ -152,6 +152,8 @@ def index_command(
         index.store.writer(wait=not no_wait, on_wait=warn) as writer,
         Progress(opened) as progress,
     ):
+        if dimensions is not None and not index.settings.dimensions:
+            index.take_width(dimensions)
 
         def committed(done: Summary, changes: Changes, characters: int) -> None:
             progress.show(done, characters)

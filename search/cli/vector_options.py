@@ -79,8 +79,11 @@ class VectorOptions:
             index.use(*load_with_recipe(spec, self._runtime))
             if self.model and recipe and (place := lasting_name(spec.model)) != recipe.model:
                 index.record_model_place(place)
+        dimensions = index.settings.dimensions
+        if not dimensions and self.dimensions is not None and self.dimensions > 0:  # the index has no width yet
+            dimensions = self.dimensions
         for name, option, stored in (
-            ("--dimensions", self.dimensions, index.settings.dimensions),
+            ("--dimensions", self.dimensions, dimensions),
             ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
             ("--overlap", self.overlap, settings and settings.overlap),
             ("--language", self.language and code(self.language), index.settings.language),

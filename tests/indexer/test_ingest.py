@@ -597,6 +597,24 @@ def test_records_with_vectors_make_an_index_of_own_vectors_and_an_export_makes_i
         np.testing.assert_array_equal(snapshot_of(one).vectors_of("i2"), snapshot_of(other).vectors_of("i2"))
 
 
+def test_records_give_an_index_its_width(
+    likewise: Callable[..., Any], tmp_path: Path, lines: Callable[..., str]
+) -> None:
+    mine, twin, wide = (tmp_path / f"{name}.index" for name in ("mine", "twin", "wide"))
+    for address in (mine, twin, wide):
+        Index.create(address, dimensions="auto").close()
+    records = lines({"id": "a", "text": "t", "vector": [0, 0]}, {"id": "b", "text": "t", "vector": [1, 2, 3]})
+    assert counts(likewise("index", mine, "-", "--json", stdin=records)) == {"indexed": 1, "failed": 1}
+    exported = likewise("export", mine, "--vectors").out
+    assert counts(likewise("index", twin, "-", "--json", stdin=exported)) == {"indexed": 1}
+    assert counts(likewise("index", wide, "-", "--json", "--dimensions", "2", stdin=records)) == {"failed": 2}
+    widths = []
+    for address in (mine, twin, wide):
+        with Index.open(address) as index:
+            widths.append(index.dimensions)
+    assert widths == [3, 3, 2]
+
+
 def test_what_standard_input_brought_is_not_gone_when_it_brings_more(
     likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
 ) -> None:

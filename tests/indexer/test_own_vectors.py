@@ -48,6 +48,7 @@ def test_several_passages_per_document_are_ranked_by_the_best_one(tmp_path: Path
         ([np.ones((1, 2))], [[(0, 3)]], "one item per document when spans are given: 2 documents"),
         ([np.ones((1, 2))] * 2, [[(0, 3)]], "spans must have one item per document"),
         ([np.ones((1, 2))] * 2, [[(0, 3)], []], "b: has no passages"),
+        ([np.ones((1, 2))] * 2, [[(0, 3)], 5], "b: has no passages"),
         ([np.ones((1, 2))] * 2, [[(0, 3)], [(0, 99)]], r"b: \(0, 99\) is not a \(start, end\) within its 3 characters"),
         ([np.ones((1, 2))] * 2, [[(0, 3)], [(2, 1)]], r"b: \(2, 1\) is not"),
         ([np.ones((1, 2))] * 2, [[(0, 3)], [5]], "b: 5 is not"),
@@ -90,6 +91,14 @@ def test_the_first_vector_decides_the_width(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=r"2 dimensions and .* has 3"):
             searcher.search_vector([1.0, 0.0])
         assert index.check().ok
+
+
+@pytest.mark.parametrize("vectors", [5, {"a": [1.0]}, iter([[1.0]]), [[1.0], [1.0, 2.0]], ["abc"], np.zeros((1, 3))])
+def test_refused_vectors_give_no_width(tmp_path: Path, vectors: Any) -> None:
+    with Index.create(tmp_path / "x.index", dimensions="auto") as index:
+        with pytest.raises(BadInput):
+            index.add([Document("a", "text")], vectors=vectors)
+        assert index.settings.dimensions == 0
 
 
 def test_two_widths_at_once_leave_one(tmp_path: Path) -> None:
