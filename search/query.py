@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -107,7 +106,7 @@ def check_mode(mode: object) -> None:
 def check_min_score(value: object) -> None:
     if value is not None and (not isinstance(value, Real) or isinstance(value, bool)):
         raise BadInput(f"min_score is {value!r}: give a number")
-    if isinstance(value, Real) and math.isnan(float(value)):
+    if isinstance(value, Real) and value != value:  # noqa: PLR0124 - an integer may be larger than a float
         raise BadInput("min_score is nan: give a number")
 
 

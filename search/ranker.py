@@ -113,13 +113,16 @@ class Ranker:
                 uris.append([passage.uri for passage in snapshot.passages_by_id(ids)])
         return candidates, uris
 
-    def encode(self, snapshot: Snapshot, texts: Sequence[str], note: Note) -> Vector:
+    def encode(
+        self, snapshot: Snapshot, texts: Sequence[str], note: Note, question_notes: Sequence[Note] | None = None
+    ) -> Vector:
         """Return the vectors of questions (questions, dimensions).
 
         A single question is embedded together with those that other threads ask at the same time.
 
         Args:
-            note: gets a sentence for each question that is longer than the model reads.
+            note: gets what the encoder tells, and a sentence for each question that is longer than the model reads.
+            question_notes: one per question, which gets the sentence about this question instead.
 
         Raises:
             BadInput: a question is empty, or the index has no model.
@@ -127,11 +130,12 @@ class Ranker:
         encoder = self.encoder_of(snapshot, note)
         for text in texts:
             check_text(text)
-        for text, tokens in zip(texts, encoder.offsets(list(texts)), strict=True):
+        notes = [note] * len(texts) if question_notes is None else question_notes
+        for text, tokens, of_question in zip(texts, encoder.offsets(list(texts)), notes, strict=True):
             if not len(tokens):
                 raise BadInput(f"the question {text!r} is empty: ask with at least one word")
             if (over := len(tokens) + encoder.overhead("query") - encoder.max_tokens) > 0:
-                note(
+                of_question(
                     f"the question has {len(tokens)} tokens, {over} more than the model reads: "
                     f"its end, from {text[tokens[-over][0] :][:40]!r} on, was left out"
                 )

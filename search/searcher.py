@@ -171,8 +171,8 @@ class Searcher:
         """
         texts = _questions(queries)
         filters = _filters(where, len(texts))
-        if vectors is not None and np.shape(vectors)[:1] != (len(texts),):
-            raise BadInput(f"vectors have shape {np.shape(vectors)}: give one row per question, {len(texts)} in all")
+        if vectors is not None and (shape := _shape(vectors))[:1] != (len(texts),):
+            raise BadInput(f"vectors have shape {shape}: give one row per question, {len(texts)} in all")
         rows = [None] * len(texts) if vectors is None else vectors
         questions = [
             Query(text, k, condition, mode, passages, min_score, exact, vector=row)
@@ -183,17 +183,19 @@ class Searcher:
             return []
         answers = []
         notes: list[str] = []
+        own_notes: list[list[str]] = [[] for _ in questions]
         with self._store.snapshot() as snapshot:
             if mode == "words" or vectors is not None:
                 encoded = [self._vector(snapshot, query, notes.append) for query in questions]
             else:
-                encoded = list(self._ranker.encode(snapshot, texts, notes.append))
-            for query, row in zip(questions, encoded, strict=True):
+                encoded = list(self._ranker.encode(snapshot, texts, notes.append, [own.append for own in own_notes]))
+            for query, row, own in zip(questions, encoded, own_notes, strict=True):
                 try:
                     hits = self._ranked(snapshot, query.text, row, k, query.condition, mode, passages, exact)
                 except NoWords as error:
                     hits = Hits((), 0, True, query.text, mode, notes=(str(error),))
-                answers.append(replace(self._above(hits, min_score, None), notes=(*notes, *hits.notes)))
+                told = tuple(dict.fromkeys((*notes, *own, *hits.notes)))
+                answers.append(replace(self._above(hits, min_score, None), notes=told))
         return answers
 
     def search_vector(
@@ -321,7 +323,7 @@ class Searcher:
             raise BadInput(
                 f"the question's vector has {len(query.row)} dimensions and {self._store.address} has {dimensions}"
             )
-        return query.row
+        return query.row[:dimensions]  # nothing of it where the index has taken no width yet
 
     def _known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | Literal[False] | None:
         """Return the filter to rank with: None if it leaves every document, False if it leaves none."""
@@ -370,9 +372,18 @@ def _filters(where: Filter | Sequence[Filter | None] | None, questions: int) -> 
     """Return one filter per question."""
     if where is None or isinstance(where, str | Mapping | Compare | In | Exists | And | Or | Not):
         return [where] * questions
+    if not isinstance(where, Sequence | np.ndarray):
+        filter_tree(where)  # says what a filter is
     if len(where) != questions:
         raise BadInput(f"{len(where)} filters were given for {questions} questions: give one, or one per question")
     return list(where)
+
+
+def _shape(vectors: NDArray[np.floating] | Sequence[Sequence[float]]) -> tuple[int, ...]:
+    try:
+        return np.shape(vectors)
+    except ValueError as error:  # rows of different lengths
+        raise BadInput(f"vectors are not an array of numbers: {error}") from error
 
 
 def _scorer(rerank: str | Scorer) -> Scorer:

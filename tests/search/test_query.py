@@ -27,6 +27,7 @@ from search import Query
         ({"text": "a", "mode": "fuzzy"}, "mode 'fuzzy' is not one of dense, words, hybrid"),
         ({"text": "a", "min_score": "high"}, "min_score is 'high'"),
         ({"text": "a", "min_score": float("nan")}, "min_score is nan"),
+        ({"text": "a", "min_score": np.float32("nan")}, "min_score is nan"),
         ({"text": "a", "min_percentile": 101}, "a number from 0 to 100"),
         ({"text": "a", "min_percentile": 50, "mode": "words"}, "words mode has no percentiles"),
         ({"text": "a", "passages": "yes"}, "passages is 'yes': give True or False"),
@@ -43,6 +44,10 @@ from search import Query
 def test_what_cannot_be_asked_is_refused_when_the_question_is_made(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         Query(**arguments)
+
+
+def test_a_score_may_be_any_number() -> None:
+    assert Query("a", min_score=10**400).min_score == 10**400
 
 
 def test_a_filter_is_read_when_the_question_is_made() -> None:

@@ -91,6 +91,19 @@ def test_many_questions_with_filters_and_vectors_of_their_own(searcher: Searcher
         searcher.search_many(["a"], where=["n = 1", "n = 2"], vectors=UNIT[:1])
     with pytest.raises(BadInput, match="one row per question, 2 in all"):
         searcher.search_many(["a", "b"], vectors=UNIT[:1])
+    with pytest.raises(BadInput, match="not an array of numbers"):
+        searcher.search_many(["a", "b"], vectors=[[1.0, 2.0], [1.0]])
+    with pytest.raises(FilterError, match="not a string but int"):
+        searcher.search_many(["a"], where=5, vectors=UNIT[:1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["dense", "hybrid"])
+def test_an_index_without_a_width_has_no_hits_for_a_vector_of_any(tmp_path: Path, mode: Any) -> None:
+    with Index.create(tmp_path / "e.index", dimensions="auto") as index, Searcher(index.address) as searcher:
+        hits = searcher.search("river bank", 5, mode=mode, vector=[1.0, 2.0, 3.0])
+        assert (hits.hits, hits.matched, hits.exact) == ((), 0, True)
+        index.add([Document("a", "river bank")], vectors=np.ones((1, 3)))
+        assert [hit.uri for hit in searcher.search("river bank", 5, mode=mode, vector=[1.0, 2.0, 3.0])] == ["a"]
 
 
 def test_a_question_of_stop_words_among_many_is_told_of(searcher: Searcher) -> None:

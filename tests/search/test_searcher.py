@@ -234,6 +234,8 @@ def test_a_question_over_the_limit_is_cut_and_said(tmp_path: Path, encoder: Any)
         (note,) = cut.notes
         assert "42 tokens, 12 more than the model reads" in note and "'rocket rocket" in note
         assert [hit.uri for hit in cut] == [hit.uri for hit in searcher.search("bread " * 30, 5)]
+        # Among many, only this question is told of.
+        assert [hits.notes for hits in searcher.search_many(["bread", question], 5)] == [(), (note,)]
 
 
 @pytest.mark.usefixtures("in_memory")
