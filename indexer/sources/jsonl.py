@@ -20,7 +20,8 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
     """Yield one entry per line that is not blank. One line is in memory at a time, up to the limit of a record."""
     limit = container.options.max_bytes
     number = 0
-    has_records = False
+    has_records = has_objects = has_named = False
+    named = container.options.text_field
     if container.met and _has_no_documents(stream, container.options):
         yield container.whole(True, "holds no record with a text: name its member with --text-field")
         return
@@ -48,11 +49,14 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
             yield container.failed(number, str(error))
             continue
         if isinstance(record, dict):
+            has_objects, has_named = True, has_named or named in record or _is_exported(record)
             yield container.entry(number, record)
         else:
             yield container.failed(number, f"not a JSON object (found {type_name(record)})")
     if not has_records:
         yield container.whole(True, "holds no records")
+    if named and has_objects and not has_named:  # a few records without a text are nothing unusual; this is
+        yield container.whole(False, f'no record has "{named}", which --text-field names')
 
 
 def _has_no_documents(stream: BinaryIO, options: ReadOptions) -> bool:
@@ -79,7 +83,11 @@ def _has_no_documents(stream: BinaryIO, options: ReadOptions) -> bool:
 
 def _has_text(record: dict[str, Any], names: Iterable[str]) -> bool:
     """Return whether an object can be a document: its text is a string or number, or likewise exported it."""
-    return {"likewise", "id"} <= record.keys() or any(is_text(record.get(name)) for name in names)
+    return _is_exported(record) or any(is_text(record.get(name)) for name in names)
+
+
+def _is_exported(record: dict[str, Any]) -> bool:
+    return {"likewise", "id"} <= record.keys()
 
 
 @dataclass(frozen=True, slots=True)

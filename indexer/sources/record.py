@@ -194,7 +194,7 @@ class Container:
         field = self.options.text_field
         name, value = _take(rest, field, TEXT_FIELDS)
         if name is None and field:
-            raise BadRecord(f'has no "{field}", which --text-field names')
+            raise NoText(f'has no "{field}", which --text-field names')
         if name is None:
             raise NoText('has no text: give it a "text", or name the member with --text-field')
         if value is None:

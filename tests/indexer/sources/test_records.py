@@ -132,7 +132,14 @@ def test_named_fields(lines: Callable[..., list[Entry]]) -> None:
     assert read_only(found) == ("1", "N", "B", {"id": 5, "text": "T", "title": "X"})
     assert read_only(no_title) == ("2", "", "B", {})
     assert no_id.reason == 'line 3: has no "key", which --id-field names'
-    assert no_text.reason == 'line 4: has no "blurb", which --text-field names'
+    assert (no_text.state, no_text.reason) == ("skipped", 'line 4: has no "blurb", which --text-field names')
+
+
+def test_a_member_that_no_record_has_fails_the_file(lines: Callable[..., list[Entry]], tmp_path: Path) -> None:
+    first, second, whole = lines({"id": 1, "text": "T"}, {"id": 2, "body": "B"}, text_field="blurb")
+    assert [first.state, second.state] == ["skipped", "skipped"]
+    reason = 'no record has "blurb", which --text-field names'
+    assert (whole.uri, whole.state, whole.reason) == (f"{tmp_path}/r.jsonl", "failed", reason)
 
 
 def test_vectors(lines: Callable[..., list[Entry]]) -> None:
