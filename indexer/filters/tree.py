@@ -139,9 +139,9 @@ def one_line(text: str, length: int) -> str:
 def type_of(value: Value) -> Type:
     if isinstance(value, bool):
         return "boolean"
-    if isinstance(value, Date):
-        return "date"
-    return "text" if isinstance(value, str) else "number"
+    if isinstance(value, str):
+        return "text"
+    return "date" if isinstance(value, Date) else "number"
 
 
 def metadata_field(path: str) -> str:

@@ -2,14 +2,15 @@
 
 Members of an object, or of the objects in a list, are under the path of their key (a key with a dot is such a path
 already). A list has one row for each different element. null, an empty list and an empty object have no row: they are
-missing. A text that reads as a date has a second row with the microsecond in which that date begins. A value that no
-row can hold exactly is an error, never an approximation. Every engine flattens in this way.
+missing. A value that no row can hold exactly is an error, never an approximation. A text that reads as a date has a
+second row with the microsecond in which that date begins. Every engine flattens in this way.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from indexer.errors import BadInput
@@ -19,14 +20,12 @@ from indexer.filters.tree import Scalar, Type, metadata_field, type_of
 Row: TypeAlias = tuple[str, Type, Scalar]
 """Name of a field as filters write it, type, value; of a date the microseconds since 1970 in UTC."""
 
+_field = lru_cache(4096)(metadata_field)  # records repeat the same paths
 _MAX_DEPTH = 200  # levels of nesting; Python's json fails somewhat below 1,000
 
 
-def scalars(uri: str, metadata: Mapping[str, Any], modified: str | None = None) -> list[Row]:
-    """Return the rows of a document's metadata, each once.
-
-    Args:
-        modified: the document's own time; it has a row where it reads as a date, under a name that no metadata has.
+def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
+    """Return the rows of a document's metadata, each once, without those of dates.
 
     Raises:
         BadInput: NaN, infinity, an integer beyond 64 bits, broken Unicode, a value that is not JSON, or one nested
@@ -48,14 +47,33 @@ def scalars(uri: str, metadata: Mapping[str, Any], modified: str | None = None) 
         elif isinstance(value, list | tuple):
             waiting.extend((path, element, depth + 1) for element in value)
         elif value is not None and path is not None:
-            _check_scalar(uri, path, value)
-            name = metadata_field(path)
-            rows[name, type_of(value), value] = None
-            if isinstance(value, str) and (date := read_date(value)):
-                rows[name, "date", date.start] = None
-    if modified and (date := read_date(modified)):
-        rows["modified", "date", date.start] = None
+            if not (path.isascii() and _is_plain(value)):
+                _check_scalar(uri, path, value)
+            rows[_field(path), type_of(value), value] = None
     return list(rows)
+
+
+def with_dates(rows: list[Row], modified: str | None) -> list[Row]:
+    """Return rows and those of the dates among them, each once.
+
+    Args:
+        modified: the document's own time; its date has a name that no field of the metadata has.
+    """
+    dates: dict[Row, None] = {}
+    for name, _, value in rows:
+        if isinstance(value, str) and (date := read_date(value)):
+            dates[name, "date", date.start] = None
+    if modified and (date := read_date(modified)):
+        dates["modified", "date", date.start] = None
+    return [*rows, *dates]
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value needs no further check; most do not."""
+    kind = type(value)
+    if kind is str:
+        return bool(value.isascii())
+    return kind is bool or (kind is int and -(2**63) <= value < 2**63) or (kind is float and math.isfinite(value))
 
 
 def _check_scalar(uri: str, path: str, value: Any) -> None:

@@ -551,9 +551,8 @@ class ReferenceStore:
 def as_stored(document: Document) -> tuple[Document, Fields]:
     """Return a document as JSON gives it back, and the fields that filters see. Raises BadInput."""
     fields: dict[str, Any] = {}
-    for name, kind, value in scalars(document.uri, document.metadata):
-        if kind != "date":  # read again from the text by whatever compares it
-            fields.setdefault(name, []).append(value)
+    for name, _, value in scalars(document.uri, document.metadata):
+        fields.setdefault(name, []).append(value)
     metadata = json.loads(json.dumps(document.metadata, default=dict))
     columns = {name: getattr(document, name) for name in COLUMNS}
     return replace(document, metadata=metadata, sections=tuple(document.sections)), {**fields, **columns}

@@ -18,7 +18,7 @@ from sqlite_utils import Database
 from indexer.errors import BadInput, IndexDamaged, StorageError
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
-from indexer.stores.flatten import scalars
+from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.local import filter_sql
 from indexer.stores.local.failpoint import failpoint
 from indexer.stores.local.rows import erase_passages, write_documents, write_passages
@@ -207,7 +207,8 @@ class Catalog:
                 query = "SELECT id, metadata, modified FROM document WHERE uri = ?"
                 document_id, metadata, modified = connection.execute(query, (uri,)).fetchone()
                 filter_sql.erase(connection, [document_id])
-                filter_sql.write(connection, [(document_id, scalars(uri, json.loads(metadata), modified))])
+                rows = with_dates(scalars(uri, json.loads(metadata)), modified)
+                filter_sql.write(connection, [(document_id, rows)])
 
     def recount(self) -> None:
         with self.transaction() as connection:

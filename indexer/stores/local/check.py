@@ -15,7 +15,7 @@ import numpy as np
 
 from indexer.errors import IndexDamaged
 from indexer.settings import Meaning
-from indexer.stores.flatten import scalars
+from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.local import queries
 from indexer.stores.local.connections import DATES_SINCE
@@ -180,8 +180,8 @@ def _fields(view: View) -> Iterator[str]:
             stored = {row[1:] for row in rows}
             id_, rows = next(groups, (None, ()))
         with suppress(ValueError):  # metadata that is not JSON does not match the row's hash
-            expected = scalars(uri, json.loads(metadata), modified)
-            if {row for row in expected if keeps_dates or row[1] != "date"} != stored:
+            expected = scalars(uri, json.loads(metadata))
+            if set(with_dates(expected, modified) if keeps_dates else expected) != stored:
                 yield uri
 
 

@@ -10,7 +10,7 @@ from itertools import count
 import numpy as np
 
 from indexer.errors import BadInput
-from indexer.stores.flatten import scalars
+from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.lines import with_lines
 from indexer.stores.local import filter_sql
 from indexer.stores.port import EmbeddedDocument
@@ -71,7 +71,7 @@ def write_documents(
     filter_sql.write(
         connection,
         [
-            (ids[document.uri], scalars(document.uri, document.metadata, document.modified))
+            (ids[document.uri], with_dates(scalars(document.uri, document.metadata), document.modified))
             for document in (item.document for item in documents)
         ],
     )

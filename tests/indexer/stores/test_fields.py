@@ -15,7 +15,7 @@ from indexer.filters.dates import read_date
 from indexer.filters.parse import parse
 from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Type, Where, matches, render
 from indexer.stores.field_types import KEEPS_DATES, check_filter
-from indexer.stores.flatten import scalars
+from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.local.filter_sql import TABLES, compile_where, erase, read_field_types, write
 
 COLUMNS = ("uri", "title", "path", "format", "modified")
@@ -29,7 +29,7 @@ def collection(documents: Sequence[tuple[Mapping[str, str | None], Mapping[str, 
     for columns, _ in documents:
         marks = [columns.get(name) for name in COLUMNS]
         conn.execute("INSERT INTO document (uri, title, path, format, modified) VALUES (?, ?, ?, ?, ?)", marks)
-    write(conn, [(i, scalars(f"doc{i}", m, c.get("modified"))) for i, (c, m) in enumerate(documents, 1)])
+    write(conn, [(i, with_dates(scalars(f"doc{i}", m), c.get("modified"))) for i, (c, m) in enumerate(documents, 1)])
     return conn
 
 
