@@ -161,9 +161,14 @@ def _inner_message(part: MIMEPart) -> MIMEPart | None:
     """Return the message that a part holds: forwarded, one of a digest, or attached as a file; None for any other."""
     if part.get_content_maintype() == "message":
         inner = part.get_payload()
-        if part.get_content_type() in {"message/rfc822", "message/global"} and isinstance(inner, list) and inner:
-            return inner[0] if isinstance(inner[0], MIMEPart) else None
-    elif _extension_format(part) is EML and (data := _payload(part)):
+        message = inner[0] if isinstance(inner, list) and inner else None
+        if part.get_content_type() not in {"message/rfc822", "message/global"} or not isinstance(message, MIMEPart):
+            return None
+        if not message.keys() and part.get("Content-Transfer-Encoding", "").lower() == "base64":  # against RFC 2046
+            message.add_header("Content-Transfer-Encoding", "base64")
+            return _parse(_payload(message))
+        return message
+    if _extension_format(part) is EML and (data := _payload(part)):
         message = _parse(data)
         return message if message.keys() else None
     return None

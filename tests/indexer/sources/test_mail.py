@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 from collections.abc import Callable
 from email.message import EmailMessage
@@ -95,6 +96,18 @@ def test_a_digest_and_a_mail_attached_as_a_file(tmp_path: Path, collect: Collect
         "Bees",
         "Subject: Bees\nFrom: Ada Byron <ada@example.org>\n\nThey swarm.",
     )
+
+
+def test_a_forwarded_message_in_base64(tmp_path: Path, collect: Collect) -> None:
+    inner = base64.encodebytes(bytes(mail("Bees", "They swarm.\n"))).decode()
+    raw = (
+        "Subject: Look\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=m\n\n--m\n\nAttached.\n\n"
+        f"--m\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n{inner}\n--m--\n"
+    )
+    assert cuts(read(collect, tmp_path / "a.eml", raw.encode())) == [
+        ("", "Attached."),
+        ("Bees", "Subject: Bees\nFrom: Ada Byron <ada@example.org>\n\nThey swarm."),
+    ]
 
 
 def test_a_report_on_delivery(tmp_path: Path, collect: Collect) -> None:
