@@ -66,7 +66,7 @@ def _header(message: Message, name: str) -> str:
     """Return a header on one line, empty if there is none. Bytes that are not encoded are decoded like any text.
 
     Encoded words are decoded with `decode_header`: the parser of structured headers leaves a blank between two of them,
-    which divides a word that both have a part of (CPython issue 79728).
+    which divides a word that both have a part of (CPython issue 128110).
     """
     raw = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
     data = raw.encode("utf-8", "surrogateescape")
