@@ -65,7 +65,7 @@ def evaluate(
     """Ask INDEX the questions of --queries and measure its answers by the judgments of --qrels.
 
     Both files may be in BEIR form (.jsonl and .tsv) or in TREC's. Judgments name documents by uri; files also by
-    their path relative to this folder. Questions without a relevant document are left out. Judged documents that
+    their path relative to the current folder. Questions without a relevant document are left out. Judged documents that
     INDEX does not have are reported and count as not found.
 
     \b
@@ -96,7 +96,7 @@ def evaluate(
     if missing:
         warn(
             f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}; they count as not found "
-            "(paths of files are relative to this folder)"
+            "(paths of files are relative to the current folder)"
         )
     if as_json:
         values: dict[str, Any] = {

@@ -29,7 +29,8 @@ _LISTED_HITS = 5
 def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int:
     """Ask INDEX the questions of FILE and exit with 1 if an answer is not as FILE expects.
 
-    FILE is a YAML list of questions. It names documents by uri; files also by their path relative to this folder.
+    FILE is a YAML list of questions. It names documents by uri; files also by their path
+    relative to the current folder.
 
     \b
       - question: how can I stop my bread from going stale

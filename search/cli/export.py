@@ -11,7 +11,9 @@ from search.cli.output import say_json
 
 
 @click.command(cls=IndexCommand)
-@click.option("--vectors", is_flag=True, help="Include passages and vectors, so that reading them embeds nothing.")
+@click.option(
+    "--vectors", is_flag=True, help="Include passages and vectors, so that an index made of them embeds nothing."
+)
 @click.option("--json", "as_json", is_flag=True, help="Changes nothing: the output is always JSON.")
 def export(path: str, vectors: bool, as_json: bool) -> None:
     """Print every document of INDEX as a line of JSON that likewise index can read.
