@@ -148,7 +148,7 @@ def _passages(document: Document, places: Sequence[tuple[int, int]]) -> tuple[Sp
     passages = []
     for place in places:
         is_pair = isinstance(place, Sequence) and len(place) == 2 and all(isinstance(one, Integral) for one in place)
-        if not is_pair or not 0 <= place[0] <= place[1] <= len(document.text):
+        if not is_pair or not 0 <= place[0] < place[1] <= len(document.text):
             length = len(document.text)
             raise BadInput(f"{document.uri}: {place!r:.80} is not a (start, end) within its {length} characters")
         start, end = int(place[0]), int(place[1])

@@ -255,6 +255,8 @@ class Index:
             raise BadInput("give either uris or where to remove")
         if where is not None:
             condition = filter_tree(where)
+            if condition is None:
+                raise BadInput('an empty filter would remove every document: if that is meant, give "exists uri"')
             with self._core.store.writer() as writer:
                 return writer.remove([document.uri for document in self._core.store.iterate(condition)])
         if not isinstance(uris, Iterable):

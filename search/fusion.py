@@ -99,7 +99,7 @@ def probed_words_bias(probed: Probed) -> float:
     return 2 * probed.log_ratio
 
 
-def blend(cosines: NDArray[np.floating], best_means: NDArray[np.floating]) -> Scores:
+def mean_with_best(cosines: NDArray[np.floating], best_means: NDArray[np.floating]) -> Scores:
     """Return the cosines that rank units (n,): the average of the best passage and the mean of the best passages.
 
     A hit still shows the cosine of its best passage.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.stores.port import Candidates, Snapshot, Unit
-from search.fusion import CANDIDATES, CosineStatistics, Fused, Scores, blend, fuse, words_weight
+from search.fusion import CANDIDATES, CosineStatistics, Fused, Scores, fuse, mean_with_best, words_weight
 
 Ids = NDArray[np.int64]
 
@@ -84,7 +84,9 @@ def score_candidates(
 ) -> ScoredCandidates:
     """Return the candidates among which hybrid mode finds the k best units."""
     candidates = snapshot.candidates(vector, query, max(2 * k, CANDIDATES), where, unit, exact)
-    return ScoredCandidates(candidates, statistics.z_scores(vector, blend(candidates.cosines, candidates.best_means)))
+    return ScoredCandidates(
+        candidates, statistics.z_scores(vector, mean_with_best(candidates.cosines, candidates.best_means))
+    )
 
 
 def rank_hybrid(scored: ScoredCandidates, words_bias: float, k: int) -> Ranked:

@@ -15,7 +15,7 @@ import pytest
 from indexer import Document, Index, Recipe, Section
 from indexer.encoders.locate import find_model, fingerprint
 from indexer.encoders.postprocessing import PostProcessed
-from indexer.passages import PassageSettings, identity_of
+from indexer.passages import PassageSettings, passages_identity
 from indexer.settings import Meaning
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.vectors import checksum
@@ -35,7 +35,7 @@ MEANING = Meaning("0123456789abcdef", "PassageSettings(max_tokens=256, overlap=3
     ],
 )
 def test_passage_settings_are_hashed_as_this_text(settings: PassageSettings | None, identity: str) -> None:
-    assert identity_of(settings) == identity
+    assert passages_identity(settings) == identity
 
 
 def stored_hashes(folder: Path) -> list[tuple[str, str]]:

@@ -52,6 +52,7 @@ def test_several_passages_per_document_are_ranked_by_the_best_one(tmp_path: Path
         ([np.ones((1, 2))] * 2, [[(0, 3)], [(0, 99)]], r"b: \(0, 99\) is not a \(start, end\) within its 3 characters"),
         ([np.ones((1, 2))] * 2, [[(0, 3)], [(2, 1)]], r"b: \(2, 1\) is not"),
         ([np.ones((1, 2))] * 2, [[(0, 3)], [5]], "b: 5 is not"),
+        ([np.ones((1, 2))] * 2, [[(0, 3)], [(1, 1)]], r"b: \(1, 1\) is not"),
         ([np.ones((2, 2))] * 2, [[(0, 3)], [(0, 3)]], r"shape \(2, 2\)"),
         ([np.ones((1, 2)), np.zeros((1, 2))], [[(0, 3)], [(0, 3)]], "'b, passage 0' has only zeros"),
         ([np.ones((1, 2)), np.ones((1, 3))], [[(0, 3)], [(0, 3)]], r"shape \(1, 3\)"),
@@ -169,6 +170,8 @@ def test_removing_by_filter_and_what_is_not_there(tmp_path: Path) -> None:
         assert index.remove("d1") == 1
         assert [document.uri for document in index] == ["d2", "d3"]
         assert (index.count(), index.count("n = 2"), bool(index)) == (2, 1, True)
+        with pytest.raises(BadInput, match="an empty filter would remove every document"):
+            index.remove(where={})
         for arguments in ({}, {"uris": ["d2"], "where": "n = 2"}):
             with pytest.raises(BadInput, match="either uris or where"):
                 index.remove(**arguments)  # type: ignore[arg-type]

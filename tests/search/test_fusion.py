@@ -9,7 +9,7 @@ import pytest
 
 from indexer.settings import Probed
 from indexer.stores.local.candidates import best_passages
-from search.fusion import CosineStatistics, blend, fuse, probed_words_bias, words_weight
+from search.fusion import CosineStatistics, fuse, mean_with_best, probed_words_bias, words_weight
 
 
 def test_a_score_is_the_convex_combination_and_the_sum_of_its_contributions() -> None:
@@ -73,6 +73,8 @@ def test_a_document_counts_half_its_best_passage_and_half_the_mean_of_its_three_
     assert (ids.tolist(), passages.tolist()) == ([3, 5, 7], [11, 16, 12])
     assert best.tolist() == [0.9, 0.4, 0.6]
     # The passage of .2 of the last one is its fourth.
-    assert blend(best, means).tolist() == pytest.approx([(0.9 + 0.85) / 2, 0.4, (0.6 + (0.6 + 0.5 + 0.3) / 3) / 2])
+    assert mean_with_best(best, means).tolist() == pytest.approx(
+        [(0.9 + 0.85) / 2, 0.4, (0.6 + (0.6 + 0.5 + 0.3) / 3) / 2]
+    )
     nothing = np.empty(0, np.int64)
     assert [each.size for each in best_passages(nothing, nothing, np.empty(0, np.float32))] == [0, 0, 0, 0]
