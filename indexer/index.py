@@ -243,11 +243,11 @@ class Index:
 
         Args:
             uris: one uri or several.
-            where: a filter as in `Searcher.search`, instead of uris: every document that passes it is removed. An empty
-                mapping is no filter: it removes all documents.
+            where: a filter as in `Searcher.search`, instead of uris: every document that passes it is removed.
             missing_ok: ignore uris that are not documents.
 
         Raises:
+            BadInput: the filter is empty.
             UnknownUri: one of the uris is not a document; nothing was removed.
             FilterError: a filter that does not parse or does not fit the index's fields; nothing was removed.
         """
