@@ -29,6 +29,13 @@ from indexer.filters.dates import Date, read_date
 Scalar: TypeAlias = str | int | float | bool
 """A value of the metadata."""
 
+
+class ExactText(str):
+    """A text that equals only the same text, also in a field of dates. Adapters use it for filters that mean that."""
+
+    __slots__ = ()
+
+
 Value: TypeAlias = Scalar | Date
 """A value that a filter compares with."""
 

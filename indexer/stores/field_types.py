@@ -14,6 +14,7 @@ from indexer.filters.tree import (
     COLUMNS,
     And,
     Compare,
+    ExactText,
     Exists,
     In,
     Not,
@@ -102,7 +103,7 @@ def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
 
 def _as_date(value: Value) -> Date | None:
     """Return the date that a text in a filter is; a year alone stays text, as it may be any number of four digits."""
-    date = read_date(value) if isinstance(value, str) else None
+    date = read_date(value) if isinstance(value, str) and not isinstance(value, ExactText) else None
     return None if date is None or date.precision == "year" else date
 
 

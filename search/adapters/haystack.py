@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 import indexer
 from indexer import BadInput, NoWords
+from indexer.filters.tree import ExactText
 from search import Hit, Searcher
 from search.adapters.storage import log_notes, open_or_create, packed, require_own_vectors, require_same, unpacked
 
@@ -670,8 +671,8 @@ def _equal(key: str, path: str, value: Any) -> Condition:
         return {key: {"exists": False}}
     date = _date(value)
     if date is None or key == "uri":
-        return {key: {"=": value}}
-    same = [] if isinstance(value, datetime) else [{key: {"=": value}}]
+        return {key: {"=": ExactText(value) if isinstance(value, str) else value}}
+    same = [] if isinstance(value, datetime) else [{key: {"=": ExactText(value)}}]
     return {"or": [*same, _when(path, "=", date)]}
 
 

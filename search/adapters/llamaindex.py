@@ -38,6 +38,7 @@ from llama_index.core.vector_stores.types import (
 
 import indexer
 from indexer import BadInput, FilterError, Index, NoWords
+from indexer.filters.tree import ExactText
 from search import Hit, Hits, Searcher
 from search.adapters.storage import log_notes, open_or_create, packed, require_own_vectors, unpacked
 
@@ -280,7 +281,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         """One filter, as LlamaIndex's own store means it: a missing field satisfies NE, NIN and IS_EMPTY alone."""
         if not each.key:
             raise FilterError("a filter has an empty key: name a field of the metadata")
-        key, operator, value = f"metadata.{each.key}", each.operator, each.value
+        key, operator, value = f"metadata.{each.key}", each.operator, _exact(each.value)
         if operator == FilterOperator.IS_EMPTY:
             missing = {key: {"exists": False}}
             return {"or": [missing, {key: ""}]} if self._holds_text(key) else missing
@@ -332,6 +333,13 @@ class LikewiseVectorStore(BasePydanticVectorStore):
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         return await asyncio.to_thread(self.query, query, **kwargs)
+
+
+def _exact(value: Any) -> Any:
+    """Return the value of a filter with its texts as LlamaIndex compares them: none of them is a date."""
+    if isinstance(value, list):
+        return [_exact(each) for each in value]
+    return ExactText(value) if isinstance(value, str) else value
 
 
 _LISTED = (FilterOperator.IN, FilterOperator.NIN, FilterOperator.ANY, FilterOperator.ALL)

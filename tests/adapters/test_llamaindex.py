@@ -426,3 +426,12 @@ def test_the_example_of_the_docs_prints_what_it_says() -> None:
     printed, promised = run_example("llama_index")
     assert printed == promised
     assert len(printed) == 2
+
+
+def test_a_text_is_equal_to_the_same_text_alone_also_where_it_reads_as_a_date() -> None:
+    store = LikewiseVectorStore()
+    texts = ["2024-03-01", "1 March 2024", "2024-03-01T10:00:00"]
+    nodes = [TextNode(id_=str(n), text="t", embedding=[1.0, 0.0], metadata={"day": day}) for n, day in enumerate(texts)]
+    store.add(nodes)
+    filters = MetadataFilters(filters=[MetadataFilter(key="day", value="2024-03-01")])
+    assert [node.node_id for node in store.get_nodes(filters=filters)] == ["0"]

@@ -19,7 +19,7 @@ COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "prune
 def folder(likewise: Callable[..., Any], tmp_path: Path) -> Path:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.md").write_text("# Bread\n\nKnead the dough.\n")
-    (tmp_path / "notes" / "r.jsonl").write_text('{"id": "r", "text": "yeast", "title": "R", "year": 2020}\n{"id": 1}\n')
+    (tmp_path / "notes" / "r.jsonl").write_text('{"id": "r", "text": "yeast", "title": "R", "year": 2020}\n{"id": \n')
     assert likewise("index", tmp_path / "x.index", tmp_path / "notes").code == 1
     return tmp_path / "x.index"
 
