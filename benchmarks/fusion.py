@@ -29,7 +29,7 @@ from indexer.stores.local.candidates import best_passages
 from indexer.stores.open import open_store
 from indexer.stores.port import Store
 from search.evaluation.measures import evaluate, read_qrels, read_queries
-from search.fusion import CANDIDATES, CosineStatistics, Scores, blend, fuse, probed_words_bias, words_weight
+from search.fusion import CANDIDATES, CosineStatistics, Scores, fuse, mean_with_best, probed_words_bias, words_weight
 
 WAYS = ("words", "dense", "RRF, k = 60", "min-max .7", "hybrid")
 
@@ -101,7 +101,7 @@ def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
         union = np.union1d(*(np.argsort(-leg, kind="stable")[:CANDIDATES] for leg in (best, words)))
         held = np.isin(owner, union)
         _, _, nearest, means = best_passages(np.flatnonzero(held), owner[held], passages[held])
-        z_scores = statistics.z_scores(question, blend(nearest, means))
+        z_scores = statistics.z_scores(question, mean_with_best(nearest, means))
         bias = probed_words_bias(probed)
         ways = score_by_each_way(best[union], words[union], z_scores, len(asked_terms), bias)
         for way, scores in zip(WAYS, ways, strict=True):

@@ -21,6 +21,7 @@ Row: TypeAlias = tuple[str, Type, Scalar]
 """Name of a field as filters write it, type, value; of a date the microseconds since 1970 in UTC."""
 
 _field = lru_cache(4096)(metadata_field)  # records repeat the same paths
+_KINDS: Mapping[type, Type] = {str: "text", int: "number", float: "number", bool: "boolean"}
 _MAX_DEPTH = 200  # levels of nesting; Python's json fails somewhat below 1,000
 
 
@@ -39,7 +40,10 @@ def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
             raise BadInput(
                 f"{uri}: metadata field {str(path)[:40]!r} is nested more than {_MAX_DEPTH} deep: flatten it"
             )
-        if isinstance(value, Mapping):
+        kind = _KINDS.get(type(value))
+        if kind is not None and path is not None and path.isascii() and _is_plain(value):
+            rows[_field(path), kind, value] = None
+        elif isinstance(value, Mapping):
             for key, member in value.items():
                 if not isinstance(key, str):
                     raise BadInput(f"{uri}: metadata key {key!r} is not text: write it as text")
@@ -47,8 +51,7 @@ def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
         elif isinstance(value, list | tuple):
             waiting.extend((path, element, depth + 1) for element in value)
         elif value is not None and path is not None:
-            if not (path.isascii() and _is_plain(value)):
-                _check_scalar(uri, path, value)
+            _check_scalar(uri, path, value)
             rows[_field(path), type_of(value), value] = None
     return list(rows)
 
@@ -69,11 +72,10 @@ def with_dates(rows: list[Row], modified: str | None) -> list[Row]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value needs no further check; most do not."""
-    kind = type(value)
-    if kind is str:
-        return bool(value.isascii())
-    return kind is bool or (kind is int and -(2**63) <= value < 2**63) or (kind is float and math.isfinite(value))
+    """Return whether a value of one of `_KINDS` needs no further check; most do not."""
+    if isinstance(value, str):
+        return value.isascii()
+    return math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**63
 
 
 def _check_scalar(uri: str, path: str, value: Any) -> None:

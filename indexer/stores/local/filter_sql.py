@@ -218,7 +218,8 @@ def _within(name: str, dates: Sequence[Date]) -> _Expression:
     # A cross join keeps the order of the tables: SQLite looks each span up, instead of trying all of them on each row.
     rows = (
         f"SELECT document_id FROM json_each(?) AS span CROSS JOIN field_value WHERE field_id = {_FIELD_ID}"
-        " AND field_value.value >= span.value ->> 0 AND field_value.value < span.value ->> 1"
+        " AND field_value.value >= json_extract(span.value, '$[0]')"
+        " AND field_value.value < json_extract(span.value, '$[1]')"
     )
     return _Expression(f"{_MEMBER}{rows})", [json.dumps(spans), name, "date"])
 

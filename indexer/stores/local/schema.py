@@ -152,8 +152,7 @@ def dates(db: Database) -> None:
 
 
 def _date_field(connection: sqlite3.Connection, name: str) -> int:
-    (id_,) = connection.execute("INSERT INTO field (name, type) VALUES (?, 'date') RETURNING id", (name,)).fetchone()
-    return int(id_)
+    return int(connection.execute("INSERT INTO field (name, type) VALUES (?, 'date')", (name,)).lastrowid or 0)
 
 
 def _modified_rows(connection: sqlite3.Connection, field_id: int) -> Iterator[tuple[int, int, int]]:
