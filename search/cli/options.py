@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from indexer.filters.tree import Value, Where
 
 
-k_option = click.option("-k", default=10, show_default=True, help="How many hits.")
+k_option = click.option("-k", default=10, show_default=True, help="How many hits to print.")
 where_option = click.option(
-    "--where", metavar="FILTER", help="""Such as 'year >= 2020 and lang in ("en", "de")' or 'modified >= -7d'."""
+    "--where",
+    metavar="FILTER",
+    help="""Only documents that match, such as 'year >= 2020 and lang in ("en", "de")' or 'modified >= -7d'.""",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 queries_option = click.option(
