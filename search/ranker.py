@@ -101,16 +101,22 @@ class Ranker:
         notes.extend(snapshot.notes)
         return Hits(hits, ranked.matched, ranked.exact, text, mode, answered, tuple(notes))
 
-    def candidates(self, texts: Sequence[str]) -> tuple[list[ScoredCandidates], list[list[str]]]:
-        """Return the scored candidates of hybrid mode for each question, and the uris of these candidates."""
-        candidates, uris, notes = [], [], list[str]()
+    def candidates(self, texts: Sequence[str], note: Note) -> tuple[list[ScoredCandidates], list[list[str]]]:
+        """Return the scored candidates of hybrid mode for each question, and the uris of these candidates.
+
+        Args:
+            note: gets what a search for these questions would tell in `Hits.notes`.
+        """
+        candidates, uris = [], []
         with self.store.snapshot() as snapshot:
             statistics = self._current_statistics(snapshot)
-            for text, vector in zip(texts, self.encode(snapshot, texts, notes.append), strict=True):
+            for text, vector in zip(texts, self.encode(snapshot, texts, note), strict=True):
                 scored = modes.score_candidates(snapshot, statistics, text, vector, 10, None, "document")
                 candidates.append(scored)
                 ids = scored.candidates.passages.tolist()
                 uris.append([passage.uri for passage in snapshot.passages_by_id(ids)])
+            for message in snapshot.notes:
+                note(message)
         return candidates, uris
 
     def encode(

@@ -209,7 +209,8 @@ class LikewiseVectorStore(BasePydanticVectorStore):
 
     def _diverse(self, query: VectorStoreQuery, where: Condition | None, depth: int) -> VectorStoreQueryResult:
         vector = _vector(query)
-        hits = {hit.uri: hit for hit in self._searcher.search_vector(vector, max(depth, query.similarity_top_k), where)}
+        near = _heard(self._searcher.search_vector(vector, max(depth, query.similarity_top_k), where))
+        hits = {hit.uri: hit for hit in near}
         if not hits:
             return _result(())
         scores, ids = get_top_k_mmr_embeddings(

@@ -17,7 +17,7 @@ from search.cli.options import (
     trust_option,
     where_option,
 )
-from search.cli.output import say, warn
+from search.cli.output import say
 
 if TYPE_CHECKING:
     from search.query import Mode
@@ -102,8 +102,8 @@ def search(
             except NoWords as error:
                 if query != "-":
                     raise
-                warn(f"-:{number}: {error}")  # the next questions are still asked
-                hits = Hits((), 0, True, question, mode)
+                # The next questions are still asked.
+                hits = Hits((), 0, True, question, mode, notes=(f"-:{number}: {error}",))
             except BadInput as error:
                 if query != "-":
                     raise

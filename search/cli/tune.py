@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from search.cli.options import IndexCommand, json_option, no_wait_option, qrels_option, queries_option, trust_option
-from search.cli.output import say, say_json, warn
+from search.cli.output import say, say_json, warn, warn_of
 
 
 @click.command(cls=IndexCommand)
@@ -36,7 +36,7 @@ def tune(
     from search.ranker import Ranker, default_words_bias, words_bias
     from search.searcher import Searcher
 
-    texts = read_queries(queries)
+    texts, notes = read_queries(queries), list[str]()
     with (
         closing(open_store(path)) as store,
         Searcher(path) as searcher,
@@ -46,7 +46,8 @@ def tune(
         if missing:
             warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}")
         ranker = Ranker(store, trust_remote_code=trust_remote_code)
-        questions = list(zip(judged.judged, *ranker.candidates([texts[query] for query in judged.judged]), strict=True))
+        asked = [texts[query] for query in judged.judged]
+        questions = list(zip(judged.judged, *ranker.candidates(asked, notes.append), strict=True))
         with store.snapshot() as snapshot:
             before = (default_words_bias if reset else words_bias)(snapshot.settings)
         tuned = learn_words_bias(questions, judged, before)
@@ -54,6 +55,8 @@ def tune(
             writer.change(lambda settings: replace(settings, words_bias=tuned.words_bias))
         elif reset:
             writer.change(lambda settings: replace(settings, words_bias=None))
+    notes = list(dict.fromkeys(notes))
+    warn_of(notes)
     if as_json:
         say_json(
             {
@@ -63,6 +66,7 @@ def tune(
                 "ndcg_held_out": tuned.score_held_out,
                 "questions": tuned.questions,
                 "kept": tuned.gains,
+                "notes": notes,
             }
         )
         return

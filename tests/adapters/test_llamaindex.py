@@ -435,3 +435,17 @@ def test_a_text_is_equal_to_the_same_text_alone_also_where_it_reads_as_a_date() 
     store.add(nodes)
     filters = MetadataFilters(filters=[MetadataFilter(key="day", value="2024-03-01")])
     assert [node.node_id for node in store.get_nodes(filters=filters)] == ["0"]
+
+
+@pytest.mark.parametrize("mode", [VectorStoreQueryMode.DEFAULT, VectorStoreQueryMode.MMR])
+def test_what_likewise_has_to_tell_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: VectorStoreQueryMode
+) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=4) as index:
+        index.add([Document(f"n{n}", text) for n, text in enumerate(TEXTS)], vectors=ROWS)
+        index.compact()
+    for segment in (tmp_path / "x.index" / "segments").iterdir():
+        segment.write_bytes(b"damaged")
+    store = LikewiseVectorStore(tmp_path / "x.index")
+    store.query(VectorStoreQuery(query_embedding=QUESTION, similarity_top_k=2, mode=mode))
+    assert ["answering from the catalog" in record.message for record in caplog.records] == [True]

@@ -126,6 +126,9 @@ def test_questions_from_standard_input(likewise: Callable[..., Any], folder: Pat
     found = [json.loads(line) for line in said.out.splitlines()]
     assert [(each["query"], each["hits"][0]["uri"]) for each in found] == [("moon", "tides"), ("dough yeast", "bread")]
     assert "moon\n 1  " in likewise("search", folder, "-", stdin="moon\n").out
+    said = likewise("search", folder, "-", "--mode", "words", "--json", stdin="moon\nwhat is it\n")
+    (note,) = json.loads(said.out.splitlines()[1])["notes"]
+    assert note.startswith("-:2: ") and said.err.count(note) == 1
     said = likewise("search", folder, "-", "-k", 1, stdin=b"moon\n\n\xff\xfe broken\n")
     assert (said.code, "-:3: the question is not valid Unicode" in said.err, "tides" in said.out.lower()) == (
         2,

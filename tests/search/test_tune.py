@@ -73,6 +73,12 @@ def test_the_shell_keeps_what_it_learnt(
     assert likewise(*arguments, "--reset").code == 0
     with Index.open(folder) as index, store_of(index).writer() as writer:
         writer.change(lambda settings: replace(settings, words_bias=3.5))
+    (tmp_path / "q.jsonl").write_text(lines(*({"_id": name, "text": f"{name} all " * 30} for name in names)))
+    said = likewise(*arguments, "--json")
+    assert (said.code, len(said.json["notes"])) == (0, 20)
+    assert all("more than the model reads" in note and note in said.err for note in said.json["notes"])
+    with Index.open(folder) as index, store_of(index).writer() as writer:
+        writer.change(lambda settings: replace(settings, words_bias=3.5))
     few = [*arguments[:-1], tmp_path / "few.tsv"]
     (tmp_path / "few.tsv").write_text(f"query-id\tcorpus-id\tscore\n{names[0]}\t{names[0]}\t1\n")
     assert likewise(*few, "--reset").code == 2
