@@ -179,7 +179,10 @@ def index_command(
         warn(f"{', '.join(bare)}: no file to read")
     counts = _counts(summary, pruned, rebuild)
     if as_json or stream:
-        say_json(counts | {"duplicates": summary.duplicates, "stale": len(summary.stale) - pruned, "notes": notes})
+        say_json(
+            counts
+            | {"duplicates": summary.duplicates, "stale": len(summary.stale) - pruned, "notes": [*dict.fromkeys(notes)]}
+        )
     else:
         parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
         say(f"{', '.join(parts)}: {number(documents)} documents in {number(passages)} passages")

@@ -16,8 +16,9 @@ from opened import snapshot_of, store_of
 from indexer import Document, Index
 from indexer.embedding import settings_of_new
 from indexer.encoders import registry
-from indexer.errors import BadInput
+from indexer.errors import BadInput, StorageError
 from indexer.rebuild import rebuild_index
+from indexer.stores.local.segments import seal
 from search import Searcher
 
 
@@ -191,3 +192,21 @@ def test_what_was_chosen_learnt_and_left_out_before_is_kept(
     ):
         said = likewise("index", folder, more, *arguments)
         assert (said.code, "leave one of them out" in said.err) == (2, True)
+
+
+def test_a_note_of_a_rebuilding_is_told_once(
+    likewise: Callable[..., Any], tmp_path: Path, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = lines({"id": "a", "text": "bread and dough"})
+    likewise("index", tmp_path / "x.index", "-", stdin=records)
+
+    sealing = seal.seal
+
+    def refuse(*arguments: Any, **at_the_end: Any) -> None:
+        if not at_the_end:
+            raise StorageError("the disk is full")
+        sealing(*arguments, **at_the_end)
+
+    monkeypatch.setattr("indexer.stores.local.segments.seal.seal", refuse)
+    said = likewise("index", tmp_path / "x.index", "-", "--rebuild", "--json", stdin=records)
+    assert (said.code, said.json["notes"].count("the disk is full")) == (0, 1)
