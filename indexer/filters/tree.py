@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from indexer.errors import FilterError
 from indexer.filters.dates import Date, read_date
@@ -55,20 +55,31 @@ BARE = r"[^\W\d][\w-]*(?:\.[\w-]+)*"
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`field op value`."""
+    """`field op value`. Raises FilterError for another operator, or a value that is no Scalar."""
 
     field: str
     op: Op
     value: Value
 
+    def __post_init__(self) -> None:
+        if self.op not in get_args(Op):  # it becomes a part of the SQL
+            raise FilterError(f"filter: {self.op!r:.40} is not a comparison: use one of {' '.join(get_args(Op))}")
+        _require_scalars(self.field, (self.value,))
+
 
 @dataclass(frozen=True)
 class In:
-    """`field in (values)`. Negated, the field is present and equal to none of them."""
+    """`field in (values)`. Negated, the field is present and equal to none of them.
+
+    Raises FilterError for a value that is no Scalar.
+    """
 
     field: str
     values: tuple[Value, ...]
     negated: bool = False
+
+    def __post_init__(self) -> None:
+        _require_scalars(self.field, self.values)
 
     @cached_property
     def keys(self) -> frozenset[tuple[Type, Scalar]]:
@@ -104,6 +115,13 @@ class Or:
 
     def __post_init__(self) -> None:
         _require_parts("or", self.parts)
+
+
+def _require_scalars(name: str, values: tuple[Scalar, ...]) -> None:
+    for value in values:
+        if not isinstance(value, str | int | float):
+            kind = type(value).__name__
+            raise FilterError(f"filter: {one_line(name, 80)}: a {kind} is not a value: use text, a number or a boolean")
 
 
 def _require_parts(name: str, parts: tuple[Where, ...]) -> None:

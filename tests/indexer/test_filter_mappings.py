@@ -93,6 +93,16 @@ def test_a_tree_that_joins_nothing_cannot_be_made(join: Any) -> None:
         join(())
 
 
+def test_a_tree_that_no_text_gives_is_refused() -> None:
+    with pytest.raises(FilterError, match="'> 0 OR 1 =' is not a comparison"):
+        Compare("year", "> 0 OR 1 =", 1)  # type: ignore[arg-type]
+    for value in (None, np.int64(3), b"en"):
+        with pytest.raises(FilterError, match="is not a value: use text"):
+            Compare("year", "=", value)  # type: ignore[arg-type]
+        with pytest.raises(FilterError, match="is not a value: use text"):
+            In("year", (1, value))  # type: ignore[arg-type]
+
+
 def test_a_mapping_of_many_levels_is_refused() -> None:
     mapping: dict[str, Any] = {"a": 1}
     for _ in range(40):
