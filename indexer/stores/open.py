@@ -36,8 +36,14 @@ def create_store(address: str | PathLike[str], settings: Settings) -> Store:
 
 
 def is_store(address: str | PathLike[str]) -> bool:
-    """Return whether there is a store at an address. It may be damaged."""
-    return (Path(address) / _CATALOG).exists()
+    """Return whether there is a store at an address. It may be damaged.
+
+    Raises:
+        StorageError: this user may not look into the folder.
+    """
+    from indexer.stores.local.connections import has_catalog
+
+    return has_catalog(Path(address))
 
 
 def holds_store(names: Collection[str]) -> bool:

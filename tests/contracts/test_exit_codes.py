@@ -116,6 +116,26 @@ def test_a_newer_index_and_a_folder_that_cannot_be_made(likewise: Callable[..., 
     assert [path.name for path in full.iterdir()] == ["thesis.txt"]
 
 
+def test_a_folder_without_permission(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    index = tmp_path / "x.index"
+    likewise("index", index, tmp_path / "a.txt")
+    stat = os.stat
+
+    def refuse(path: Any, *arguments: Any, **settings: Any) -> os.stat_result:
+        if isinstance(path, str | os.PathLike) and Path(path).parent == index:
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, *arguments, **settings)
+
+    monkeypatch.setattr(os, "stat", refuse)  # root may enter every folder
+    for command in (["search", "text"], ["info"], ["check"], ["index", tmp_path / "a.txt"], ["remove", "a"]):
+        said = likewise(command[0], index, *command[1:])
+        refused = f"{index}: cannot be opened (Permission denied): ask the owner for permission"
+        assert (said.code, refused in said.err) == (3, True), (command, said.err)
+
+
 def test_interrupted_by_the_keyboard(tmp_path: Path, many: Path) -> None:
     waits = "import time\nencoder.ask = lambda texts: (print('embedding', flush=True), time.sleep(30))"
     process = start(waits, "index", tmp_path / "x.index", many)

@@ -83,14 +83,37 @@ def open_catalog(catalog: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
+def permission_error(folder: Path, error: PermissionError) -> StorageError:
+    """Return the error to raise where this user may not enter a folder, so that nobody knows whether it is an index."""
+    return StorageError(
+        f"{folder}: cannot be opened ({error.strerror}): ask the owner for permission to read and enter this folder "
+        "and the folders above it"
+    )
+
+
+def has_catalog(folder: Path) -> bool:
+    """Return whether there is a catalog in a folder.
+
+    Raises:
+        StorageError: this user may not enter the folder.
+    """
+    try:
+        return (folder / "catalog.db").exists()
+    except PermissionError as error:
+        raise permission_error(folder, error) from error
+
+
 def identity_of(folder: Path) -> Identity:
     """Return device and inode of a catalog, and in a read-only folder also the sizes and times of its files.
 
     Raises:
         NotAnIndex: the folder has no catalog.
+        StorageError: this user may not enter the folder.
     """
     try:
         status = (folder / "catalog.db").stat()
+    except PermissionError as error:
+        raise permission_error(folder, error) from error
     except OSError as error:
         problem = "is not a folder" if folder.exists() else "does not exist"
         problem = "has no catalog.db" if folder.is_dir() else problem

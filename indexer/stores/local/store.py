@@ -23,6 +23,7 @@ from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores.analysis import code
 from indexer.stores.local import queries
+from indexer.stores.local.connections import has_catalog
 from indexer.stores.local.lock import WriterLock
 from indexer.stores.local.snapshot import LocalSnapshot
 from indexer.stores.local.views import View, Views
@@ -87,7 +88,7 @@ class LocalStore:
     def writer(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[LocalWriter]:
         from indexer.stores.local.writer import LocalWriter  # only writers need sqlite-utils
 
-        if not (self._folder / "catalog.db").exists():
+        if not has_catalog(self._folder):
             raise NotAnIndex(f"{self._folder}: is no longer an index")
         if self._process != os.getpid():
             self._after_fork()
