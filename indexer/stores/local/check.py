@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexer.errors import IndexDamaged
+from indexer.errors import BadInput, IndexDamaged
 from indexer.settings import Meaning
 from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.hashes import content_hash, row_hash
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _SAMPLE_ROWS = 256
 """Rows of a segment that are compared with the catalog. Its file also has a checksum."""
+
+_WRONG_TYPES = (AttributeError, TypeError, ValueError)
+"""The errors of hashing or parsing a value of another type than its column has: SQLite stores any type anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,23 +145,32 @@ def _counts(view: View) -> Iterator[str]:
 
 
 def _passages(view: View) -> Iterator[str]:
-    """Return the uris of documents with a passage that does not match its checksum."""
+    """Yield the uris of documents with a passage that does not match its checksum."""
     cursor = view.connection.execute(
         "SELECT p.document_id, p.start, p.end, p.checksum, p.vector, t.text, d.uri FROM passage p"
         " JOIN document_text t ON t.document_id = p.document_id JOIN document d ON d.id = p.document_id"
         " ORDER BY p.document_id"
     )
-    return (row[6] for row in cursor if checksum(row[5][row[1] : row[2]], row[4]) != row[3])
+    for _, start, end, recorded, vector, text, uri in cursor:
+        try:
+            sound = checksum(text[start:end], vector) == recorded
+        except _WRONG_TYPES:
+            sound = False
+        if not sound:
+            yield uri
 
 
 def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
     """Yield the uris of documents whose row does not match its hash; of embedded ones also title and text."""
     for row in queries.rows_of_documents(view):
         document = row.document
-        if document is None or row_hash(document) != row.row_hash:
-            yield row.uri
-            continue
-        if meaning and row.tokens and content_hash(document, meaning) != row.content_hash:
+        try:
+            sound = document is not None and row_hash(document) == row.row_hash
+            if sound and document is not None and meaning and row.tokens:
+                sound = content_hash(document, meaning) == row.content_hash
+        except _WRONG_TYPES:
+            sound = False
+        if not sound:
             yield row.uri
 
 
@@ -179,7 +191,8 @@ def _fields(view: View) -> Iterator[str]:
         if id_ == document_id:
             stored = {row[1:] for row in rows}
             id_, rows = next(groups, (None, ()))
-        with suppress(ValueError):  # metadata that is not JSON does not match the row's hash
+        # Metadata that is not a JSON object does not match the row's hash, and is reported for that.
+        with suppress(BadInput, *_WRONG_TYPES):
             expected = scalars(uri, json.loads(metadata))
             if set(with_dates(expected, modified) if keeps_dates else expected) != stored:
                 yield uri

@@ -231,3 +231,35 @@ def test_an_index_that_does_not_say_what_it_is_is_damaged(
     overwrite(folder, name, value)
     said = likewise("check", folder)
     assert (said.code, "restore a backup" in said.err) == (3, True)
+
+
+@pytest.mark.parametrize(
+    "table, column, value",
+    [
+        ("document", "metadata", None),
+        ("document", "metadata", 5),
+        ("document_text", "text", b"\xff\x00"),
+        ("passage", "vector", "[1]"),
+    ],
+)
+def test_a_value_of_another_type_is_damage_and_is_repaired_by_indexing_again(
+    tmp_path: Path, likewise: Callable[..., Any], table: str, column: str, value: object
+) -> None:
+    source = tmp_path / "a.jsonl"
+    source.write_text('{"id": "a", "text": "a pear", "year": 2020}\n{"id": "b", "text": "an apple", "year": 2021}\n')
+    index = tmp_path / "x.index"
+    assert likewise("index", index, source).code == 0
+    with closing(sqlite3.connect(index / "catalog.db")) as catalog, catalog:
+        # As a flipped bit in a row's header would: SQLite itself keeps NULL out of these columns.
+        catalog.execute("PRAGMA writable_schema = ON")
+        catalog.execute("UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL', '        ') WHERE name = ?", (table,))
+        catalog.execute("PRAGMA writable_schema = RESET")
+        key = "id" if table == "document" else "document_id"
+        catalog.execute(f"UPDATE {table} SET {column} = ? WHERE {key} = 1", (value,))
+    for arguments in (["check"], ["check", "--repair"]):
+        said = likewise(arguments[0], index, *arguments[1:])
+        assert said.code == 1, said.err
+        assert "a: its stored row, text or vector is damaged" in said.out + said.err
+    assert likewise("index", index, source).code == 0
+    assert likewise("check", index).code == 0
+    assert likewise("search", index, "pear", "--where", "year = 2020", "--json").json["matched"] == 1
