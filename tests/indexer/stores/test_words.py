@@ -358,3 +358,17 @@ def test_a_read_only_folder_is_searched_by_someone_who_may_not_write(
         assert (said.stdout.strip(), said.stderr) == ("[3]" if tail else "[2]", "")
     finally:
         shutil.rmtree(folder.parent)
+
+
+def test_files_of_words_have_the_permissions_of_all_others(tmp_path: Path) -> None:
+    earlier = os.umask(0o027)
+    try:
+        with Index.create(tmp_path / "x.index", dimensions=2) as index:
+            for uri in ("a", "b"):
+                index.add([Document(uri, f"a pear {uri}")], vectors=np.eye(2, dtype=np.float32)[:1])
+                with index.lock():
+                    writer_of(index).compact()
+    finally:
+        os.umask(earlier)
+    files = [path for path in (tmp_path / "x.index" / "words").glob("*/*/*") if path.suffix != ".lock"]
+    assert {oct(path.stat().st_mode & 0o777) for path in files} == {"0o640"}

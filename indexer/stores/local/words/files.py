@@ -12,7 +12,9 @@ import os
 import secrets
 import shutil
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -209,6 +211,7 @@ def _write(folder: Path, view: View, analysis: Analysis, base: WordFiles | None,
         indexes = [open_index(temporary / unit, analysis) for unit in UNITS]
         last_id = fill(indexes, view, analysis, base.last_id if base is not None else 0, removed)
         files = sorted(path for path in temporary.glob("*/*") if path.suffix != ".lock")
+        _let_others_read(files, like=temporary)
         for path in (*files, *(temporary / unit for unit in UNITS), temporary):
             sync(path)
         names = [str(path.relative_to(temporary)) for path in files]
@@ -223,6 +226,20 @@ def _write(folder: Path, view: View, analysis: Analysis, base: WordFiles | None,
     deleted, appended = (base.removed + len(removed), base.appended + 1) if base is not None else (0, 0)
     new_stamp = stamp_of(target / file for file in digests)
     return WordFiles(name, str(analysis), last_id, deleted, appended, json.dumps(digests), new_stamp)
+
+
+def _let_others_read(files: Sequence[Path], like: Path) -> None:
+    """Give files the permissions of a new file: the engine makes some that only their owner may read.
+
+    Args:
+        like: a folder that was made with the umask of this process, which can be learned only by changing it.
+    """
+    mode = like.stat().st_mode & 0o666
+    for file in files:
+        # Links to files of the earlier index may be another user's, who alone may change their permissions.
+        if stat.S_IMODE(file.stat().st_mode) != mode:
+            with suppress(PermissionError):
+                file.chmod(mode)
 
 
 def _link_or_copy(path: Path, target: Path) -> None:
