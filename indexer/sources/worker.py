@@ -28,7 +28,9 @@ LENGTH_HEADER = struct.Struct(">I")
 
 def main() -> None:
     """Serve requests until stdin ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A service's end reaches all of its processes. The parent then ends this one, and knows that no file is at fault.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # the prints of a library must not come between the answers
     logging.disable()

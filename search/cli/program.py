@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from importlib import import_module
+from types import FrameType
 from typing import Any, NoReturn, TextIO
 
 import click
@@ -105,6 +108,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     warnings.showwarning = _show_warning
     prepare_streams()
     try:
+        _interrupt_on_sigterm()
         check_system()
         code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False, color=colour())
         sys.stdout.flush()
@@ -129,6 +133,21 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         if os.environ.get("LIKEWISE_DEBUG"):
             raise
         _fail(f"internal error: {type(error).__name__}: {error} (LIKEWISE_DEBUG=1 shows where)", 3)
+
+
+def _interrupt_on_sigterm() -> None:
+    """Let SIGTERM, with which services and containers end a process, do the same as Ctrl-C.
+
+    A parent that has it ignored is respected, as is a program that calls this function with a handler of its own.
+    """
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    # Only the first one counts: `timeout` sends two, and the second would interrupt the cleaning up.
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _exit_without_reader() -> NoReturn:

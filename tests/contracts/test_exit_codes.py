@@ -136,16 +136,34 @@ def test_a_folder_without_permission(
         assert (said.code, refused in said.err) == (3, True), (command, said.err)
 
 
-def test_interrupted_by_the_keyboard(tmp_path: Path, many: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_by_a_signal(tmp_path: Path, many: Path, number: signal.Signals) -> None:
     waits = "import time\nencoder.ask = lambda texts: (print('embedding', flush=True), time.sleep(30))"
     process = start(waits, "index", tmp_path / "x.index", many)
     assert process.stdout is not None
     assert process.stdout.readline() == "embedding\n"
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     code, _, err = finish(process)
     assert (code, "interrupted; what was committed is kept" in err) == (130, True)
     with Index.open(tmp_path / "x.index") as index:
         assert (len(index), index.check().ok) == (0, True)
+
+
+def test_a_rebuild_ended_by_sigterm_leaves_the_index_and_nothing_else(
+    tmp_path: Path, many: Path, likewise: Callable[..., Any]
+) -> None:
+    likewise("index", tmp_path / "x.index", many)
+    waits = "import time\nencoder.ask = lambda texts: (print('embedding', flush=True), time.sleep(30))"
+    process = start(waits, "index", tmp_path / "x.index", many, "--rebuild", "--max-tokens", "16")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "embedding\n"
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)  # as `timeout` does
+    code, _, err = finish(process)
+    assert (code, "interrupted; what was committed is kept" in err) == (130, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["many", "x.index"]
+    with Index.open(tmp_path / "x.index") as index:
+        assert (len(index), index.check().ok) == (60, True)
 
 
 def test_killed_and_continued(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
