@@ -141,7 +141,7 @@ class _Build(Transformer[Token, Where]):
         name = _unescape(token) if token.type == "QUOTED" else str(token)
         if name == "metadata":
             raise _Mistake(token, "metadata is not a field of its own", "write metadata.NAME")
-        if name.lower() == "null":
+        if token.type == "NAME" and name.lower() == "null":
             raise _Mistake(token, "null is not a field", "a field of that name is written `null`")
         path = name.removeprefix("metadata.")
         return name if path == name and name in COLUMNS else metadata_field(path)
@@ -233,7 +233,7 @@ def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR09
         hint = "a condition begins with a field, as in year >= 2020"
         if token.type == "STRING":
             hint = "a field is written without quotes, or in backticks"
-        elif token.type.startswith("_") and token.type != "_RPAR":
+        elif token.type == "BOOLEAN" or (token.type.startswith("_") and token.type != "_RPAR"):
             hint = f"a field of the name {token} is written `{token}`"
         return f"expected a field{after}", hint
     if kind == "_IN":

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from indexer.errors import FilterError
 from indexer.filters.dates import Date, from_datetime, read_date
 from indexer.filters.parse import parse
-from indexer.filters.tree import And, Compare, Exists, FilterSyntaxError, In, Not, Or, Where, matches, render
+from indexer.filters.tree import KEYWORDS, And, Compare, Exists, FilterSyntaxError, In, Not, Or, Where, matches, render
 
 
 def date(text: str) -> Date:
@@ -26,7 +26,9 @@ dates = st.one_of(
     st.one_of(st.dates(), moments.filter(lambda moment: 1 < moment.year < 9999)).map(from_datetime),
     st.sampled_from(["2020-02", "2020-05-01T10", "2020-05-01T10:30+0530", "2020-05-01T10:30:07.5Z"]).map(date),
 )
-names = st.sampled_from(["year", "lang", "author.name", "my field", "in", "x`\\y", "title", "metadata.path", "é-1"])
+names = st.sampled_from(
+    ["year", "lang", "author.name", "my field", "x`\\y", "title", "metadata.metadata", "é-1", *KEYWORDS]
+)
 scalars = st.one_of(
     st.integers(-(2**63), 2**63 - 1),
     st.floats(allow_nan=False, allow_infinity=False),
@@ -83,6 +85,8 @@ def test_render_and_parse_are_inverse(where: Where) -> None:
         ("modified < 2024-01-31T10:00:00.5Z", Compare("modified", "<", date("2024-01-31T10:00:00.5Z"))),
         ("in (1)", None),
         ("`in` in (1)", In("in", (1,))),
+        ("`null` = 1", Compare("null", "=", 1)),
+        ("metadata.null = 1", Compare("null", "=", 1)),
         ("`my field` = 1", Compare("my field", "=", 1)),
         ("author.first-name_2 = 1", Compare("author.first-name_2", "=", 1)),
         ("order = 1", Compare("order", "=", 1)),
@@ -135,6 +139,7 @@ MISTAKES = [
     ("a = null", "null is not a value (write exists FIELD, or not exists FIELD) at character 5: a = null"),
     ("null = 1", "null is not a field (a field of that name is written `null`) at character 1: null = 1"),
     ("metadata = 1", "metadata is not a field of its own (write metadata.NAME) at character 1: metadata = 1"),
+    ("true = 1", "expected a field (a field of the name true is written `true`) at character 1: true = 1"),
     ("in = 1", "expected a field (a field of the name in is written `in`) at character 1: in = 1"),
     (
         '"a" = 1',
