@@ -29,6 +29,10 @@ from indexer.filters.tree import (
     metadata_field,
 )
 
+MAX_CHARACTERS = 1_000_000
+"""Longest filter. A list of this length takes a few seconds to parse; brackets alone take 300 bytes each."""
+
+# Quoted texts are matched without backtracking (`++`, `*+`), for which Python keeps 900 bytes for each character.
 _GRAMMAR = rf"""
 ?start: either
 ?either: both (_OR both)*
@@ -52,11 +56,11 @@ _IN.3: /in(?![\w.-])/i
 _EXISTS.3: /exists(?![\w.-])/i
 BOOLEAN.3: /(true|false)(?![\w.-])/i
 OP: /[=!<>]+/
-STRING: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'/s
+STRING: /"([^"\\]++|\\.)*+"|'([^'\\]++|\\.)*+'/s
 DATE.2: /\d{{4}}-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?)?)?(?![\w.:-])/
 AGO.2: /-\d+({"|".join(get_args(Unit))})(?![\w.-])/
 NUMBER: /-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?(?![\w.-])/i
-QUOTED: /`(\\.|[^`\\])*`/s
+QUOTED: /`([^`\\]++|\\.)*+`/s
 NAME: /{BARE}/
 %ignore /\s+/
 """
@@ -81,6 +85,9 @@ def read(text: str) -> Where:
     if not text.strip():
         hint = "write a condition such as year >= 2020, or leave the filter out"
         raise FilterSyntaxError("the filter is empty", hint, text, 0)
+    if len(text) > MAX_CHARACTERS:
+        problem = f"the filter has {len(text):,} characters, and at most {MAX_CHARACTERS:,} are read"
+        raise FilterSyntaxError(problem, "ask in parts, or give the filter as a mapping", text, MAX_CHARACTERS)
     if broken := re.search("[\ud800-\udfff]", text):
         raise FilterSyntaxError("half a surrogate pair", "write the filter in UTF-8", text, broken.start())
     try:

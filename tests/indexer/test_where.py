@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -306,3 +307,20 @@ DOCUMENT |= {"day": "25-Sep-2000", "days": ["2000-09", "soon", "2000-09-30T23:00
 )
 def test_meaning(text: str, answer: bool) -> None:
     assert matches(parse(text), DOCUMENT) is answer
+
+
+def test_long_texts_take_little_memory_and_the_length_of_a_filter_is_bounded() -> None:
+    parse("a = 1")  # imports the grammar
+    for quoted in ('"' + "x" * 200_000 + '"', "'" + "\\\\" * 100_000 + "'"):
+        tracemalloc.start()
+        try:
+            tree = parse(f"a = {quoted}")
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert isinstance(tree, Compare)
+        assert tree.value == quoted[1:-1].replace("\\\\", "\\")
+        assert peak < 100 * len(quoted)  # it was 900 bytes for each character
+    with pytest.raises(FilterSyntaxError, match=r"has 1,000,001 characters, and at most 1,000,000 are read \(ask in"):
+        parse("a = 1" + " " * 999_996)
+    assert parse("a = 1" + " " * 999_995) == Compare("a", "=", 1)
