@@ -20,6 +20,8 @@ from search.cli.options import (
 from search.cli.output import say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from search.query import Mode
 
 
@@ -59,10 +61,11 @@ def search(
     explain: bool,
     trust_remote_code: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Rank the documents of INDEX by how near they are to QUERY in meaning.
 
-    If QUERY is -, questions are read from standard input, one per line.
+    If QUERY is -, questions are read from standard input, one per line. A line that is not UTF-8 is reported, and the
+    others are answered.
 
     \b
     likewise search papers.index "how do vaccines work" -k 5
@@ -77,10 +80,19 @@ def search(
     # OpenVINO works without its converter, whose import (with telemetry) takes 60 ms.
     sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
     condition = resolve_where(where)
+    code = 0
     with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
-        lines = (line.decode("utf-8", "surrogateescape").strip() for line in sys.stdin.buffer)
-        questions = lines if query == "-" else iter([query])
-        for number, question in enumerate(questions, 1):
+        questions: Iterable[str | bytes] = sys.stdin.buffer if query == "-" else [query]
+        for number, line in enumerate(questions, 1):
+            try:
+                question = line if isinstance(line, str) else line.decode("utf-8").strip()
+            except UnicodeDecodeError as error:
+                warn(f"-:{number}: the question is not UTF-8 at byte {error.start + 1} and was not asked: convert it")
+                code = 1
+                if as_json:  # one object for each question
+                    shown = error.object.decode("utf-8", "replace").strip()
+                    print_hits(Hits((), 0, True, shown, mode), as_json)
+                continue
             if query == "-" and not question:
                 continue
             try:
@@ -111,3 +123,4 @@ def search(
             if query == "-" and not as_json:
                 say(question)
             print_hits(hits, as_json, explain)
+    return code

@@ -129,12 +129,24 @@ def test_questions_from_standard_input(likewise: Callable[..., Any], folder: Pat
     said = likewise("search", folder, "-", "--mode", "words", "--json", stdin="moon\nwhat is it\n")
     (note,) = json.loads(said.out.splitlines()[1])["notes"]
     assert note.startswith("-:2: ") and said.err.count(note) == 1
-    said = likewise("search", folder, "-", "-k", 1, stdin=b"moon\n\n\xff\xfe broken\n")
-    assert (said.code, "-:3: the question is not valid Unicode" in said.err, "tides" in said.out.lower()) == (
-        2,
-        True,
-        True,
-    )
+
+
+def test_a_question_that_is_not_utf_8_is_reported_and_the_others_are_answered(
+    likewise: Callable[..., Any], folder: Path
+) -> None:
+    stdin = b"moon\n\n ab\xff broken\ndough yeast\n"
+    report = "likewise: warning: -:3: the question is not UTF-8 at byte 4 and was not asked: convert it\n"
+    said = likewise("search", folder, "-", "-k", 1, stdin=stdin)
+    assert (said.code, said.err) == (1, report)
+    assert ["tides" in said.out.lower(), "bread" in said.out.lower(), "broken" in said.out] == [True, True, False]
+    said = likewise("search", folder, "-", "-k", 1, "--json", stdin=stdin)
+    answers = [json.loads(line) for line in said.out.splitlines()]
+    assert [(each["query"], [hit["uri"] for hit in each["hits"]]) for each in answers] == [
+        ("moon", ["tides"]),
+        ("ab\N{REPLACEMENT CHARACTER} broken", []),
+        ("dough yeast", ["bread"]),
+    ]
+    assert (said.code, said.err) == (1, report)
 
 
 def test_no_hits_is_no_failure(likewise: Callable[..., Any], folder: Path) -> None:
