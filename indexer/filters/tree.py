@@ -55,7 +55,7 @@ BARE = r"[^\W\d][\w-]*(?:\.[\w-]+)*"
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`field op value`. Raises FilterError for another operator, or a value that is no Scalar."""
+    """`field op value`. Raises FilterError for another operator, or a value of another type."""
 
     field: str
     op: Op
@@ -64,14 +64,14 @@ class Compare:
     def __post_init__(self) -> None:
         if self.op not in get_args(Op):  # it becomes a part of the SQL
             raise FilterError(f"filter: {self.op!r:.40} is not a comparison: use one of {' '.join(get_args(Op))}")
-        _require_scalars(self.field, (self.value,))
+        _require_values(self.field, (self.value,))
 
 
 @dataclass(frozen=True)
 class In:
     """`field in (values)`. Negated, the field is present and equal to none of them.
 
-    Raises FilterError for a value that is no Scalar.
+    Raises FilterError for a value of another type.
     """
 
     field: str
@@ -79,7 +79,7 @@ class In:
     negated: bool = False
 
     def __post_init__(self) -> None:
-        _require_scalars(self.field, self.values)
+        _require_values(self.field, self.values)
 
     @cached_property
     def keys(self) -> frozenset[tuple[Type, Scalar]]:
@@ -117,11 +117,13 @@ class Or:
         _require_parts("or", self.parts)
 
 
-def _require_scalars(name: str, values: tuple[Scalar, ...]) -> None:
+def _require_values(name: str, values: tuple[Value, ...]) -> None:
     for value in values:
-        if not isinstance(value, str | int | float):
+        if not isinstance(value, str | int | float | Date):
             kind = type(value).__name__
-            raise FilterError(f"filter: {one_line(name, 80)}: a {kind} is not a value: use text, a number or a boolean")
+            raise FilterError(
+                f"filter: {one_line(name, 80)}: a {kind} is not a value: use text, a number, a date, True or False"
+            )
 
 
 def _require_parts(name: str, parts: tuple[Where, ...]) -> None:

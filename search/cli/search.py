@@ -17,7 +17,7 @@ from search.cli.options import (
     trust_option,
     where_option,
 )
-from search.cli.output import say
+from search.cli.output import say, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
