@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from indexer.batches import broken_at
 from indexer.encoders import Encoder
 from indexer.encoders.torch.cross_encoder import Scorer
-from indexer.errors import BadInput, NoWords, UnknownUri
+from indexer.errors import BadInput, NoWords, UnknownField, UnknownUri
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Where, conditions
 from indexer.filters.unknown_fields import without_unknown_fields
@@ -244,6 +244,8 @@ class Searcher:
         """Return documents in the order of the uris, all from one commit; unknown uris are left out."""
         if isinstance(uris, str):
             raise BadInput("one string was given in place of a list of uris: put it in brackets, or use get")
+        if not isinstance(uris, Iterable):
+            raise BadInput(f"the uris are not a list but {type(uris).__name__}")
         with self._store.snapshot() as snapshot:
             valid = [uri for uri in uris if isinstance(uri, str) and broken_at(uri) is None]
             return [document for uri in valid if (document := snapshot.get(uri)) is not None]
@@ -252,7 +254,15 @@ class Searcher:
         """Iterate over the documents that a filter leaves, or all, in the order they were added."""
         with self._store.snapshot() as snapshot:
             condition = self._known_fields_only(snapshot, filter_tree(where))
-        return iter(()) if condition is False else self._store.iterate(condition)
+        return iter(()) if condition is False else self._iterate(condition, where)
+
+    def _iterate(self, condition: Where | None, where: Filter | None) -> Iterator[Document]:
+        try:
+            yield from self._store.iterate(condition)
+        except UnknownField:  # before the first document: the last one with a field of the filter has gone meanwhile
+            if self._unknown_fields == "error":
+                raise
+            yield from self.documents(where)
 
     def count(self, where: Filter | None = None) -> int:
         """Return how many documents a filter leaves, or how many there are."""

@@ -47,6 +47,8 @@ def test_documents_are_read_counted_and_listed(searcher: Searcher) -> None:
             read("nothing")
     with pytest.raises(BadInput, match="put it in brackets"):
         searcher.get_many("d1")
+    with pytest.raises(BadInput, match="not a list but int"):
+        searcher.get_many(1)  # type: ignore[arg-type]
 
 
 def test_an_empty_index_is_true_and_has_nothing(tmp_path: Path) -> None:
@@ -138,6 +140,18 @@ def test_unknown_fields_are_an_error_or_hold_for_no_document(searcher: Searcher,
             lenient.count('yaer = 1 and n = "x"')
     with pytest.raises(BadInput, match="unknown_fields"):
         Searcher(tmp_path / "x.index", unknown_fields="ignore")  # type: ignore[arg-type]
+
+
+def test_a_field_that_goes_while_documents_are_listed_holds_for_no_document(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=2) as index:
+        index.add([Document("a", "text", metadata={"n": 1}), Document("b", "text")], vectors=np.ones((2, 2)))
+        searcher = Searcher(index.address, unknown_fields="empty")
+        with_field, without_field = searcher.documents({"n": 1}), searcher.documents({"not": {"n": 1}})
+        strict = Searcher(index.address).documents({"n": 1})
+        index.remove("a")
+        assert (list(with_field), [document.uri for document in without_field]) == ([], ["b"])
+        with pytest.raises(UnknownField):
+            next(strict)
 
 
 def test_words_are_marked_when_somebody_looks(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
