@@ -22,9 +22,13 @@ LIKEWISE = str(Path(sys.executable).with_name("likewise"))
 
 
 def collections(folder: Path) -> list[Path]:
-    return [
+    """Return the judged collections below a folder. Where there is none, end the program with a message."""
+    judged = [
         path.parent for path in sorted(folder.rglob("corpus.jsonl")) if (path.parent / "qrels" / "test.tsv").exists()
     ]
+    if not judged:
+        sys.exit(f"{folder}: has no judged collection, which is a folder with corpus.jsonl and qrels/test.tsv")
+    return judged
 
 
 def indexed(collection: Path, modes: tuple[str, ...]) -> dict[str, dict[str, float]]:
