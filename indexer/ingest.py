@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -30,6 +31,7 @@ class Summary:
         nameless: records of standard input without an id.
         reason: the most frequent reason of failures.
         stale: uris of documents that are no longer in their source.
+        ignored: uris of documents whose file is ignored now. It exists, so they are kept.
         reread: files that the next run must read again, because they also hold documents of files that are gone.
     """
 
@@ -45,7 +47,12 @@ class Summary:
     nameless: int = 0
     reason: str = ""
     stale: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     reread: int = 0
+
+
+_UNREAD = Stamp(-1, 0, 0, 0)
+"""The stamp of a file that has to be opened by the next run that comes to it."""
 
 
 @dataclass(slots=True)
@@ -81,6 +88,7 @@ class Run:
         self._met_files: set[str] = set()
         self._unopened_files: set[str] = set()  # unchanged since they were read
         self._failed_files: set[str] = set()  # with at least one failed entry
+        self._ignored: set[str] = set()  # files and folders
         self._read_files: set[str] = set()  # read to their end without a failure
         self._uri_hashes: set[int] = set()  # to notice a uri that comes twice
         self._run = writer.begin_run()
@@ -133,7 +141,8 @@ class Run:
         # Standard input is left out: it does not have to bring again what an earlier run brought.
         outcome = RunOutcome([*gone, *(self._read_files - {STDIN})], [*self._unopened_files])
         reread = self._writer.end_run(self._run, outcome)
-        return replace(self.summary, stale=tuple(self._stale(sources)), reread=reread)
+        stale, ignored = self._lost(sources)
+        return replace(self.summary, stale=stale, ignored=ignored, reread=reread)
 
     def prune(self, sources: Sequence[Source], stale: Sequence[str], *, yes: bool) -> int:
         """Remove documents that are no longer in their source. Standard input is not a whole source and prunes none.
@@ -153,15 +162,30 @@ class Run:
             )
         return self._writer.remove(stale)
 
-    def _stale(self, sources: Sequence[Source]) -> list[str]:
-        """Return the uris of documents that these sources cover but no longer contain, or skip now."""
-        lost: dict[str, bool] = {}
+    def _lost(self, sources: Sequence[Source]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the uris of documents that these sources cover but no longer contain, or skip now.
+
+        Returns:
+            Those to prune, and those of which a file is only ignored now.
+        """
+        kept: set[str] = set()
+        ignored: set[str] = set()
+        uris: dict[str, None] = {}
         with self._index.store.snapshot() as snapshot:
             for row in snapshot.ledger_of_documents():
+                uris[row.uri] = None
                 missing = row.state == "gone" or (row.state == "skipped" and row.reason != DUPLICATE)
-                missing = missing and any(source.covers(row.file) for source in sources)
-                lost[row.uri] = lost.get(row.uri, True) and missing
-        return [uri for uri, missing in lost.items() if missing]
+                if not missing or not any(source.covers(row.file) for source in sources):
+                    kept.add(row.uri)
+                elif self._is_ignored(row.file):
+                    ignored.add(row.uri)
+        lost = [uri for uri in uris if uri not in kept]
+        return tuple(uri for uri in lost if uri not in ignored), tuple(uri for uri in lost if uri in ignored)
+
+    def _is_ignored(self, file: str) -> bool:
+        """Return whether this run has ignored an existing file, or a folder above it."""
+        path = Path(file)
+        return any(str(each) in self._ignored for each in (path, *path.parents)) and path.exists()
 
     def _take(self, entry: Entry) -> None:
         """Put the document of an entry into the batch, or record why it has none."""
@@ -170,6 +194,8 @@ class Run:
             self._counts[entry.state] += 1
             self._unopened_files.add(entry.file)
             return
+        if entry.ignored:
+            self._ignored.add(entry.file)
         if entry.state in ("skipped", "failed"):
             self._record(entry, entry.state, entry.reason)
             return
@@ -241,6 +267,8 @@ class Run:
             return
         if last.stamp is not None:
             self._batch.stamps[last.file] = last.stamp
+        elif last.file in self._known_files:  # was not looked into now: a later run that may read it has to open it
+            self._batch.stamps[last.file] = _UNREAD
         if last.file not in self._failed_files:
             self._read_files.add(last.file)
 

@@ -32,6 +32,7 @@ class Entry:
         embedded: the passages of an exported record, with their vectors.
         stamp: stamp of the file; None for stdin, and for a file or folder that was not looked into.
         opened: False if the file has not changed, and the entry is the one that the ledger has.
+        ignored: whether it was left out because of a rule (see ignores.py). A folder then stands for all its files.
     """
 
     uri: str
@@ -43,6 +44,7 @@ class Entry:
     embedded: Embedded | None = None
     stamp: Stamp | None = None
     opened: bool = True
+    ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class ReadOptions:
         id_field, title_field, text_field: members of records to use; None for the usual names.
         fields_of_files: members to use for some files instead; of several that match the last one counts.
         rehash: read files even if their stamp says that they have not changed.
+        ignore: of a folder leave out what .gitignore, .likewiseignore and the default list name (ignores.py).
     """
 
     glob: tuple[str, ...] = ()
@@ -78,6 +81,7 @@ class ReadOptions:
     text_field: str | None = None
     fields_of_files: tuple[FieldOfFiles, ...] = ()
     rehash: bool = False
+    ignore: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.max_file_mb <= _MAX_LIMIT_MB:

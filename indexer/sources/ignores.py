@@ -1,15 +1,36 @@
-"""The rules of .gitignore files, as git applies them: deeper files decide before outer ones, and "!" reverses a rule.
+"""The files that folders are read without: those that .gitignore and .likewiseignore name, and a default list.
+
+The rules apply as in git: deeper files decide before outer ones, and "!" reverses a rule. In one folder .likewiseignore
+decides before .gitignore. The default list decides last, so a "!" in either file takes back a name of it.
 
 The patterns are not those of pathspec, which decides about a whole path at once: there, "!*/" takes back a folder
 together with its files, while git decides about each folder by itself on the way down, as the walk does.
 """
 
-# ruff: noqa: PTH110, PTH113, PTH118, PTH120, PTH123, PTH206
+# ruff: noqa: PTH110, PTH113, PTH118, PTH119, PTH120, PTH123, PTH206
 from __future__ import annotations
 
 import os
 import re
 from dataclasses import dataclass
+
+IGNORE_FILES = (".gitignore", ".likewiseignore")
+"""The files with rules, the deciding one last."""
+
+DEFAULT_PATTERNS = (
+    # installed packages and compiled code
+    *("node_modules", "bower_components", "jspm_packages", "site-packages", "__pycache__", "*.egg-info"),
+    # exact versions of dependencies, written by package managers
+    *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "deno.lock"),
+    *("poetry.lock", "Pipfile.lock", "pdm.lock", "uv.lock", "pixi.lock", "conda-lock.yml"),
+    *("Cargo.lock", "Gemfile.lock", "composer.lock", "go.sum", "flake.lock", "mix.lock", "pubspec.lock"),
+    *("Podfile.lock", "Package.resolved", "packages.lock.json", "gradle.lockfile"),
+    # minified code and its source maps
+    *("*.min.js", "*.min.mjs", "*.min.cjs", "*.min.css", "*.js.map", "*.mjs.map", "*.cjs.map", "*.css.map"),
+    # what programs leave beside documents: of open Office files, and of macOS in zip archives
+    *("~$*", "__MACOSX"),
+)
+"""Names of files and folders that are ignored in every folder, in the syntax of .gitignore: programs wrote them."""
 
 _CLASS = re.compile(r"\[([!^]?)(\]?(?:\\.|\[:\w+:\]|[^\]\\])*)\]")
 
@@ -19,11 +40,12 @@ class _Pattern:
     regex: re.Pattern[str]
     ignores: bool
     folders_only: bool
+    file: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ignores:
-    """The rules of one .gitignore and of the folders above it.
+    """The rules of one folder's files with rules, and of the folders above it.
 
     Attributes:
         patterns: the last one first, because it decides.
@@ -33,33 +55,34 @@ class Ignores:
     patterns: tuple[_Pattern, ...]
     outer: Ignores | None
 
-    def ignores(self, path: str, is_folder: bool) -> bool:
-        """Return whether this file or folder is left out, if the folders above it are not."""
-        rules: Ignores | None = self
-        while rules is not None:
-            below = path[len(rules.folder.rstrip(os.sep)) + 1 :]
-            for pattern in rules.patterns:
-                if (is_folder or not pattern.folders_only) and pattern.regex.fullmatch(below):
-                    return pattern.ignores
-            rules = rules.outer
-        return False
+
+def reason_to_ignore(rules: Ignores | None, path: str, is_folder: bool) -> str:
+    """Return why this file or folder is left out, if the folders above it are not; empty if it is read."""
+    while rules is not None:
+        below = path[len(rules.folder.rstrip(os.sep)) + 1 :]
+        for pattern in rules.patterns:
+            if (is_folder or not pattern.folders_only) and pattern.regex.fullmatch(below):
+                return f"ignored by {pattern.file}" if pattern.ignores else ""
+        rules = rules.outer
+    return "ignored by default: --no-ignore reads it" if _DEFAULT.fullmatch(os.path.basename(path)) else ""
 
 
 def add_folder(outer: Ignores | None, folder: str) -> Ignores | None:
-    """Return the rules inside a folder, which may have a .gitignore. Raises OSError if that cannot be read."""
-    path = os.path.join(folder, ".gitignore")
-    if not os.path.isfile(path):
-        return outer
-    with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as lines:
-        patterns = [pattern for line in lines if (pattern := _pattern(line.rstrip("\r\n")))]
-    return Ignores(folder, tuple(reversed(patterns)), outer)
+    """Return the rules inside a folder, which may have files with rules. Raises OSError if one cannot be read."""
+    patterns: list[_Pattern] = []
+    for name in IGNORE_FILES:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as lines:
+                patterns += [pattern for line in lines if (pattern := _pattern(line.rstrip("\r\n"), name))]
+    return Ignores(folder, tuple(reversed(patterns)), outer) if patterns else outer
 
 
 def enclosing(folder: str) -> Ignores | None:
     """Return the rules of the surrounding git repository for the files in a folder.
 
-    There are none outside a repository. If the repository ignores the folder itself, they do not apply either: the user
-    named the folder in order to have it read.
+    There are none outside a repository. If the repository or the default list ignores the folder itself, they do not
+    apply either: the user named the folder in order to have it read.
     """
     above = folder
     while not os.path.exists(os.path.join(above, ".git")):
@@ -70,13 +93,13 @@ def enclosing(folder: str) -> Ignores | None:
     while above != folder:
         rules = add_folder(rules, above)
         above = os.path.join(above, os.path.relpath(folder, above).split(os.sep)[0])
-        if rules and rules.ignores(above, is_folder=True):
+        if reason_to_ignore(rules, above, is_folder=True):
             return None
     return rules
 
 
-def _pattern(line: str) -> _Pattern | None:
-    """Parse one line of a .gitignore (gitignore(5)); None if it is blank, a comment, or can match nothing."""
+def _pattern(line: str, file: str) -> _Pattern | None:
+    """Parse one line of a file with rules (gitignore(5)); None if it is blank, a comment, or can match nothing."""
     line = re.sub(r"(?<!\\)((?:\\\\)*) +$", r"\1", line)
     if not line or line.startswith("#"):
         return None
@@ -89,7 +112,7 @@ def _pattern(line: str) -> _Pattern | None:
         regex = re.compile(("(?:.*/)?" if anywhere else "") + _translate(glob.removeprefix("/")), re.DOTALL)
     except re.error:  # such as the range z-a
         return None
-    return _Pattern(regex, ignores, folders_only) if glob else None
+    return _Pattern(regex, ignores, folders_only, file) if glob else None
 
 
 def _translate(glob: str) -> str:
@@ -120,3 +143,7 @@ def _translate(glob: str) -> str:
             parts.append("[^/]" if rest[0] == "?" else re.escape(rest[0]))
             position += 1
     return "".join(parts)
+
+
+# One expression for the name alone, because every file of a folder is compared with it.
+_DEFAULT = re.compile("|".join(map(_translate, DEFAULT_PATTERNS)), re.DOTALL)

@@ -49,7 +49,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
             continue
         if status is None:
             whole = whole and file.state != "failed"
-            yield Entry(path, path, file.state, file.reason)
+            yield Entry(path, path, file.state, file.reason, ignored=file.ignored)
             continue
         recorded = None if options.rehash else known(path)
         if recorded is not None and recorded.stamp.holds(status) and _is_final(recorded):

@@ -33,6 +33,7 @@ class Source:
         self._parts = pattern.split("/") if pattern else []
         self._pattern = _spec(["/" + pattern]) if pattern else None
         self._glob = _spec(options.glob) if options.glob else None
+        self._ignore = options.ignore
         self._claimed: frozenset[str] = frozenset()
         self._files_read: set[str] | None = None  # by all SOURCEs of the run, if some may share files
 
@@ -69,6 +70,7 @@ class Source:
             self._claimed,
             self._wanted if filtered else None,
             self._reaches if self._parts else None,
+            ignore=self._ignore,
         ):
             if claim and self._files_read is not None:
                 if file.path in self._files_read:

@@ -45,6 +45,8 @@ _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "prun
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
 @click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
 @click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@click.option("--no-ignore", is_flag=True,
+              help="Read also what .gitignore, .likewiseignore and the default list leave out of folders.")  # fmt: skip
 @click.option("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
 @click.option("--rebuild", is_flag=True, help="Embed all documents again, with other settings or another model.")
 @click.option(
@@ -89,6 +91,7 @@ def index_command(
     glob: tuple[str, ...],
     prune: bool,
     yes: bool,
+    no_ignore: bool,
     rehash: bool,
     rebuild: bool,
     max_file_mb: float,
@@ -134,6 +137,7 @@ def index_command(
         ),
         # The same file may give other documents if other fields of its records are read.
         rehash=rehash or any((id_field, title_field, text_field)),
+        ignore=not no_ignore,
     )
     opened = open_sources(sources, options)
     bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
@@ -179,10 +183,13 @@ def index_command(
         warn(f"{', '.join(bare)}: no file to read")
     counts = _counts(summary, pruned, rebuild)
     if as_json or stream:
-        say_json(
-            counts
-            | {"duplicates": summary.duplicates, "stale": len(summary.stale) - pruned, "notes": [*dict.fromkeys(notes)]}
-        )
+        numbers = {
+            "duplicates": summary.duplicates,
+            "stale": len(summary.stale) - pruned,
+            "ignored": len(summary.ignored),
+            "notes": [*dict.fromkeys(notes)],
+        }
+        say_json(counts | numbers)
     else:
         parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
         say(f"{', '.join(parts)}: {number(documents)} documents in {number(passages)} passages")
@@ -263,6 +270,11 @@ def _advise(summary: Summary, pruned: int, address: str) -> None:
         warn(f"{number(summary.reread)} file(s) also hold documents of files that are gone: run again to read them")
     if len(summary.stale) > pruned:
         warn(f"{number(len(summary.stale) - pruned)} documents are no longer in their source; --prune removes them")
+    if summary.ignored:
+        warn(
+            f"{number(len(summary.ignored))} document(s) of files that are ignored now were kept, such as "
+            f"{summary.ignored[0]}: likewise remove {address} URI... removes them, --no-ignore reads their files again"
+        )
 
 
 @contextmanager

@@ -493,16 +493,53 @@ def test_a_document_that_another_source_still_has_is_not_pruned(
     assert len(uris(folder)) == 4
 
 
-def test_a_file_that_is_excluded_now_is_pruned_and_before_that_still_found(
-    likewise: Callable[..., Any], notes: Path, folder: Path
+def test_documents_whose_file_becomes_ignored_are_reported_and_not_pruned(
+    likewise: Callable[..., Any], notes: Path, folder: Path, lines: Callable[..., str]
 ) -> None:
+    records = write(notes / "old" / "r.jsonl", lines({"id": "r1", "text": "one"}, {"id": "r2", "text": "two"}))
     likewise("index", folder, notes)
     write(notes / ".gitignore", "b.txt\n")
-    said = likewise("index", folder, notes, "--json")
-    assert said.json["stale"] == 1
-    assert len(uris(folder)) == 4
-    assert likewise("index", folder, notes, "--prune", "--json").json["pruned"] == 1
+    write(notes / ".likewiseignore", "old/\n")
+    for _ in range(2):
+        said = likewise("index", folder, notes, "--prune", "--json")
+        assert counts(said) == {"unchanged": 3, "skipped": 4, "ignored": 3}
+    assert "3 document(s) of files that are ignored now were kept, such as " in said.err
+    assert f"likewise remove {folder} URI... removes them" in said.err
+    assert len(uris(folder)) == 6
+    write(notes / ".likewiseignore", "r.jsonl\n")  # the file instead of its folder
+    assert counts(likewise("index", folder, notes, "--prune", "--json"))["ignored"] == 3
+    records.unlink()  # gone is not ignored
+    said = likewise("index", folder, notes, "--prune", "--json")
+    assert (said.json["pruned"], said.json["ignored"]) == (2, 1)
+    assert likewise("remove", folder, notes / "b.txt").code == 0
+    assert "ignored" not in counts(likewise("index", folder, notes, "--json"))
     assert uris(folder) == ["a.txt", "c.txt", "d.txt"]
+
+
+def test_a_file_that_is_no_longer_ignored_is_read_again(
+    likewise: Callable[..., Any], notes: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    write(notes / "r.jsonl", lines({"id": "r1", "text": "one"}))
+    likewise("index", folder, notes)
+    write(notes / ".likewiseignore", "[b-r]*\n")
+    assert likewise("index", folder, notes, "--json").json["ignored"] == 4
+    write(notes / "b.txt", "changed while it was ignored", LONG_AGO + 9)
+    said = likewise("index", folder, notes, "--no-ignore", "--json")
+    assert counts(said) == {"indexed": 1, "unchanged": 4, "skipped": 1}
+    assert counts(likewise("index", folder, notes, "--no-ignore", "--prune", "--json")) == {
+        "unchanged": 5,
+        "skipped": 1,
+    }
+
+
+def test_a_document_that_another_file_has_is_not_an_ignored_one(
+    likewise: Callable[..., Any], notes: Path, folder: Path, lines: Callable[..., str]
+) -> None:
+    write(notes / "one.jsonl", lines({"id": "r", "text": "text"}))
+    write(notes / "two.jsonl", lines({"id": "r", "text": "text"}))
+    likewise("index", folder, notes)
+    write(notes / ".likewiseignore", "two.jsonl\n")
+    assert "ignored" not in counts(likewise("index", folder, notes, "--prune", "--json"))
 
 
 def test_an_emptied_folder_prunes_only_with_yes(likewise: Callable[..., Any], notes: Path, folder: Path) -> None:

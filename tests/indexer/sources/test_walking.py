@@ -17,6 +17,7 @@ from hardware import needs_any_file_name, needs_no_root
 from indexer.errors import SourceError
 from indexer.records import KnownFile, Stamp
 from indexer.sources import Entry, ReadOptions, open_sources, read
+from indexer.sources.ignores import DEFAULT_PATTERNS
 
 Collect = Callable[..., list[Entry]]
 
@@ -149,14 +150,15 @@ def test_a_root_that_is_a_link_is_followed_under_its_own_name(tmp_path: Path, co
     assert names(collect(tmp_path / "link"), tmp_path) == ["link/a.txt"]
 
 
-def test_gitignore_agrees_with_git(tmp_path: Path, collect: Collect) -> None:
+@pytest.mark.parametrize(("file", "rounds"), [(".gitignore", 60), (".likewiseignore", 10)])
+def test_ignore_files_agree_with_git(tmp_path: Path, collect: Collect, file: str, rounds: int) -> None:
     chance = random.Random(7)
     folders = ["docs/build/", "build/", "", "a/", "a/b/", "docs/", "docs/api/v1/", "weird [x]/"]
     files = ["x.txt", "y.log", "keep.log", "build", "#hash", "!bang", "tmp1", "tmp22", "sp ace.txt", "z.md"]
     for folder in folders:
-        for file in files:
-            if not (tmp_path / folder / file).exists():
-                write(tmp_path / folder / file)
+        for name in files:
+            if not (tmp_path / folder / name).exists():
+                write(tmp_path / folder / name)
     patterns = [
         "*.log",
         "!keep.log",
@@ -191,23 +193,65 @@ def test_gitignore_agrees_with_git(tmp_path: Path, collect: Collect) -> None:
         "a/**/x.txt",
     ]
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    for _ in range(60):
+    for _ in range(rounds):
         for folder in ("", "docs/", "a/"):
             write(
-                tmp_path / folder / ".gitignore",
+                tmp_path / folder / file,
                 "\n".join(chance.sample(patterns, chance.randint(1, 5))) + "\n",
             )
         listed = subprocess.run(
-            ["git", "ls-files", "-z", "--others", "--exclude-standard"],
+            ["git", "ls-files", "-z", "--others", f"--exclude-per-directory={file}"],
             cwd=tmp_path,
             env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"},
             capture_output=True,
             text=True,
             check=True,
         ).stdout
-        expected = {path for path in listed.split("\0") if path and not path.endswith(".gitignore")}
-        rules = {folder: (tmp_path / folder / ".gitignore").read_text() for folder in ("", "docs/", "a/")}
+        expected = {path for path in listed.split("\0") if path and not path.endswith(file)}
+        rules = {folder: (tmp_path / folder / file).read_text() for folder in ("", "docs/", "a/")}
         assert set(names(collect(tmp_path), tmp_path)) == expected, rules
+
+
+def test_likewiseignore_decides_before_the_gitignore_beside_it(tmp_path: Path, collect: Collect) -> None:
+    for name in ("a.log", "b.log", "c.txt", "sub/b.log", "sub/c.txt"):
+        write(tmp_path / name)
+    write(tmp_path / ".gitignore", "*.log\n")
+    write(tmp_path / ".likewiseignore", "!b.log\nc.txt\n")
+    write(tmp_path / "sub/.gitignore", "b.log\n!c.txt\n")
+    entries = collect(tmp_path)
+    assert names(entries, tmp_path) == ["b.log", "sub/c.txt"]
+    ignored = {name: reason for name, reason in reasons(entries, tmp_path).items() if "hidden" not in reason}
+    assert ignored == {
+        "a.log": "ignored by .gitignore",
+        "c.txt": "ignored by .likewiseignore",
+        "sub/b.log": "ignored by .gitignore",
+    }
+    assert len(names(collect(tmp_path, ignore=False), tmp_path)) == 5
+
+
+def test_what_programs_write_is_ignored_by_default(tmp_path: Path, collect: Collect) -> None:
+    kept = ["Cargo.toml", "lock", "min.js", "my.lock", "src/package.json", "src/~notes.txt", "uv.lock"]
+    written = ["app.min.js", "node_modules", "src/__pycache__", "src/Cargo.lock", "src/~$plan.docx"]
+    for name in (*kept, *written):
+        write(tmp_path / name / "x.py" if name.endswith(("modules", "__")) else tmp_path / name)
+    write(tmp_path / ".likewiseignore", "!/uv.lock\n")
+    entries = collect(tmp_path)
+    assert names(entries, tmp_path) == sorted(kept, key=lambda name: ("/" in name, name))
+    default = {name for name, reason in reasons(entries, tmp_path).items() if "ignored by default" in reason}
+    assert default == set(written)
+    assert all(entry.ignored for entry in entries if "ignored" in entry.reason)
+    assert (
+        len(collect(tmp_path, ignore=False)) == len(kept) + len(written) + 1
+    )  # the hidden file is left out in any case
+    assert names(collect(tmp_path / "node_modules", tmp_path / "app.min.js"), tmp_path) == [
+        "node_modules/x.py",
+        "app.min.js",
+    ]
+
+
+def test_the_default_list_is_in_the_manual() -> None:
+    manual = (Path(__file__).parents[3] / "docs/operations.md").read_text()
+    assert [pattern for pattern in DEFAULT_PATTERNS if f"`{pattern}`" not in manual] == []
 
 
 def test_gitignore_above_the_folder_counts_within_a_repository(tmp_path: Path, collect: Collect) -> None:
