@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, overload
 
@@ -53,9 +53,13 @@ class Hit:
         score: float,
         cosine: float | None,
         percentile: float | None = None,
-        why: Mapping[str, Any] | None = None,
+        why: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
     ) -> Hit:
-        """Return the hit of a stored passage; its cosine is clipped to [-1, 1]."""
+        """Return the hit of a stored passage; its cosine is clipped to [-1, 1].
+
+        Args:
+            why: the reasons, or what makes them when somebody reads them.
+        """
         return cls(
             uri=passage.uri,
             title=passage.title,
@@ -72,8 +76,23 @@ class Hit:
             modified=passage.modified,
             metadata=passage.metadata,
             percentile=percentile,
-            why=why,
+            why=why,  # type: ignore[arg-type]  # made when it is read
         )
+
+
+_stored_why: Any = Hit.__dict__["why"]
+
+
+def _read_why(hit: Hit) -> Mapping[str, Any] | None:
+    value = _stored_why.__get__(hit, Hit)
+    if callable(value):
+        value = value()
+        _stored_why.__set__(hit, value)
+    return value  # type: ignore[no-any-return]
+
+
+# The slot of the dataclass stays the storage; reading it makes the reasons, so that they are plain dictionaries.
+type.__setattr__(Hit, "why", property(_read_why, _stored_why.__set__))
 
 
 @dataclass(frozen=True, slots=True)

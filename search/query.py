@@ -77,6 +77,8 @@ class Query:
                 raise BadInput(f"{name} is {getattr(self, name)!r}: give True or False")
         if not isinstance(self.rerank, str | None) and not callable(self.rerank):
             raise BadInput(f"rerank is {self.rerank!r:.80}: give a cross-encoder's name, or a callable")
+        if self.rerank is not None and self.text == "":
+            raise BadInput("a reranker reads the question, and there is none: give its text too, or leave rerank out")
         row = None if self.vector is None else vector_row(self.vector)
         if row is not None and self.mode == "words":
             raise BadInput("a search by words does not use a vector: leave it out, or use mode dense or hybrid")

@@ -26,7 +26,7 @@ from search.hits import Hit, Hits
 from search.modes import ScoredCandidates
 from search.query import Mode, check_text
 from search.question_batches import QuestionBatches
-from search.why import Why
+from search.why import DeferredWhy
 
 
 class Ranker:
@@ -90,7 +90,7 @@ class Ranker:
                 score,
                 cosine,
                 calibration.percentile(cosine) if calibration and cosine is not None else None,
-                Why(why, passage.text, passage.start, analysis, text) if text else why,
+                DeferredWhy(why, passage.text, passage.start, analysis, text) if text else why,
             )
             for passage, score, cosine, why in zip(passages, ranked.scores, cosines, ranked.whys, strict=True)
         )

@@ -35,6 +35,7 @@ from search import Query
         ({"text": "a", "rerank": 5}, "rerank is 5"),
         ({"text": "a", "vector": [1.0], "mode": "words"}, "does not use a vector"),
         ({"text": "", "vector": [1.0], "mode": "hybrid"}, "the question is empty"),
+        ({"vector": [1.0], "rerank": "a-model"}, "a reranker reads the question"),
         ({"vector": [[1.0]]}, r"shape \(1, 1\)"),
         ({"vector": [0.0, 0.0]}, "only zeros"),
         ({"vector": [float("inf"), 0.0]}, "not finite"),
