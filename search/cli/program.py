@@ -48,6 +48,15 @@ _FINISHING = frozenset({"index", "remove", "check", "compact", "compile", "backu
 
 _READER_LEFT = 141  # a shell's exit code for a program that was ended by SIGPIPE
 
+_LACKS_MEMORY = (
+    "cannot allocate memory",
+    "can't alloc",
+    "failed to allocate",
+    "failed to map segment",
+    "std::bad_alloc",
+)
+"""What the system, its loader of libraries, and libraries in C++ say where memory is lacking."""
+
 
 class _LazyGroup(click.Group):
     """Imports a command's file when the command is called or described."""
@@ -126,13 +135,36 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _exit(130)
     except BrokenPipeError:
         _exit_without_reader()
-    except OSError as error:  # most often a full disk behind the output
-        file = error.filename or "standard output or a file"
-        _fail(f"{file}: {error.strerror or error}; solve this and run again", 3)
     except Exception as error:
-        if os.environ.get("LIKEWISE_DEBUG"):
+        if os.environ.get("LIKEWISE_DEBUG") and not isinstance(error, OSError):
             raise
-        _fail(f"internal error: {type(error).__name__}: {error} (LIKEWISE_DEBUG=1 shows where)", 3)
+        _fail(_describe(error), 3)
+
+
+def _describe(error: Exception) -> str:
+    """Return the line to print for an error that is not one of likewise's own."""
+    if (lack := _lack_of_memory(error)) is not None:
+        return (
+            f"there is too little memory{lack}: close other programs, or allow this one more (ulimit -v, or the limit "
+            "of its container)"
+        )
+    if isinstance(error, OSError):  # most often a full disk behind the output
+        return f"{error.filename or 'standard output or a file'}: {error.strerror or error}; solve this and run again"
+    return f"internal error: {type(error).__name__}: {error} (LIKEWISE_DEBUG=1 shows where)"
+
+
+def _lack_of_memory(error: BaseException) -> str | None:
+    """Return what an error, or one that caused it, says of too little memory; None where memory is not the reason."""
+    cause: BaseException | None = error
+    while cause is not None:
+        lines = str(cause).splitlines()
+        if isinstance(cause, MemoryError):
+            return f" ({lines[0][:200]})" if lines else ""
+        for line in lines:  # OpenVINO writes a line for each of its own functions
+            if any(sign in line.lower() for sign in _LACKS_MEMORY):
+                return f" ({line[:200]})"
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def _interrupt_on_sigterm() -> None:

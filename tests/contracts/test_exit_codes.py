@@ -96,6 +96,33 @@ def test_an_internal_error_is_one_line_and_3(likewise: Callable[..., Any], encod
     assert (said.code, "internal error: RuntimeError" in said.err, "LIKEWISE_DEBUG" in said.err) == (3, True, True)
 
 
+@pytest.mark.parametrize(
+    "error, detail",
+    [
+        (MemoryError(), ""),
+        (MemoryError("Unable to allocate 7 GiB"), " (Unable to allocate 7 GiB)"),
+        (ImportError("libx.so: failed to map segment from shared object"),
+         " (libx.so: failed to map segment from shared object)"),
+        (OSError(12, "Cannot allocate memory"), " ([Errno 12] Cannot allocate memory)"),
+        (RuntimeError("Exception from request.cpp:224:\nFailed to allocate 2359296 bytes of memory\n\n"),
+         " (Failed to allocate 2359296 bytes of memory)"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), " (DefaultCPUAllocator: can't allocate memory)"),
+    ],
+)  # fmt: skip
+def test_too_little_memory_is_one_line_and_3(
+    likewise: Callable[..., Any], encoder: Any, tmp_path: Path, error: Exception, detail: str
+) -> None:
+    (tmp_path / "a.txt").write_text("text")
+
+    def fail(texts: Any) -> None:
+        raise error
+
+    encoder.ask = fail
+    said = likewise("index", tmp_path / "x.index", tmp_path / "a.txt")
+    expected = f"likewise: error: there is too little memory{detail}: close other programs, or allow this one more"
+    assert (said.code, said.err.startswith(expected), len(said.err.splitlines())) == (3, True, 1), said.err
+
+
 def test_a_newer_index_and_a_folder_that_cannot_be_made(likewise: Callable[..., Any], tmp_path: Path) -> None:
     import sqlite3
 
