@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -286,6 +287,20 @@ def test_fields_are_known_while_a_document_has_them(papers: sqlite3.Connection) 
     papers.execute("DELETE FROM document")
     assert read_field_types(papers) is None
     assert ask(papers, "anything = 1 and exists whatever") == []
+
+
+def test_rows_are_written_by_field_with_long_texts_last_because_sqlite_reads_long_neighbours_whole() -> None:
+    conn = collection([])
+    statements: list[str] = []
+    conn.set_trace_callback(statements.append)
+    documents = [{"m": "x" * 2_000, "z": 1}, *({"a": i, "m": "w", "z": i} for i in range(4))]
+    write(conn, [(i, scalars(f"d{i}", metadata)) for i, metadata in enumerate(documents)])
+    conn.set_trace_callback(None)
+    inserted = [re.search(r"VALUES \((\d+), (.*), \d+\)", line) for line in statements if "INTO field_value" in line]
+    fields = [int(row[1]) for row in inserted if row is not None]
+    assert fields == [1] * 4 + [2] * 4 + [3] * 5 + [2]
+    assert inserted[-1] is not None
+    assert inserted[-1][2] == "'" + "x" * 2_000 + "'"
 
 
 def test_long_lists_are_exact() -> None:
