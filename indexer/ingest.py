@@ -16,6 +16,7 @@ from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
 from indexer.records import Changes, Document, Span, Stamp
 from indexer.sources import Entry, ReadOptions, Source, read
+from indexer.sources.entry import short_reason
 from indexer.sources.source import STDIN
 from indexer.stores.port import DUPLICATE, Batch, LedgerRow, RunOutcome, Writer
 from indexer.stores.vectors import stored_rows, unit_rows
@@ -219,6 +220,7 @@ class Run:
 
     def _record(self, entry: Entry, state: str, reason: str) -> None:
         """Count an entry without a document and put it into the ledger."""
+        reason = short_reason(reason)
         self._counts[state] += 1
         if state == "failed":
             self._failed_files.add(entry.file)
@@ -280,7 +282,7 @@ class Run:
         for uri, (_, _, entry) in batch.documents.items():
             state = states[uri]
             self._counts[state] += 1
-            reason = "no text that the model can read" if state == "skipped" else entry.reason
+            reason = "no text that the model can read" if state == "skipped" else short_reason(entry.reason)
             rows.append(LedgerRow(entry.file, uri, state, reason))
         if not rows and not batch.stamps:
             return

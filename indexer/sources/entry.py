@@ -16,6 +16,18 @@ EntryState = Literal["read", "unchanged", "skipped", "failed"]
 _MAX_LIMIT_MB = 1_000_000
 
 
+MAX_REASON_CHARACTERS = 200
+
+
+def short_reason(reason: str) -> str:
+    """Return a reason in one line of at most MAX_REASON_CHARACTERS: its end says what to do, so its middle is cut."""
+    line = " ".join(reason.split())
+    if len(line) <= MAX_REASON_CHARACTERS:
+        return line
+    end = MAX_REASON_CHARACTERS // 2
+    return f"{line[: MAX_REASON_CHARACTERS - end - 3]} … {line[-end:]}"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the ledger: a file, a record of a file, or a folder that was left out.

@@ -81,6 +81,15 @@ class LedgerRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasonCount:
+    """The number of rows of the ledger that have a state for the same reason."""
+
+    state: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Everything that one transaction writes.
 
@@ -415,6 +424,9 @@ class Snapshot(Protocol):
 
     def ledger_counts(self) -> Mapping[str, int]:
         """Return the number of rows of each state that occurs."""
+
+    def ledger_reasons(self) -> Sequence[ReasonCount]:
+        """Return every reason of the ledger that is not empty, with the number of its rows, in no particular order."""
 
     def info(self) -> Info:
         """Return the state of the store in numbers."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -15,6 +18,9 @@ from search.cli.tables import print_table
 if TYPE_CHECKING:
     from indexer.encoders import Recipe
     from indexer.encoders.runtime_in_use import RuntimeInUse
+    from indexer.stores.port import ReasonCount
+
+_SHOWN_REASONS = 5
 
 _STATES = ["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
 
@@ -47,7 +53,8 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
                     say(f"{row.state:<9} {shown(row.uri)}{'  ' + row.reason if row.reason else ''}")
             return
         state, recipe, settings = snapshot.info(), snapshot.settings.recipe, snapshot.settings.passages
-        ledger_counts, notes, address = snapshot.ledger_counts(), snapshot.notes, store.address
+        ledger_counts, reasons = snapshot.ledger_counts(), snapshot.ledger_reasons()
+        notes, address = snapshot.notes, store.address
     warn_of(notes)
     runtime = _runtime(recipe) if recipe else None
     if as_json:
@@ -76,7 +83,20 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         rows.append(("dates", ", ".join(state.dates)))
     if ledger_counts:
         rows.append(("sources", ", ".join(f"{number(count)} {name}" for name, count in ledger_counts.items())))
+    rows += _reason_rows(reasons, address)
     print_table(rows)
+
+
+def _reason_rows(reasons: Sequence[ReasonCount], address: str) -> list[tuple[str, str]]:
+    """Return the most frequent reasons with their counts, wherever in a file a record has them."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in reasons:
+        counts[row.state, re.sub(r"^\w+ \d+: ", "", row.reason)] += row.count
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    lines = [f"{number(count)} {state}: {reason}" for (state, reason), count in ranked[:_SHOWN_REASONS]]
+    if rest := sum(count for _, count in ranked[_SHOWN_REASONS:]):
+        lines.append(f"{number(rest)} for other reasons; likewise info {shown(address)} --ledger lists all")
+    return [("" if position else "reasons", line) for position, line in enumerate(lines)]
 
 
 def _runtime(recipe: Recipe) -> RuntimeInUse | None:

@@ -301,6 +301,10 @@ class ReferenceSnapshot:
     def ledger_counts(self) -> Mapping[str, int]:
         return Counter(row.state for _, row in self._state.entries)
 
+    def ledger_reasons(self) -> list[port.ReasonCount]:
+        counts = Counter((row.state, row.reason) for _, row in self._state.entries if row.reason)
+        return [port.ReasonCount(state, reason, count) for (state, reason), count in counts.items()]
+
     # the whole of it
 
     def info(self) -> port.Info:

@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from indexer.stores.port import (
     Hashes,
     LedgerRow,
     Ranking,
+    ReasonCount,
     RunOutcome,
     Snapshot,
     Store,
@@ -1208,6 +1209,7 @@ def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> 
         LedgerRow("/b", "r1", "indexed"),
         LedgerRow("/b", "r2", "failed", "line 2: no text"),
         LedgerRow("/c", "/c", "skipped", "empty"),
+        LedgerRow("/d", "/d", "skipped", "empty"),
     ]
     put(store, doc("/a", "x"), doc("r1", "y"), rows=rows, finished=stamps)
     with store.snapshot() as snapshot:
@@ -1215,15 +1217,20 @@ def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> 
         assert list(snapshot.ledger("failed")) == rows[2:3]
         assert list(snapshot.ledger("gone")) == []
         assert sorted(row.uri for row in snapshot.ledger_of_documents()) == ["/a", "r1"]
-        assert dict(snapshot.ledger_counts()) == {"indexed": 2, "failed": 1, "skipped": 1}
+        assert dict(snapshot.ledger_counts()) == {"indexed": 2, "failed": 1, "skipped": 2}
+        assert sorted(snapshot.ledger_reasons(), key=astuple) == [
+            ReasonCount("failed", "line 2: no text", 1),
+            ReasonCount("skipped", "empty", 2),
+        ]
         assert dict(snapshot.files()) == {
             "/a": KnownFile(Stamp(1, 2, 3, 4), (("/a", "indexed", ""),)),
             "/b": KnownFile(Stamp(5, 6, 7, 8), (("r1", "indexed", ""), ("r2", "failed", "line 2: no text"))),
             "/c": KnownFile(Stamp(-1, 0, 0, 0), (("/c", "skipped", "empty"),)),
+            "/d": KnownFile(Stamp(-1, 0, 0, 0), (("/d", "skipped", "empty"),)),
             "/empty": KnownFile(Stamp(0, 1, 1, 1), ()),
         }
     put(store, doc("r1", "changed"))  # behind its file's back: the next run reads that again
-    assert stamp_sizes(store) == {"/a": 1, "/b": -1, "/c": -1, "/empty": 0}
+    assert stamp_sizes(store) == {"/a": 1, "/b": -1, "/c": -1, "/d": -1, "/empty": 0}
     put(store, doc("r1", "changed"), rows=[LedgerRow("/d", "r1", "indexed")])  # by a run: nothing is read again
     put(store, finished={"/b": Stamp(9, 6, 7, 8)})
     assert stamp_sizes(store) == {"/a": 1, "/b": 9, "/c": -1, "/d": -1, "/empty": 0}

@@ -19,8 +19,11 @@ from indexer import Document, Index
 from indexer.errors import NothingKnown
 from indexer.ingest import Run
 from indexer.sources import ReadOptions, open_sources
+from indexer.sources.entry import short_reason
 from indexer.stores.local.segments import seal
+from indexer.stores.port import ReasonCount
 from search.cli import index as index_cli
+from search.cli.info import _reason_rows
 
 LONG_AGO = time.time() - 3600
 
@@ -775,3 +778,27 @@ def test_what_an_interrupted_run_left_undone_is_done_by_the_next(
 def test_a_limit_that_is_none_is_refused(likewise: Callable[..., Any], notes: Path, folder: Path, most: str) -> None:
     assert likewise("index", folder, notes, "--max-file-mb", most).code == 2
     assert not folder.exists()
+
+
+def test_reasons_are_short_and_info_counts_equal_ones(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    records = tmp_path / "r.jsonl"
+    records.write_text("nonsense\n" * 12 + '{"id": "a", "text": "text"}\n')
+    index = tmp_path / "x.index"
+    assert likewise("index", index, records).code == 1
+    said = likewise("info", index).out.splitlines()
+    (row,) = likewise("info", index, "--ledger", "failed", "--json").out.splitlines()[:1]
+    reason = json.loads(row)["reason"].removeprefix("line 1: ")
+    assert said[-1] == f"reasons   12 failed: {reason}"
+
+
+def test_a_long_reason_keeps_its_begin_and_its_end() -> None:
+    assert short_reason("two\n lines") == "two lines"
+    assert short_reason("x" * 200) == "x" * 200
+    assert short_reason("a" * 150 + "b" * 150) == "a" * 97 + " … " + "b" * 100
+
+
+def test_info_shows_five_reasons_and_counts_the_others() -> None:
+    reasons = [ReasonCount("failed", f"line {line}: {reason}", 1) for line, reason in enumerate("aabbbcdefg")]
+    lines = ["3 failed: b", "2 failed: a", "1 failed: c", "1 failed: d", "1 failed: e"]
+    rest = "2 for other reasons; likewise info x.index --ledger lists all"
+    assert _reason_rows(reasons, "x.index") == [("reasons", lines[0]), *(("", line) for line in [*lines[1:], rest])]

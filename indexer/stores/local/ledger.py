@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from indexer.records import KnownFile, Stamp
 from indexer.stores.local.views import View
-from indexer.stores.port import LedgerRow
+from indexer.stores.port import LedgerRow, ReasonCount
 
 
 def files(view: View) -> dict[str, KnownFile]:
@@ -36,6 +36,13 @@ def rows(view: View, state: str | None = None) -> Iterator[LedgerRow]:
 
 def counts(view: View) -> dict[str, int]:
     return dict(view.connection.execute("SELECT state, count(*) FROM ledger GROUP BY state ORDER BY state"))
+
+
+def reasons(view: View) -> list[ReasonCount]:
+    selected = view.connection.execute(
+        "SELECT state, reason, count(*) FROM ledger WHERE reason <> '' GROUP BY state, reason"
+    )
+    return [ReasonCount(*row) for row in selected]
 
 
 def rows_of_documents(view: View) -> Iterator[LedgerRow]:

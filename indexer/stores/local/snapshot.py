@@ -30,6 +30,7 @@ from indexer.stores.port import (
     Passage,
     PassagePairs,
     Ranking,
+    ReasonCount,
     Recall,
     Sample,
     Unit,
@@ -138,6 +139,9 @@ class LocalSnapshot:
 
     def ledger_counts(self) -> Mapping[str, int]:
         return ledger.counts(self._view)
+
+    def ledger_reasons(self) -> list[ReasonCount]:
+        return ledger.reasons(self._view)
 
     def info(self) -> Info:
         view, segments = self._view, queries.segments(self._view)
