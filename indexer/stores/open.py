@@ -41,9 +41,9 @@ def is_store(address: str | PathLike[str]) -> bool:
     Raises:
         StorageError: this user may not look into the folder.
     """
-    from indexer.stores.local.connections import has_catalog
+    from indexer.stores.local.store import LocalStore
 
-    return has_catalog(Path(address))
+    return LocalStore.exists(Path(address))
 
 
 def holds_store(names: Collection[str]) -> bool:

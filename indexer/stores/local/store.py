@@ -68,6 +68,15 @@ class LocalStore:
             _initialise(sibling, settings)
         return cls(folder)
 
+    @staticmethod
+    def exists(folder: Path) -> bool:
+        """Return whether there is a store in a folder. It may be damaged.
+
+        Raises:
+            StorageError: this user may not look into the folder.
+        """
+        return has_catalog(folder)
+
     @property
     def address(self) -> str:
         return str(self._folder)
