@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,11 +14,11 @@ from indexer.batches import validate
 from indexer.core import IndexCore
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
-from indexer.records import Changes, Document, Span, Stamp
+from indexer.records import Changes, Document, KnownFile, Span, Stamp
 from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.entry import short_reason
 from indexer.sources.source import STDIN
-from indexer.stores.port import DUPLICATE, Batch, LedgerRow, RunOutcome, Writer
+from indexer.stores.port import DUPLICATE, Batch, LedgerRow, RunOutcome, Snapshot, Writer
 from indexer.stores.vectors import stored_rows, unit_rows
 
 
@@ -52,6 +52,9 @@ class Summary:
     reread: int = 0
 
 
+_HELD = ("indexed", "updated", "unchanged")
+"""The states of ledger rows whose record became the document of its uri."""
+
 _UNREAD = Stamp(-1, 0, 0, 0)
 """The stamp of a file that has to be opened by the next run that comes to it."""
 
@@ -65,7 +68,12 @@ class _Batch:
 
 
 class Run:
-    """Reads sources into an index."""
+    """Reads sources into an index.
+
+    If several records or files have one id, the document is the last of them in the order of the sources, the walk and
+    the file, whichever of their files have changed. To keep to that, a run also opens an unchanged file if one of its
+    documents comes from a file that the run has met before it. Between runs, the record that was read last counts.
+    """
 
     def __init__(
         self,
@@ -90,11 +98,13 @@ class Run:
         self._unopened_files: set[str] = set()  # unchanged since they were read
         self._failed_files: set[str] = set()  # with at least one failed entry
         self._ignored: set[str] = set()  # files and folders
+        self._late_stamps: dict[str, Stamp] = {}  # of files that records may be gone from
         self._read_files: set[str] = set()  # read to their end without a failure
         self._uri_hashes: set[int] = set()  # to notice a uri that comes twice
         self._run = writer.begin_run()
         with index.store.snapshot() as snapshot:
             self._known_files = snapshot.files()
+            self._owners = _owners(snapshot, self._known_files)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -126,9 +136,12 @@ class Run:
         for source in sources:
             file: str | None = None
             last: Entry | None = None
-            for entry in read(source, self._options, self._known_files.get):
+            for entry in read(source, self._options, self._known):
                 if last is not None and entry.file != file:
                     self._finish(last)
+                if entry.file != file and entry.opened and entry.file in self._known_files:
+                    # Until it is read to its end, the next run has to open it: its stamp may still hold.
+                    self._batch.stamps[entry.file] = _UNREAD
                 file, last = entry.file, entry
                 self._take(entry)
                 if self._batch.characters >= self._index.batch_characters:
@@ -140,7 +153,7 @@ class Run:
         unmet = (path for path in self._known_files if path not in self._met_files)
         gone = [path for path in unmet if any(source.covers(path) for source in whole)]
         # Standard input is left out: it does not have to bring again what an earlier run brought.
-        outcome = RunOutcome([*gone, *(self._read_files - {STDIN})], [*self._unopened_files])
+        outcome = RunOutcome([*gone, *(self._read_files - {STDIN})], [*self._unopened_files], self._late_stamps)
         reread = self._writer.end_run(self._run, outcome)
         stale, ignored = self._lost(sources)
         return replace(self.summary, stale=stale, ignored=ignored, reread=reread)
@@ -187,6 +200,20 @@ class Run:
         """Return whether this run has ignored an existing file, or a folder above it."""
         path = Path(file)
         return any(str(each) in self._ignored for each in (path, *path.parents)) and path.exists()
+
+    def _known(self, path: str) -> KnownFile | None:
+        """Return the ledger's record of a file; None if it has none, or must be opened even if it has not changed.
+
+        That is so if the document of one of its records comes from a file before it: in this run, or in an earlier one
+        that had another order, did not come to this file, or was interrupted before it.
+        """
+        recorded = self._known_files.get(path)
+        for uri, state, reason in recorded.entries if recorded is not None else ():
+            if _has_document(state, reason) and (
+                hash(uri) in self._uri_hashes or self._owners.get(uri) in self._met_files
+            ):
+                return None
+        return recorded
 
     def _take(self, entry: Entry) -> None:
         """Put the document of an entry into the batch, or record why it has none."""
@@ -267,10 +294,10 @@ class Run:
         """Record that a file was read to its end, given its last entry."""
         if last.file in self._unopened_files:
             return
+        recorded = self._known_files.get(last.file)
         if last.stamp is not None:
-            self._batch.stamps[last.file] = last.stamp
-        elif last.file in self._known_files:  # was not looked into now: a later run that may read it has to open it
-            self._batch.stamps[last.file] = _UNREAD
+            others = recorded is not None and any(uri != last.uri for uri, _, _ in recorded.entries)
+            (self._late_stamps if others else self._batch.stamps)[last.file] = last.stamp
         if last.file not in self._failed_files:
             self._read_files.add(last.file)
 
@@ -289,3 +316,21 @@ class Run:
         changes = self._writer.put(Batch(prepared.work, rows, batch.stamps, self._run))
         self._passages += sum(len(item.spans) for item in prepared.work if item.spans)
         self._committed(self.summary, changes, self._bytes)
+
+
+def _has_document(state: str, reason: str) -> bool:
+    """Return whether the record of a ledger row can be a document, though a later record may have its id."""
+    return state in _HELD or (state == "skipped" and reason == DUPLICATE)
+
+
+def _owners(snapshot: Snapshot, files: Mapping[str, KnownFile]) -> dict[str, str]:
+    """Return, by each uri that several files have, the file of the record that is the document: the one read last."""
+    first: dict[str, str] = {}
+    shared: set[str] = set()
+    for path, file in files.items():
+        for uri, state, reason in file.entries:
+            if _has_document(state, reason) and first.setdefault(uri, path) != path:
+                shared.add(uri)
+    if not shared:
+        return {}
+    return {row.uri: row.file for row in snapshot.ledger() if row.uri in shared and row.state in _HELD}

@@ -114,10 +114,13 @@ class RunOutcome:
     Attributes:
         read: files of which every entry is in the ledger: an older entry that this run did not meet is gone.
         unchanged: files that were not opened, because they have not changed.
+        finished: stamps of files that older entries may be gone from, by path. They are written together with that: if
+            the run is interrupted before, the next one reads these files again.
     """
 
     read: Sequence[str] = ()
     unchanged: Sequence[str] = ()
+    finished: Mapping[str, Stamp] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -443,7 +443,7 @@ class ReferenceWriter:
             for _, row in entries
             if row.uri in gone and (row.state in HELD or (row.state == "skipped" and row.reason == DUPLICATE))
         }
-        files = self._store.state.files
+        files = {**self._store.state.files, **outcome.finished}
         files = {path: replace(stamp, size=-1) if path in stale else stamp for path, stamp in files.items()}
         self._commit(entries=tuple(entries), files=files, finished_run=run)
         return len(stale)

@@ -1291,6 +1291,15 @@ def test_the_end_of_a_run_marks_what_is_gone_and_what_is_unchanged(store: Store)
     assert states(store) == ["/a a1 unchanged", "/a a2 indexed", "/b b1 gone", "/c c1 indexed"]
 
 
+def test_the_end_of_a_run_writes_stamps_before_it_has_files_read_again(store: Store) -> None:
+    rows = [LedgerRow("/a", "x", "indexed"), LedgerRow("/b", "x", "indexed"), LedgerRow("/c", "y", "indexed")]
+    assert run(store, rows, ["/a", "/b", "/c"]) == 0
+    with store.writer() as writer:
+        finished = {"/b": Stamp(2, 1, 1, 1), "/c": Stamp(3, 1, 1, 1)}
+        assert writer.end_run(writer.begin_run(), RunOutcome(["/a"], ["/b", "/c"], finished)) == 1
+    assert stamp_sizes(store) == {"/a": 1, "/b": -1, "/c": 3}
+
+
 def test_files_that_hold_what_another_has_lost_are_read_again(store: Store) -> None:
     first = [
         LedgerRow("/a", "x", "indexed"),

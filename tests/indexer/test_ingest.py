@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -733,6 +735,107 @@ def test_of_two_files_with_one_id_the_other_is_taken_when_one_goes(
     likewise("index", folder, tmp_path / "in")
     with Index.open(folder) as index:
         assert index.get("a").text == "of the first"
+
+
+def run_into(index: Index, *sources: Path, committed: Callable[..., None] = lambda *_: None) -> int:
+    """One run with --prune; returns how many files the next one has to read again."""
+    opened = open_sources([str(source) for source in sources], ReadOptions())
+    with store_of(index).writer() as writer:
+        run = Run(index._core, writer, ReadOptions(), committed)
+        summary = run.feed(opened)
+        run.prune(opened, summary.stale, yes=True)
+    return summary.reread
+
+
+@pytest.mark.parametrize("batch", [1, 1_000_000])
+def test_of_records_with_one_id_the_last_of_the_run_wins_whichever_file_has_changed(
+    tmp_path: Path, encoder: Any, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    monkeypatch.setattr("indexer.core.BATCH_CHARACTERS", batch)
+    a, b, c = (tmp_path / "in" / f"{name}.jsonl" for name in "abc")
+    ages = iter(range(100))
+
+    def edit(file: Path, *of_x: str) -> None:
+        write(file, lines({"id": file.stem, "text": "own"}, *({"id": "x", "text": text} for text in of_x)), next(ages))
+
+    with Index.create(tmp_path / "x.index", encoder) as index:
+
+        def run(*sources: Path) -> str:
+            run_into(index, *(sources or (tmp_path / "in",)))
+            return index.get("x").text if "x" in index else "nothing"
+
+        for file in (a, b, c):
+            edit(file, f"of {file.stem}")
+        assert run() == "of c"
+        edit(a, "first edited")
+        assert run() == "of c"
+        edit(b, "one of b", "two of b")  # twice in one file
+        assert run() == "of c"
+        edit(c, "last edited")
+        assert run() == "last edited"
+        edit(b)
+        assert run() == "last edited"
+        edit(b, "again in b")
+        assert run() == "last edited"
+        assert run(c, b, a) == "first edited"  # another order on the command line
+        assert run(a, b) == "again in b"
+        assert run(a) == "again in b"  # has not changed since it was read
+        assert run() == "last edited"
+        assert run(tmp_path / "in", a, tmp_path / "in", a) == "first edited"  # one file twice, after the others
+        edit(b, "of b alone")
+        assert run(b) == "of b alone"  # a later run over other sources
+        assert run() == "last edited"
+        c.unlink()
+        assert (run(), run()) == ("last edited", "of b alone")
+        edit(b)
+        assert (run(), run()) == ("of b alone", "first edited")
+        a.unlink()
+        assert run() == "nothing"
+
+
+def test_the_last_record_wins_after_any_edits_and_interrupted_runs(
+    tmp_path: Path, encoder: Any, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indexer.core.BATCH_CHARACTERS", 600)
+    chance = random.Random(11)
+    files = [tmp_path / "in" / f"{name}.jsonl" for name in "abcd"]
+    write(tmp_path / "in" / "note.txt", "a file")
+
+    def interrupt(*_: Any) -> None:
+        if chance.random() < 0.5:
+            raise KeyboardInterrupt
+
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        for step in range(12):
+            for file in chance.sample(files, chance.randint(0, 2)):
+                if chance.random() < 0.2:
+                    file.unlink(missing_ok=True)
+                    continue
+                ids = chance.choices("uvwxyz", k=chance.randint(1, 4))
+                write(file, lines(*({"id": id_, "text": f"{step} {number}"} for number, id_ in enumerate(ids))), step)
+            existing = [file for file in files if file.exists()]
+            if existing and chance.random() < 0.4:
+                with suppress(KeyboardInterrupt):
+                    run_into(index, chance.choice(existing), committed=interrupt)
+            if chance.random() < 0.4:
+                with suppress(KeyboardInterrupt):
+                    run_into(index, tmp_path / "in", committed=interrupt)
+            order = [tmp_path / "in"]
+            if chance.random() < 0.3 and files[0].exists():
+                order.append(files[0])
+            while run_into(index, *order):
+                pass
+            expected = {str(tmp_path / "in" / "note.txt"): "a file"}
+            for file in (*files[1:], files[0]) if len(order) > 1 else files:
+                if file.exists():
+                    expected |= {
+                        (record := json.loads(line))["id"]: record["text"] for line in file.read_text().splitlines()
+                    }
+            assert {document.uri: document.text for document in index} == expected, step
+            run_into(index, *order)  # reads files again whose records were pruned
+            encoder.seen.clear()
+            run_into(index, *order)
+            assert encoder.seen == [], step
 
 
 def test_a_malformed_record_of_an_export_fails_alone(

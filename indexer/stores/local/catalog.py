@@ -186,6 +186,7 @@ class Catalog:
     def end_run(self, run: int, outcome: RunOutcome) -> int:
         """Commit everything that the end of a run decides; return how many files are to be read again."""
         with self.transaction() as connection:
+            _finish_files(connection, outcome.finished)
             _mark_gone(connection, outcome.read, run)
             reread = _reread_duplicates(connection)
             _mark_unchanged(connection, outcome.unchanged)
