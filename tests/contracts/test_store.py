@@ -1202,6 +1202,18 @@ def test_settle_and_compact_keep_the_recall_that_they_are_given(store: Store) ->
         assert snapshot.settings.recall == 1.0
 
 
+def test_equal_reasons_of_the_ledger_are_counted(store: Store) -> None:
+    failed = [LedgerRow("/a", f"r{number}", "failed", "no text") for number in range(3)]
+    other = [LedgerRow("/b", "/b", "skipped", "no text"), LedgerRow("/c", "/c", "failed", "empty")]
+    put(store, doc("/d", "x"), rows=[*failed, *other, LedgerRow("/d", "/d", "indexed")])
+    with store.snapshot() as snapshot:
+        assert sorted(snapshot.ledger_reasons(), key=astuple) == [
+            ReasonCount("failed", "empty", 1),
+            ReasonCount("failed", "no text", 3),
+            ReasonCount("skipped", "no text", 1),
+        ]
+
+
 def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> None:
     stamps = {"/a": Stamp(1, 2, 3, 4), "/b": Stamp(5, 6, 7, 8), "/empty": Stamp(0, 1, 1, 1)}
     rows = [
@@ -1209,7 +1221,6 @@ def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> 
         LedgerRow("/b", "r1", "indexed"),
         LedgerRow("/b", "r2", "failed", "line 2: no text"),
         LedgerRow("/c", "/c", "skipped", "empty"),
-        LedgerRow("/d", "/d", "skipped", "empty"),
     ]
     put(store, doc("/a", "x"), doc("r1", "y"), rows=rows, finished=stamps)
     with store.snapshot() as snapshot:
@@ -1217,20 +1228,15 @@ def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> 
         assert list(snapshot.ledger("failed")) == rows[2:3]
         assert list(snapshot.ledger("gone")) == []
         assert sorted(row.uri for row in snapshot.ledger_of_documents()) == ["/a", "r1"]
-        assert dict(snapshot.ledger_counts()) == {"indexed": 2, "failed": 1, "skipped": 2}
-        assert sorted(snapshot.ledger_reasons(), key=astuple) == [
-            ReasonCount("failed", "line 2: no text", 1),
-            ReasonCount("skipped", "empty", 2),
-        ]
+        assert dict(snapshot.ledger_counts()) == {"indexed": 2, "failed": 1, "skipped": 1}
         assert dict(snapshot.files()) == {
             "/a": KnownFile(Stamp(1, 2, 3, 4), (("/a", "indexed", ""),)),
             "/b": KnownFile(Stamp(5, 6, 7, 8), (("r1", "indexed", ""), ("r2", "failed", "line 2: no text"))),
             "/c": KnownFile(Stamp(-1, 0, 0, 0), (("/c", "skipped", "empty"),)),
-            "/d": KnownFile(Stamp(-1, 0, 0, 0), (("/d", "skipped", "empty"),)),
             "/empty": KnownFile(Stamp(0, 1, 1, 1), ()),
         }
     put(store, doc("r1", "changed"))  # behind its file's back: the next run reads that again
-    assert stamp_sizes(store) == {"/a": 1, "/b": -1, "/c": -1, "/d": -1, "/empty": 0}
+    assert stamp_sizes(store) == {"/a": 1, "/b": -1, "/c": -1, "/empty": 0}
     put(store, doc("r1", "changed"), rows=[LedgerRow("/d", "r1", "indexed")])  # by a run: nothing is read again
     put(store, finished={"/b": Stamp(9, 6, 7, 8)})
     assert stamp_sizes(store) == {"/a": 1, "/b": 9, "/c": -1, "/d": -1, "/empty": 0}
