@@ -33,7 +33,7 @@ class Summary:
         reason: the most frequent reason of failures.
         stale: uris of documents that are no longer in their source.
         ignored: uris of documents whose file is ignored now. It exists, so they are kept.
-        reread: files that the next run must read again, because they also hold documents of files that are gone.
+        reread: files that the next run must read again, because they also hold documents that another file has lost.
     """
 
     seen: int = 0
@@ -98,6 +98,7 @@ class Run:
         self._unopened_files: set[str] = set()  # unchanged since they were read
         self._failed_files: set[str] = set()  # with at least one failed entry
         self._ignored: set[str] = set()  # files and folders
+        self._left: set[str] = set()  # uris of documents whose file now has a record without a text
         self._late_stamps: dict[str, Stamp] = {}  # of files that records may be gone from
         self._read_files: set[str] = set()  # read to their end without a failure
         self._uri_hashes: set[int] = set()  # to notice a uri that comes twice
@@ -153,8 +154,10 @@ class Run:
         unmet = (path for path in self._known_files if path not in self._met_files)
         gone = [path for path in unmet if any(source.covers(path) for source in whole)]
         # Standard input is left out: it does not have to bring again what an earlier run brought.
+        others = self._holders({uri for uri in self._left if hash(uri) not in self._uri_hashes})
+        self._late_stamps |= dict.fromkeys(others, _UNREAD)
         outcome = RunOutcome([*gone, *(self._read_files - {STDIN})], [*self._unopened_files], self._late_stamps)
-        reread = self._writer.end_run(self._run, outcome)
+        reread = self._writer.end_run(self._run, outcome) + len(others)
         stale, ignored = self._lost(sources)
         return replace(self.summary, stale=stale, ignored=ignored, reread=reread)
 
@@ -215,6 +218,17 @@ class Run:
                 return None
         return recorded
 
+    def _holders(self, uris: set[str]) -> list[str]:
+        """Return the files that also have one of these uris and were not opened in this run."""
+        if not uris:
+            return []
+        return [
+            path
+            for path, file in self._known_files.items()
+            if path in self._unopened_files or path not in self._met_files
+            if any(uri in uris and _has_document(state, reason) for uri, state, reason in file.entries)
+        ]
+
     def _take(self, entry: Entry) -> None:
         """Put the document of an entry into the batch, or record why it has none."""
         self._met_files.add(entry.file)
@@ -252,6 +266,8 @@ class Run:
         if state == "failed":
             self._failed_files.add(entry.file)
             self._reasons[re.sub(r"^\w+ \d+: ", "", reason)] += 1
+        elif self._owners.get(entry.uri) == entry.file:
+            self._left.add(entry.uri)
         self._batch.rows.append(LedgerRow(entry.file, entry.uri, state, reason))
         self._batch.characters += 256
 

@@ -267,7 +267,7 @@ def _advise(summary: Summary, pruned: int, address: str) -> None:
             f"{number(summary.failed)} failed, {such}{summary.reason}; likewise info {address} --ledger failed has all"
         )
     if summary.reread:
-        warn(f"{number(summary.reread)} file(s) also hold documents of files that are gone: run again to read them")
+        warn(f"{number(summary.reread)} file(s) also hold documents that another file has lost: run again to read them")
     if len(summary.stale) > pruned:
         warn(f"{number(len(summary.stale) - pruned)} documents are no longer in their source; --prune removes them")
     if summary.ignored:
