@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+CORE   := $(VENV)/.core
 READY  := $(VENV)/.ready
 
 .PHONY: demo test test-slow check bench docs clean
 
-demo: $(READY)          ## index data/, ask three questions
+demo: $(CORE)           ## index data/, ask three questions
 	@rm -rf demo.index
 	$(BIN)/likewise index demo.index data/collection
 	$(BIN)/likewise search demo.index "how can I stop my bread from going stale" -k 3
@@ -16,7 +17,7 @@ demo: $(READY)          ## index data/, ask three questions
 # How many processes run the default suite: one a core, eight at most (tests/hardware.py); 0 for this one alone.
 WORKERS ?= auto
 
-test: $(READY)          ## the default suite, under two minutes on two cores
+test: $(READY)          ## the default suite, a few minutes on two cores
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-slow: $(READY)     ## what the default suite leaves out, one after the other
@@ -37,7 +38,12 @@ docs: $(READY)          ## write docs/reference.md from the program, and what RE
 clean:
 	rm -rf $(VENV) demo.index
 
-$(READY): pyproject.toml constraints.txt
+$(CORE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+# The extras, and what the tests need.
+$(READY): $(CORE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
 	@touch $@
