@@ -107,6 +107,8 @@ class Ranker:
         Args:
             note: gets what a search for these questions would tell in `Hits.notes`.
         """
+        for text in texts:
+            check_text(text)
         candidates, uris = [], []
         with self.store.snapshot() as snapshot:
             statistics = self._current_statistics(snapshot)
@@ -131,11 +133,9 @@ class Ranker:
             question_notes: one per question, which gets the sentence about this question instead.
 
         Raises:
-            BadInput: a question is empty, or the index has no model.
+            BadInput: the model reads no token of a question, or the index has no model.
         """
         encoder = self.encoder_of(snapshot, note)
-        for text in texts:
-            check_text(text)
         notes = [note] * len(texts) if question_notes is None else question_notes
         for text, tokens, of_question in zip(texts, encoder.offsets(list(texts)), notes, strict=True):
             if not len(tokens):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from types import TracebackType
@@ -16,7 +16,7 @@ from indexer.encoders import Encoder
 from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput, NoWords, UnknownField, UnknownUri
 from indexer.filters.mapping import Filter, filter_tree
-from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Where, conditions
+from indexer.filters.tree import Where, conditions
 from indexer.filters.unknown_fields import without_unknown_fields
 from indexer.notes import Note
 from indexer.records import Document, Vector
@@ -135,9 +135,7 @@ class Searcher:
         # One snapshot for question and answer: another index may take this one's place in between.
         with self._store.snapshot() as snapshot:
             vector = self._vector(snapshot, query, notes.append)
-            hits = self._ranked(
-                snapshot, query.text, vector, query.depth, query.condition, query.mode, query.passages, query.exact
-            )
+            hits = self._ranked(snapshot, query, vector, query.depth)
             explains = query.explain and bool(query.text or vector is not None) and snapshot.settings.recipe is not None
             encoder = self._ranker.encoder_of(snapshot, notes.append) if explains else None
             if encoder is not None and vector is None:
@@ -191,7 +189,7 @@ class Searcher:
                 encoded = list(self._ranker.encode(snapshot, texts, notes.append, [own.append for own in own_notes]))
             for query, row, own in zip(questions, encoded, own_notes, strict=True):
                 try:
-                    hits = self._ranked(snapshot, query.text, row, k, query.condition, mode, passages, exact)
+                    hits = self._ranked(snapshot, query, row, query.k)
                 except NoWords as error:
                     hits = Hits((), 0, True, query.text, mode, notes=(str(error),))
                 told = tuple(dict.fromkeys((*notes, *own, *hits.notes)))
@@ -221,7 +219,7 @@ class Searcher:
         with self._store.snapshot() as snapshot:
             rows = self._vectors_of(snapshot, uri)
             (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
-            hits = self._ranked(snapshot, "", mean, query.k + 1, query.condition, "dense", False, False)
+            hits = self._ranked(snapshot, replace(query, text="", vector=mean), mean, query.k + 1)
             condition = self._known_fields_only(snapshot, query.condition)
             counts_itself = condition is not False and (condition is None or snapshot.matches(uri, condition))
             others = tuple(hit for hit in hits if hit.uri != uri)
@@ -304,22 +302,13 @@ class Searcher:
         with self._store.snapshot() as snapshot:
             return snapshot.settings.calibration
 
-    def _ranked(
-        self,
-        snapshot: Snapshot,
-        text: str,
-        vector: Vector | None,
-        k: int,
-        where: Where | None,
-        mode: Mode,
-        passages: bool,
-        exact: bool,
-    ) -> Hits:
-        condition = self._known_fields_only(snapshot, where)
+    def _ranked(self, snapshot: Snapshot, query: Query, vector: Vector | None, k: int) -> Hits:
+        """Return the k best units for a question with this vector."""
+        condition = self._known_fields_only(snapshot, query.condition)
         if condition is False:
-            return Hits((), 0, True, text, mode, notes=snapshot.notes)
-        unit: Unit = "passage" if passages else "document"
-        return self._ranker.rank(snapshot, text, vector, k, condition, mode, unit, exact)
+            return Hits((), 0, True, query.text, query.mode, notes=snapshot.notes)
+        unit: Unit = "passage" if query.passages else "document"
+        return self._ranker.rank(snapshot, query.text, vector, k, condition, query.mode, unit, query.exact)
 
     def _vector(self, snapshot: Snapshot, query: Query, note: Note) -> Vector | None:
         """Return the question as a unit row (dimensions,); None in words mode, which needs no model."""
@@ -356,6 +345,8 @@ class Searcher:
 
     def _above(self, hits: Hits, min_score: float | None, min_percentile: float | None) -> Hits:
         """Return the hits that reach a score and a percentile."""
+        if min_score is None and min_percentile is None:
+            return hits
         if min_percentile is not None and any(hit.percentile is None for hit in hits):
             raise BadInput(
                 f"{self._store.address}: has no percentiles: they are measured when a model embeds the first "
@@ -380,10 +371,8 @@ def _questions(queries: Iterable[str]) -> list[str]:
 
 def _filters(where: Filter | Sequence[Filter | None] | None, questions: int) -> list[Filter | None]:
     """Return one filter per question."""
-    if where is None or isinstance(where, str | Mapping | Compare | In | Exists | And | Or | Not):
-        return [where] * questions
-    if not isinstance(where, Sequence | np.ndarray):
-        filter_tree(where)  # says what a filter is
+    if isinstance(where, str) or not isinstance(where, Sequence | np.ndarray):
+        return [filter_tree(where)] * questions  # parsed once for all questions
     if len(where) != questions:
         raise BadInput(f"{len(where)} filters were given for {questions} questions: give one, or one per question")
     return list(where)

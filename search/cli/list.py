@@ -21,9 +21,9 @@ def list_command(path: str, where: str | None, as_json: bool) -> None:
     """
     from search.searcher import Searcher
 
-    where = resolve_where(where)
+    condition = resolve_where(where)
     with Searcher(path) as searcher:
-        for document in searcher.documents(where):
+        for document in searcher.documents(condition):
             if as_json:
                 say_json({**asdict(document), "text": None, "characters": len(document.text)})
             else:

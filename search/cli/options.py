@@ -93,16 +93,13 @@ def resolve_uris(index: Container[str], uris: Sequence[str]) -> list[str]:
     return [uri if uri in index or (path := os.path.abspath(uri)) not in index else path for uri in uris]  # noqa: PTH100
 
 
-def resolve_where(where: str | None) -> str | None:
+def resolve_where(where: str | None) -> Where | None:
     """Return a filter in which paths relative to the working folder, as hits show them, also match absolute ones."""
     if where is None:
         return None
     from indexer.filters.parse import parse
-    from indexer.filters.tree import render
 
-    tree = parse(where)
-    resolved = _resolve(tree)
-    return where if resolved == tree else render(resolved)
+    return _resolve(parse(where))
 
 
 def _resolve(tree: Where) -> Where:
