@@ -14,7 +14,6 @@ from typing import Self
 from indexer.batches import Incoming, Prepared, diff, refuse_empty
 from indexer.embedding import BATCH_CHARACTERS, FIT_BATCH_CHARACTERS, Embedding
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, load_with_recipe
-from indexer.encoders.hardware import Precision
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput
 from indexer.identity import as_fitted, index_was_replaced, require_recipe
@@ -23,6 +22,7 @@ from indexer.records import Changes, Document, Span, Vector
 from indexer.settings import Settings
 from indexer.stores.open import open_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Store
+from indexer.stores.vectors import unit_rows
 
 
 class IndexCore:
@@ -46,13 +46,11 @@ class IndexCore:
         address: str | PathLike[str],
         model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None = None,
         *,
-        precision: Precision = "auto",
-        device: str = "auto",
-        trust_remote_code: bool = False,
+        runtime: Runtime | None = None,
     ) -> IndexCore:
         """Open an index that exists; arguments and errors are those of `Index.open`."""
         core = cls(open_store(address))
-        core._runtime = Runtime(precision, device, trust_remote_code)
+        core._runtime = runtime or Runtime()
         if isinstance(model, Recipe):
             core.require(model)
         elif model is not None:
@@ -183,6 +181,16 @@ class IndexCore:
         if self._embedding is None:
             raise BadInput(f"{documents[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
         return self._embedding.embed(self.encoder, documents, note=note)
+
+    def take_width_of(self, vectors: Vector, names: list[str]) -> None:
+        """Set the width to that of these rows (n, dimensions), if the index has none yet.
+
+        Raises:
+            BadInput: a row cannot be stored. A refused vector gives an index no width.
+        """
+        if not self.settings.dimensions:
+            unit_rows(vectors, vectors.shape[1], names)
+            self.take_width(vectors.shape[1])
 
     def take_width(self, dimensions: int) -> None:
         """Set the width of vectors in an index that was made for any width and has no vectors yet."""

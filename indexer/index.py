@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from indexer.batches import Spans, Vectors, batches, broken_at, with_own_vectors, without_vectors
+from indexer.batches import Spans, Vectors, batches, with_own_vectors, without_vectors
 from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.encoders import Encoder, Recipe, RecipeSpec
@@ -25,6 +25,7 @@ from indexer.encoders.hardware import Precision
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, UnknownUri
 from indexer.filters.mapping import Filter, filter_tree
+from indexer.lookup import document_of, has_document, is_uri
 from indexer.passages import PassageSettings
 from indexer.records import Changes, Document
 from indexer.settings import Settings
@@ -141,7 +142,7 @@ class Index:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             RecipeMismatch: `model` is not the one the index was made with.
         """
-        return cls(IndexCore.open(path, model, precision=precision, device=device, trust_remote_code=trust_remote_code))
+        return cls(IndexCore.open(path, model, runtime=Runtime(precision, device, trust_remote_code)))
 
     def close(self) -> None:
         """Release connections and memory. A later call opens what it needs again. A temporary index is deleted."""
@@ -263,7 +264,7 @@ class Index:
             raise BadInput(f"the uris are not a list but {type(uris).__name__}")
         chosen = [uris] if isinstance(uris, str) else list(uris)
         with self._core.store.snapshot() as snapshot:
-            stored = snapshot.hashes(uri for uri in chosen if isinstance(uri, str) and broken_at(uri) is None)
+            stored = snapshot.hashes(uri for uri in chosen if is_uri(uri))
         unknown = [uri for uri in chosen if not isinstance(uri, str) or uri not in stored]
         if unknown and not missing_ok:
             raise UnknownUri(f"{self.address}: has no document {unknown[0]!r}; nothing was removed")
@@ -350,13 +351,7 @@ class Index:
         Raises:
             UnknownUri: no document has this uri.
         """
-        document = None
-        if isinstance(uri, str) and broken_at(uri) is None:
-            with self._core.store.snapshot() as snapshot:
-                document = snapshot.get(uri)
-        if document is None:
-            raise UnknownUri(f"{self.address}: has no document {uri!r}; likewise list shows what there is")
-        return document
+        return document_of(self._core.store, uri)
 
     def documents(self, where: Filter | None = None) -> Iterator[Document]:
         """Iterate over the documents that a filter leaves, or all, in the order they were added."""
@@ -369,10 +364,7 @@ class Index:
             return snapshot.documents if condition is None else snapshot.count(condition)
 
     def __contains__(self, uri: object) -> bool:
-        if not isinstance(uri, str) or broken_at(uri) is not None:
-            return False
-        with self._core.store.snapshot() as snapshot:
-            return bool(snapshot.hashes([uri]))
+        return has_document(self._core.store, uri)
 
     def __len__(self) -> int:
         return self.count()

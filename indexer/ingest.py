@@ -290,20 +290,16 @@ class Run:
                     "is fitted again makes another recipe): export without --vectors, or copy the index with backup"
                 )
             names = [entry.uri] * len(embedded.spans)
-            if not self._index.settings.dimensions:
-                width = embedded.vectors.shape[1]
-                unit_rows(embedded.vectors, width, names)  # refused vectors give no width
-                self._index.take_width(width)
+            self._index.take_width_of(embedded.vectors, names)
             return replace(embedded, vectors=stored_rows(embedded.vectors, self._index.settings.dimensions, names))
         if entry.vector is None:
             return None
-        if not self._index.settings.dimensions:
-            unit_rows(np.array([entry.vector], np.float32), len(entry.vector), [entry.uri])  # a refused one gives none
-            self._index.take_width(len(entry.vector))
+        vector = np.array([entry.vector], np.float32)
+        self._index.take_width_of(vector, [entry.uri])
         if len(entry.vector) != (dimensions := self._index.settings.dimensions):
             advice = "; an index for it is made with --dimensions" if self._index.recipe is not None else ""
             raise BadInput(f"its vector has {len(entry.vector)} dimensions and the index {dimensions}{advice}")
-        row = unit_rows(np.array([entry.vector], np.float32), dimensions, [entry.uri])
+        row = unit_rows(vector, dimensions, [entry.uri])
         return Embedded((Span(0, len(entry.document.text)),), row)
 
     def _finish(self, last: Entry) -> None:

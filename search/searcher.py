@@ -11,13 +11,13 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.batches import broken_at
 from indexer.encoders import Encoder
 from indexer.encoders.torch.cross_encoder import Scorer
-from indexer.errors import BadInput, NoWords, UnknownField, UnknownUri
+from indexer.errors import BadInput, NoWords, UnknownField
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Where, conditions
 from indexer.filters.unknown_fields import without_unknown_fields
+from indexer.lookup import document_of, documents_of, has_document, is_uri, unknown_uri
 from indexer.notes import Note
 from indexer.records import Document, Vector
 from indexer.settings import Calibration
@@ -233,10 +233,7 @@ class Searcher:
         Raises:
             UnknownUri: no document has this uri.
         """
-        documents = self.get_many([uri])
-        if not documents:
-            raise self._unknown(uri)
-        return documents[0]
+        return document_of(self._store, uri)
 
     def get_many(self, uris: Iterable[str]) -> list[Document]:
         """Return documents in the order of the uris, all from one commit; unknown uris are left out."""
@@ -244,9 +241,7 @@ class Searcher:
             raise BadInput("one string was given in place of a list of uris: put it in brackets, or use get")
         if not isinstance(uris, Iterable):
             raise BadInput(f"the uris are not a list but {type(uris).__name__}")
-        with self._store.snapshot() as snapshot:
-            valid = [uri for uri in uris if isinstance(uri, str) and broken_at(uri) is None]
-            return [document for uri in valid if (document := snapshot.get(uri)) is not None]
+        return documents_of(self._store, uris)
 
     def documents(self, where: Filter | None = None) -> Iterator[Document]:
         """Iterate over the documents that a filter leaves, or all, in the order they were added."""
@@ -291,10 +286,7 @@ class Searcher:
         return True
 
     def __contains__(self, uri: object) -> bool:
-        if not isinstance(uri, str) or broken_at(uri) is not None:
-            return False
-        with self._store.snapshot() as snapshot:
-            return bool(snapshot.hashes([uri]))
+        return has_document(self._store, uri)
 
     @property
     def calibration(self) -> Calibration | None:
@@ -335,13 +327,10 @@ class Searcher:
         return None if known is True else known
 
     def _vectors_of(self, snapshot: Snapshot, uri: str) -> Vector:
-        rows = snapshot.vectors_of(uri) if isinstance(uri, str) and broken_at(uri) is None else None
+        rows = snapshot.vectors_of(uri) if is_uri(uri) else None
         if rows is None:
-            raise self._unknown(uri)
+            raise unknown_uri(self._store.address, uri)
         return rows
-
-    def _unknown(self, uri: str) -> UnknownUri:
-        return UnknownUri(f"{self._store.address}: has no document {uri!r}; likewise list shows what there is")
 
     def _above(self, hits: Hits, min_score: float | None, min_percentile: float | None) -> Hits:
         """Return the hits that reach a score and a percentile."""

@@ -21,9 +21,10 @@ def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: 
     likewise compile papers.index
     """
     from indexer.core import IndexCore
+    from indexer.encoders.runtime import Runtime
 
-    trust = trust_remote_code
-    with IndexCore.open(path, trust_remote_code=trust) as index, index.store.writer(wait=not no_wait, on_wait=warn):
+    runtime = Runtime(trust_remote_code=trust_remote_code)
+    with IndexCore.open(path, runtime=runtime) as index, index.store.writer(wait=not no_wait, on_wait=warn):
         index.compile()
         folder = index.store.artifacts()
     size = sum(file.stat().st_size for file in folder.iterdir())

@@ -289,8 +289,7 @@ def _open_index(address: str, options: VectorOptions, rebuild: bool, no_wait: bo
         with IndexCore(create_store(address, settings), encoder) as index:
             yield index
         return
-    trust = options.trust_remote_code
-    with IndexCore.open(address, precision=options.precision, device=options.device, trust_remote_code=trust) as index:
+    with IndexCore.open(address, runtime=options.runtime) as index:
         if rebuild:
             with rebuild_index(
                 index, lambda: options.settings(index), note=note, wait=not no_wait, on_wait=warn

@@ -34,7 +34,7 @@ class VectorOptions:
         return any((self.model, self.pooling, self.layers, self.combine))
 
     @property
-    def _runtime(self) -> Runtime:
+    def runtime(self) -> Runtime:
         from indexer.encoders.runtime import Runtime
 
         return Runtime(self.precision, self.device, self.trust_remote_code)
@@ -58,7 +58,7 @@ class VectorOptions:
             model,
             max_tokens=tokens,
             overlap=overlap,
-            runtime=self._runtime,
+            runtime=self.runtime,
             language=self.language or (like.settings.language if like is not None else "en"),
         )
 
@@ -76,7 +76,7 @@ class VectorOptions:
             from indexer.encoders.locate import lasting_name
 
             spec = self._spec(recipe.model if recipe else None)
-            index.use(*load_with_recipe(spec, self._runtime))
+            index.use(*load_with_recipe(spec, self.runtime))
             if self.model and recipe and (place := lasting_name(spec.model)) != recipe.model:
                 index.record_model_place(place)
         dimensions = index.settings.dimensions

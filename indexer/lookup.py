@@ -1,0 +1,43 @@
+"""Looking up documents by uri, in the same way for `Index` and for `Searcher`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeGuard
+
+from indexer.batches import broken_at
+from indexer.errors import UnknownUri
+from indexer.records import Document
+from indexer.stores.port import Store
+
+
+def is_uri(value: object) -> TypeGuard[str]:
+    """Return whether a document can have this uri: a store cannot be asked for anything but valid Unicode."""
+    return isinstance(value, str) and broken_at(value) is None
+
+
+def unknown_uri(address: str, uri: object) -> UnknownUri:
+    """Return the error for a uri that no document of an index has."""
+    return UnknownUri(f"{address}: has no document {uri!r}; likewise list shows what there is")
+
+
+def documents_of(store: Store, uris: Iterable[object]) -> list[Document]:
+    """Return documents in the order of the uris, all from one commit; unknown uris are left out."""
+    with store.snapshot() as snapshot:
+        return [document for uri in uris if is_uri(uri) and (document := snapshot.get(uri)) is not None]
+
+
+def document_of(store: Store, uri: str) -> Document:
+    """Return a document. Raises UnknownUri if no document has this uri."""
+    documents = documents_of(store, [uri])
+    if not documents:
+        raise unknown_uri(store.address, uri)
+    return documents[0]
+
+
+def has_document(store: Store, uri: object) -> bool:
+    """Return whether a document has this uri."""
+    if not is_uri(uri):
+        return False
+    with store.snapshot() as snapshot:
+        return bool(snapshot.hashes([uri]))
