@@ -1,6 +1,7 @@
 """The errors of likewise. Each message says what happened, to what, and what to do next.
 
-`exit_code` is the exit code of the command line: 2 wrong usage or bad input, 3 could not run.
+`exit_code` is the exit code of the command line: 2 wrong usage or bad input, 3 could not run. `http_status` and `slug`
+are the status and the short name with which the HTTP service answers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ class LikewiseError(Exception):
     """The base class of all errors of likewise."""
 
     exit_code = 2
+    http_status = 400
+    slug = "bad-input"
 
 
 class BadInput(LikewiseError):
@@ -25,6 +28,8 @@ class SourceError(BadInput):
 class FilterError(BadInput):
     """A filter that does not parse, names an unknown field or compares with another type."""
 
+    slug = "bad-filter"
+
 
 class UnknownField(FilterError):
     """A filter that names a field which no document of the index has.
@@ -32,6 +37,8 @@ class UnknownField(FilterError):
     Attributes:
         field: its name.
     """
+
+    slug = "unknown-field"
 
     def __init__(self, message: str, field: str) -> None:
         super().__init__(message)
@@ -41,13 +48,21 @@ class UnknownField(FilterError):
 class NoWords(BadInput):
     """A question without a word to search by, or with stop words only, in words mode."""
 
+    slug = "no-words"
+
 
 class UnknownUri(BadInput):
     """No document of the index has this uri."""
 
+    http_status = 404
+    slug = "unknown-uri"
+
 
 class ModelError(BadInput):
     """A model that cannot be found, loaded or trusted, or a recipe it cannot follow."""
+
+    http_status = 500
+    slug = "model-error"
 
 
 class NothingKnown(ModelError):
@@ -56,6 +71,8 @@ class NothingKnown(ModelError):
     Attributes:
         texts: their positions in the call (0-based).
     """
+
+    http_status = 400
 
     def __init__(self, texts: list[int], model: str) -> None:
         super().__init__(
@@ -68,6 +85,8 @@ class NothingKnown(ModelError):
 class RecipeMismatch(BadInput):
     """Vectors of another recipe, or other passage settings, than the index was made with."""
 
+    slug = "recipe-mismatch"
+
 
 class TextTooLong(LikewiseError):
     """A text has more tokens than the model reads. Texts are cut only with truncate=True.
@@ -77,6 +96,8 @@ class TextTooLong(LikewiseError):
         tokens: how many tokens the text has, with special tokens and prompt.
         limit: how many the model reads.
     """
+
+    slug = "text-too-long"
 
     def __init__(self, index: int, tokens: int, limit: int) -> None:
         super().__init__(
@@ -89,35 +110,48 @@ class TextTooLong(LikewiseError):
 class NotAnIndex(BadInput):
     """The folder does not contain an index, or the path is not a folder."""
 
+    http_status = 503
+    slug = "index-unavailable"
+
 
 class UnsupportedSystem(LikewiseError):
     """This operating system lacks what the index needs: locks on files and folders that end with their process."""
 
     exit_code = 3
+    http_status = 500
+    slug = "unsupported-system"
 
 
 class NewerFormat(LikewiseError):
     """The index was written by a newer likewise."""
 
     exit_code = 3
+    http_status = 500
+    slug = "newer-format"
 
 
 class IndexLocked(LikewiseError):
     """Another process or thread is writing to the index."""
 
     exit_code = 3
+    http_status = 503
+    slug = "locked"
 
 
 class IndexDamaged(LikewiseError):
     """Stored bytes that do not match their checksum and cannot be rebuilt."""
 
     exit_code = 3
+    http_status = 500
+    slug = "index-damaged"
 
 
 class StorageError(LikewiseError):
     """The disk is full or refuses to be written."""
 
     exit_code = 3
+    http_status = 507
+    slug = "storage"
 
 
 def check_system() -> None:

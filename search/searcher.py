@@ -11,7 +11,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders import Encoder
+from indexer.encoders import Encoder, Recipe
 from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput, NoWords, UnknownField
 from indexer.filters.mapping import Filter, filter_tree
@@ -279,6 +279,27 @@ class Searcher:
         with self._store.snapshot() as snapshot:
             return snapshot.info()
 
+    @property
+    def address(self) -> str:
+        """Where the index is, for messages."""
+        return self._store.address
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe of the index; None where it holds vectors of the user's own."""
+        with self._store.snapshot() as snapshot:
+            return snapshot.settings.recipe
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder of questions, which the process shares; loaded on first use.
+
+        Raises:
+            BadInput: the index holds vectors of the user's own.
+        """
+        with self._store.snapshot() as snapshot:
+            return self._ranker.encoder_of(snapshot, _ignore)
+
     def __len__(self) -> int:
         return self.count()
 
@@ -380,3 +401,7 @@ def _scorer(rerank: str | Scorer) -> Scorer:
     from indexer.encoders import cross_encoder
 
     return cross_encoder(rerank)
+
+
+def _ignore(message: str) -> None:
+    """Drop a note: searches tell it again."""

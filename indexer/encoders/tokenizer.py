@@ -95,6 +95,14 @@ class Tokenizer:
                 del row[room:]
         return [np.array([*self._before, *row, *self._after], dtype=np.int32) for row in rows]
 
+    def decode(self, ids: Sequence[int]) -> str | None:
+        """Return the text of token ids, without special tokens; None if one of them is unknown."""
+        size = self._tokenizer.get_vocab_size()
+        if any(not 0 <= token < size for token in ids):
+            return None
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        return text
+
     def _checked(self, texts: Iterable[str], role: Role) -> list[str]:
         if isinstance(texts, str):
             raise BadInput("one string was given in place of a list of texts: put it in brackets")

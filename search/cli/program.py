@@ -38,6 +38,8 @@ COMMANDS = (
     "model",
     "compare",
     "pairs",
+    "serve",
+    "mcp",
 )
 
 _NAMES = {"index": "index_command", "compile": "compile_command", "list": "list_command"}

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 MODELS = {"torch", "transformers", "sentence_transformers", "openvino", "tokenizers", "safetensors"}
 HEAVY = MODELS | {"faiss", "numpy", "scipy", "sqlite_utils", "sqlite3", "lark", "rich", "tantivy", "lxml"}
 FRAMEWORKS = {"langchain_core", "llama_index", "haystack"}
+WEB = {"starlette", "uvicorn", "mcp", "pydantic", "prometheus_client"}
 
 TAIL = "\nimport json as _j, sys as _s; print(_j.dumps(sorted({name.split('.')[0] for name in _s.modules})))"
 
@@ -46,7 +47,7 @@ def command(*arguments: str) -> str:
 def test_importing_a_room_costs_next_to_nothing(package: str) -> None:
     packages, _ = loaded(f"import {package}")
     assert package in packages
-    assert not packages & (HEAVY | FRAMEWORKS)
+    assert not packages & (HEAVY | FRAMEWORKS | WEB)
 
 
 @pytest.mark.slow  # each framework alone takes seconds to import
@@ -68,7 +69,7 @@ def test_an_adapter_loads_its_own_framework_alone(name: str, framework: str) -> 
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     packages, printed = loaded(command(*arguments))
     assert "click" in packages
-    assert not packages & HEAVY
+    assert not packages & (HEAVY | WEB)
     assert printed.splitlines()[-1] == "0"
 
 
@@ -97,10 +98,10 @@ def test_reading_and_searching_vectors_need_neither_a_model_nor_the_writing_side
     )
     packages, printed = loaded(program, str(tmp_path / "x.index"))
     assert printed == "a"
-    assert not packages & (MODELS | {"sqlite_utils", "rich", "click"})
+    assert not packages & (MODELS | WEB | {"sqlite_utils", "rich", "click"})
     for arguments in (["info"], ["list"], ["show", "a"]):
         packages, _ = loaded(command(arguments[0], str(tmp_path / "x.index"), *arguments[1:]))
-        assert not packages & (MODELS | {"sqlite_utils"}), arguments
+        assert not packages & (MODELS | WEB | {"sqlite_utils"}), arguments
 
 
 def test_a_second_run_over_the_same_files_loads_no_model(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from indexer.encoders.hardware import choose_device
 from indexer.encoders.locate import find_model, read_json
@@ -14,12 +15,29 @@ from indexer.errors import ModelError
 Scorer = Callable[[str, Sequence[str]], Sequence[float]]
 """Takes a question and texts, returns one score per text; higher is better."""
 
-_loaded: dict[tuple[str, str], Scorer] = {}
+
+class CrossEncoderScorer:
+    """A loaded cross-encoder.
+
+    Attributes:
+        gives_probabilities: whether its scores are within 0 and 1; otherwise they are logits.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.gives_probabilities = type(model.activation_fn).__name__ == "Sigmoid"
+
+    def __call__(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        scores: list[float] = self._model.predict([(query, text) for text in texts], show_progress_bar=False).tolist()
+        return scores
+
+
+_loaded: dict[tuple[str, str], CrossEncoderScorer] = {}
 """By model and device."""
 _lock = threading.Lock()
 
 
-def cross_encoder(model: str, *, device: str = "auto", trust_remote_code: bool = False) -> Scorer:
+def cross_encoder(model: str, *, device: str = "auto", trust_remote_code: bool = False) -> CrossEncoderScorer:
     """Return the cross-encoder of a name or folder; a process loads it once.
 
     Raises:
@@ -32,7 +50,7 @@ def cross_encoder(model: str, *, device: str = "auto", trust_remote_code: bool =
         return _loaded[key]
 
 
-def _load(model: str, device: str, trust_remote_code: bool) -> Scorer:
+def _load(model: str, device: str, trust_remote_code: bool) -> CrossEncoderScorer:
     folder = find_model(model)
     if not _scores_pairs(folder):  # sentence-transformers would add a head of random numbers.
         raise ModelError(
@@ -56,12 +74,7 @@ def _load(model: str, device: str, trust_remote_code: bool) -> Scorer:
             f"reranker {model!r} gives {loaded.num_labels} scores per pair, and ranking needs one: name another"
         )
 
-    def score(query: str, texts: Sequence[str]) -> Sequence[float]:
-        pairs = [(query, text) for text in texts]
-        scores: list[float] = loaded.predict(pairs, show_progress_bar=False).tolist()
-        return scores
-
-    return score
+    return CrossEncoderScorer(loaded)
 
 
 def _scores_pairs(folder: Path) -> bool:

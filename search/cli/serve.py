@@ -1,0 +1,104 @@
+"""likewise serve: answer over HTTP."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from indexer.errors import BadInput
+from search.cli.extras import missing_extra
+from search.cli.output import say
+
+
+@click.command()
+@click.argument("indexes", metavar="[NAME=]INDEX...", nargs=-1)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free port.")
+@click.option("--writable", is_flag=True, help="Let clients add and remove documents.")
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Clients must send the token in this file, or in LIKEWISE_TOKEN.",
+)
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="How many processes answer.")
+@click.option("--rerank", metavar="MODEL", help="Answer /v1/rerank with this cross-encoder.")
+@click.option("--allowed-host", "allowed_hosts", multiple=True, metavar="NAME", help="A name clients reach it by.")
+@click.option(
+    "--cors-origin",
+    "cors_origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="A page whose scripts may ask, as https://host.",
+)
+@click.option("--access-log/--no-access-log", default=True, help="Write a line of JSON per request to standard output.")
+@click.option("--log-queries", is_flag=True, help="Write the text of questions to the log, too.")
+def serve(
+    indexes: tuple[str, ...],
+    host: str,
+    port: int,
+    writable: bool,
+    token_file: Path | None,
+    workers: int,
+    rerank: str | None,
+    allowed_hosts: tuple[str, ...],
+    cors_origins: tuple[str, ...],
+    access_log: bool,
+    log_queries: bool,
+) -> None:
+    """Answer questions to each INDEX over HTTP and MCP, until SIGINT or SIGTERM.
+
+    An index is named by its folder without `.index`; NAME=INDEX gives it another name. The service listens on this
+    machine alone unless --host says otherwise, and then it needs a token. GET /openapi.json describes every request.
+
+    \b
+    likewise serve papers.index
+    likewise serve papers.index notes=~/notes.index --port 8080 --writable
+    curl -s localhost:8765/v1/indexes/papers/search -d '{"query": "how do vaccines work", "k": 3}'
+    """
+    indexes = indexes or tuple(filter(None, [os.environ.get("LIKEWISE_INDEX")]))
+    if not indexes:
+        raise click.UsageError("name the INDEX to serve, or set LIKEWISE_INDEX", click.get_current_context())
+    from search.served import addresses_by_name
+
+    try:
+        from search.server.run import Options
+        from search.server.run import serve as run
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, "serve") from error
+
+    options = Options(
+        addresses_by_name(indexes),
+        host,
+        port,
+        workers,
+        writable,
+        _token(token_file),
+        rerank,
+        allowed_hosts,
+        cors_origins,
+        access_log,
+        log_queries,
+    )
+    run(options, lambda address: say(f"likewise: serving {', '.join(options.indexes)} at {address}", err=True))
+
+
+def _token(file: Path | None) -> str | None:
+    """Return the token of the file, else that of LIKEWISE_TOKEN, else None."""
+    if file is None:
+        return _checked(os.environ["LIKEWISE_TOKEN"], "LIKEWISE_TOKEN") if "LIKEWISE_TOKEN" in os.environ else None
+    try:
+        return _checked(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file}: cannot be read as a token: {error}") from error
+
+
+def _checked(token: str, source: str) -> str:
+    token = token.strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise BadInput(
+            f"{source}: holds no token: write one line of letters and digits, such as `openssl rand -hex 32` prints"
+        )
+    return token

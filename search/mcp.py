@@ -1,0 +1,299 @@
+"""The tools of the Model Context Protocol, for agents; over stdio here, over HTTP in server/app.py.
+
+Every answer fits into an agent's context: what does not fit is counted, and a cursor asks for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.metadata import version
+from typing import Annotated, Any, Protocol, TypeVar
+
+import anyio.to_thread
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import Field
+
+from indexer.errors import LikewiseError, UnknownUri
+from search.hits import Hit, Hits
+from search.query import Mode, Query
+from search.served import MAX_HITS, ServedIndex, ServedIndexes
+
+MAX_ANSWER_BYTES = 9_500
+"""Size of an answer as JSON. Clients get it twice, as an object and as indented text: together below 8,000 tokens of
+3 bytes."""
+_MAX_METADATA_BYTES = 1_000
+_DESCRIBED_FIELDS = 40
+_READS = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+
+Result = TypeVar("Result")
+Arguments = Sequence[str | int | None]
+
+
+class Runner(Protocol):
+    """Runs a function in a thread and returns its result."""
+
+    def __call__(self, work: Callable[[], Result], /) -> Awaitable[Result]: ...
+
+
+IndexName = Annotated[str | None, Field(description="Name of the index; may be left out where only one is served.")]
+HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits in all; they come in pages.")]
+Where = Annotated[str | None, Field(description='A filter, such as: year >= 2020 and lang in ("en", "de")')]
+Cursor = Annotated[
+    str | None, Field(description="From an answer that said how many more there are; repeat the other arguments.")
+]
+Line = Annotated[int | None, Field(ge=1, description="Counted from 1.")]
+
+
+def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sync) -> MCPServer[Any]:
+    """Return the MCP server of some indexes, with its four tools.
+
+    Args:
+        run: runs the searches; by default in the threads of the event loop.
+    """
+    server: MCPServer[Any] = MCPServer(
+        "likewise",
+        title="likewise",
+        description="Search document collections by meaning, by words, or by both.",
+        instructions="Search first, then read the documents of good hits by uri and lines. "
+        f"Indexes: {', '.join(indexes)}.",
+        version=version("likewise"),
+        log_level="ERROR",
+    )
+
+    async def answer(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        try:
+            return await run(work)
+        except UnknownUri as error:
+            raise ToolError("no document has this uri: copy uris from hits as they stand") from error
+        except LikewiseError as error:
+            raise ToolError(indexes.without_addresses(str(error))) from error
+
+    async def search(
+        query: Annotated[str, Field(min_length=1, max_length=10_000, description="A question or a phrase.")],
+        index: IndexName = None,
+        k: HitCount = 10,
+        where: Where = None,
+        mode: Annotated[Mode | None, Field(description="hybrid (default), dense (meaning) or words (BM25).")] = None,
+        cursor: Cursor = None,
+    ) -> dict[str, Any]:
+        def work() -> dict[str, Any]:
+            served = indexes.choose(index)
+            asked = Query(query, k, where, mode or served.default_mode)
+            skip = _position(cursor, (served.name, query, k, where, asked.mode))
+            hits = served.searcher.answer(asked)
+            return _page(served, hits, skip, (served.name, query, k, where, asked.mode))
+
+        return await answer(work)
+
+    async def similar(
+        uri: str, index: IndexName = None, k: HitCount = 10, where: Where = None, cursor: Cursor = None
+    ) -> dict[str, Any]:
+        def work() -> dict[str, Any]:
+            served = indexes.choose(index)
+            skip = _position(cursor, (served.name, uri, k, where))
+            return _page(served, served.searcher.similar(uri, k, where), skip, (served.name, uri, k, where))
+
+        return await answer(work)
+
+    async def get_document(
+        uri: str, index: IndexName = None, first_line: Line = None, last_line: Line = None, cursor: Cursor = None
+    ) -> dict[str, Any]:
+        return await answer(lambda: _document(indexes.choose(index), uri, first_line, last_line, cursor))
+
+    async def list_indexes() -> dict[str, Any]:
+        return await answer(lambda: {"indexes": [served.describe() for served in indexes.values()]})
+
+    for tool, title, description in (
+        (search, "Search", _describe_search(indexes)),
+        (similar, "Find similar documents", "Find the documents nearest in meaning to a document of the index."),
+        (
+            get_document,
+            "Read a document",
+            "Read a document by the uri of a hit, whole or from first_line to last_line (counted from 1, as in hits).",
+        ),
+        (list_indexes, "List indexes", "List the indexes with their sizes, and the fields that filters may use."),
+    ):
+        server.add_tool(tool, title=title, description=description, annotations=_READS, structured_output=True)
+    return server
+
+
+async def serve_stdio(addresses: dict[str, str]) -> None:
+    """Answer a client on standard input and output until it leaves."""
+    indexes = ServedIndexes(addresses)
+    try:
+        await make_mcp_server(indexes).run_stdio_async()
+    finally:
+        indexes.close()
+
+
+def _describe_search(indexes: ServedIndexes) -> str:
+    described = []
+    for served in indexes.values():
+        about = served.describe()
+        names = list(about["fields"].items())
+        fields = ", ".join(f"{name} ({' or '.join(types)})" for name, types in names[:_DESCRIBED_FIELDS])
+        more = f" and {len(names) - _DESCRIBED_FIELDS} more" if len(names) > _DESCRIBED_FIELDS else ""
+        described.append(f"- {served.name}: {about['documents']} documents; fields: {fields or 'none'}{more}")
+    return (
+        "Find passages by meaning and words. Each hit has a uri, lines for get_document, a score (higher is better) "
+        "and a passage. `answered: false` says that nothing seems to answer.\n"
+        "Filters (where): = != < <= > >= in exists and or not ( ), on the fields of the index and on uri, title, path, "
+        'format, modified. Examples: year >= 2020 and lang in ("en", "de") · not draft = true · exists author · '
+        "created >= 2024-01-31 · modified >= -7d. On a list, = means contains.\n"
+        "Indexes:\n" + "\n".join(described)
+    )
+
+
+def _page(served: ServedIndex, hits: Hits, skip: int, arguments: Arguments) -> dict[str, Any]:
+    """Return the hits from `skip` on that fit into one answer, and a cursor for the rest."""
+    starts = _Lines(served)
+    page: list[dict[str, Any]] = []
+    answer = {
+        "mode": hits.mode,
+        "matched": hits.matched,
+        "answered": hits.answered,
+        "notes": [served.without_address(note)[:500] for note in hits.notes],
+        "hits": page,
+    }
+    room = MAX_ANSWER_BYTES - _size(answer) - 200  # for the cursor
+    for hit in hits[skip:]:
+        described = _describe_hit(hit, starts)
+        if (over := _size(described) - room) > 0:
+            if page:
+                break
+            _cut(described, over)
+        room -= _size(described) + 2
+        page.append(described)
+    if more := len(hits) - skip - len(page):
+        answer["more"] = f"{more} more: ask again with this cursor"
+        answer["cursor"] = _cursor(skip + len(page), arguments)
+    return answer
+
+
+def _describe_hit(hit: Hit, lines: _Lines) -> dict[str, Any]:
+    first, last = lines.of(hit.uri, hit.start, hit.end)
+    described: dict[str, Any] = {"uri": hit.uri, "title": hit.title, "first_line": first, "last_line": last}
+    if hit.page is not None:
+        described["page"] = hit.page
+    if hit.heading:
+        described["heading"] = hit.heading
+    described["score"] = round(hit.score, 4)
+    if hit.metadata:
+        fits = _size(dict(hit.metadata)) <= _MAX_METADATA_BYTES
+        described["metadata"] = dict(hit.metadata) if fits else "left out, because it is large"
+    described["text"] = hit.text
+    return described
+
+
+def _cut(described: dict[str, Any], over: int) -> None:
+    """Shorten a hit's passage, then its names, by this many bytes."""
+    for name in ("text", "heading", "title"):
+        value = described.get(name, "")
+        kept = json.dumps(value, ensure_ascii=False).encode()[1:-1][: max(0, _size(value) - 2 - over - 4)]
+        described[name] = kept.decode("utf-8", "ignore").rstrip("\\") + "…"
+        over -= _size(value) - _size(described[name])
+        described["cut"] = "this passage is cut: read it with get_document"
+        if over <= 0:
+            return
+
+
+class _Lines:
+    """The lines of passages in the texts of their documents."""
+
+    def __init__(self, served: ServedIndex) -> None:
+        self._served = served
+        self._starts: dict[str, list[int]] = {}
+
+    def of(self, uri: str, start: int, end: int) -> tuple[int, int]:
+        """Return the first and last line of a passage, counted from 1."""
+        if uri not in self._starts:
+            self._starts[uri] = _line_starts(self._served.searcher.get(uri).text)
+        starts = self._starts[uri]
+        return bisect_right(starts, start), bisect_right(starts, max(start, end - 1))
+
+
+def _document(served: ServedIndex, uri: str, first: int | None, last: int | None, cursor: str | None) -> dict[str, Any]:
+    document = served.searcher.get(uri)
+    arguments = (served.name, uri, first, last)
+    starts = _line_starts(document.text)
+    begin, stop = first or 1, min(last or len(starts), len(starts))
+    if begin > stop:
+        raise ToolError(f"lines {begin} to {last or stop}: the document has {len(starts)} lines")
+    end = starts[stop] if stop < len(starts) else len(document.text)
+    position = _position(cursor, arguments) or starts[begin - 1]
+    fits = _size(dict(document.metadata)) <= _MAX_METADATA_BYTES
+    answer: dict[str, Any] = {
+        "uri": uri,
+        "title": document.title[:1000],
+        "metadata": dict(document.metadata) if fits else "left out, because it is large",
+        "lines": len(starts),
+        "first_line": bisect_right(starts, position),
+        "last_line": 0,
+        "text": "",
+    }
+    room = MAX_ANSWER_BYTES - _size(answer) - 200
+    kept = _fitting(document.text[position:end], room)
+    if position + len(kept) < end and (newline := kept.rfind("\n")) > 0:
+        kept = kept[: newline + 1]  # whole lines, unless one is longer than an answer
+    reached = position + len(kept)
+    answer["text"], answer["last_line"] = kept, bisect_right(starts, max(position, reached - 1))
+    if reached < end:
+        answer["more"] = f"{end - reached} more characters, to line {stop}: ask again with this cursor"
+        answer["cursor"] = _cursor(reached, arguments)
+    return answer
+
+
+def _fitting(text: str, room: int) -> str:
+    """Return the beginning of a text whose JSON has at most this many bytes."""
+    low, high = 0, min(len(text), room)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _size(text[:middle]) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low]
+
+
+def _line_starts(text: str) -> list[int]:
+    return [
+        0,
+        *(position + 1 for position, character in enumerate(text) if character == "\n" and position + 1 < len(text)),
+    ]
+
+
+def _size(value: object) -> int:
+    """Return the bytes of a value as JSON."""
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def _cursor(position: int, arguments: Arguments) -> str:
+    return base64.urlsafe_b64encode(f"{position}:{_digest(arguments)}".encode()).decode()
+
+
+def _position(cursor: str | None, arguments: Arguments) -> int:
+    """Return where a cursor goes on; 0 without one.
+
+    Raises:
+        ToolError: it is not a cursor, or one of other arguments.
+    """
+    if cursor is None:
+        return 0
+    try:
+        position, digest = base64.urlsafe_b64decode(cursor.encode("ascii")).decode("ascii").split(":")
+        at = int(position)
+    except ValueError as error:
+        raise ToolError("the cursor is not one of ours: copy it as it stands") from error
+    if digest != _digest(arguments) or at < 0:
+        raise ToolError("the cursor belongs to other arguments: repeat those of the call that gave it")
+    return at
+
+
+def _digest(arguments: Arguments) -> str:
+    return hashlib.sha256(json.dumps(arguments).encode()).hexdigest()[:12]

@@ -1,0 +1,168 @@
+"""The indexes that a process serves, by name: what the HTTP service and MCP share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from indexer.errors import BadInput, LikewiseError
+from search.query import Mode
+from search.searcher import Searcher
+
+MAX_HITS = 1000
+"""Most hits that a client may ask for."""
+
+_RENAMED = re.compile(r"(\w[\w.-]*)=(.+)", re.DOTALL)
+_UNNAMEABLE = re.compile(r"[^\w.-]+")
+
+
+class UnknownIndex(LikewiseError):
+    """No index of this name is served."""
+
+    http_status = 404
+    slug = "unknown-index"
+
+
+@dataclass(frozen=True)
+class ServedIndex:
+    """An index that is served.
+
+    Attributes:
+        name: its name for clients.
+        address: where it is kept; no client is told.
+        searcher: answers questions to it.
+    """
+
+    name: str
+    address: str
+    searcher: Searcher
+
+    @property
+    def default_mode(self) -> Mode:
+        """The mode of questions that name none: hybrid, or words where no model can embed the question."""
+        return "words" if self.searcher.recipe is None else "hybrid"
+
+    def describe(self) -> dict[str, Any]:
+        """Return name, sizes, model and the types of the metadata fields, as `GET /v1/indexes` lists them."""
+        info, recipe = self.searcher.info(), self.searcher.recipe
+        return {
+            "name": self.name,
+            "documents": info.documents,
+            "passages": info.passages,
+            "model": None if recipe is None else _without_folders(recipe.model),
+            "dimensions": info.dimensions,
+            "fields": {field: _types(types, field in info.dates) for field, types in info.fields.items()},
+        }
+
+    def without_address(self, message: str) -> str:
+        """Return a message with the name in place of the address, which is nobody's business."""
+        resolved = str(Path(self.address).absolute())
+        for address in sorted({self.searcher.address, resolved, self.address}, key=len, reverse=True):
+            message = message.replace(address, self.name)
+        return message
+
+
+class ServedIndexes(Mapping[str, ServedIndex]):
+    """Open indexes by name. Close it when nobody is served any more."""
+
+    def __init__(self, addresses: Mapping[str, str]) -> None:
+        """Open every index.
+
+        Args:
+            addresses: the folder or DSN of each index, by name.
+
+        Raises:
+            NotAnIndex, NewerFormat, IndexDamaged: one of them cannot be read.
+        """
+        if not addresses:
+            raise BadInput("there is no index to serve: name at least one")
+        self._indexes: dict[str, ServedIndex] = {}
+        for name, address in addresses.items():
+            searcher = Searcher(address)
+            searcher.count()  # opening does not read yet, and a damaged index should be refused at the start
+            self._indexes[name] = ServedIndex(name, address, searcher)
+
+    def __getitem__(self, name: str) -> ServedIndex:
+        if (served := self._indexes.get(name)) is None:
+            raise UnknownIndex(f"no index {name[:100]!r} is served here: {', '.join(self)}")
+        return served
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._indexes)
+
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    def choose(self, name: str | None) -> ServedIndex:
+        """Return the index of this name; without a name, the only one.
+
+        Raises:
+            UnknownIndex: there is no such index.
+            BadInput: there are several, and no name was given.
+        """
+        if name is not None:
+            return self[name]
+        if len(self) > 1:
+            raise BadInput(f"several indexes are served: name one as index: {', '.join(self)}")
+        return next(iter(self._indexes.values()))
+
+    def warm(self) -> None:
+        """Load the encoder of every index, so that the first question does not wait for it."""
+        for served in self._indexes.values():
+            if served.searcher.recipe is not None and len(served.searcher):
+                served.searcher.search("warm", k=1, mode=served.default_mode)
+
+    def without_addresses(self, message: str) -> str:
+        """Return a message with the names of indexes in place of their addresses."""
+        for served in self._indexes.values():
+            message = served.without_address(message)
+        return message
+
+    def close(self) -> None:
+        """Close every searcher."""
+        for served in self._indexes.values():
+            served.searcher.close()
+
+
+def addresses_by_name(arguments: Sequence[str]) -> dict[str, str]:
+    """Return name and address of indexes as a command line names them: `FOLDER`, `DSN` or `NAME=` either of them.
+
+    A folder gives its name without `.index`, a DSN that of its parameter `index`.
+
+    Raises:
+        BadInput: two indexes have the same name.
+    """
+    named: dict[str, str] = {}
+    for argument in arguments:
+        renamed = _RENAMED.fullmatch(argument)
+        if renamed and not Path(argument).exists():
+            name, address = renamed[1], renamed[2]
+        else:
+            name, address = _name_of(argument), argument
+        if name in named:
+            raise BadInput(
+                f"{named[name]} and {address} are both named {name!r}: give one of them another name, as in "
+                f"other={address}"
+            )
+        named[name] = address
+    return named
+
+
+def _name_of(address: str) -> str:
+    if "://" in address:
+        return parse_qs(urlsplit(address).query).get("index", ["default"])[0]
+    name = Path(address).absolute().name
+    return _UNNAMEABLE.sub("-", name.removesuffix(".index")).strip("-") or "index"
+
+
+def _types(types: Sequence[str], holds_dates: bool) -> list[str]:
+    return [*types, *(["date"] if holds_dates else [])]
+
+
+def _without_folders(model: str) -> str:
+    """Return a model's name; of a model in a folder of this machine, the name of that folder."""
+    return Path(model).name if Path(model).is_absolute() or model.startswith((".", "~")) else model

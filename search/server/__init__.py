@@ -1,0 +1,15 @@
+"""The HTTP service on Starlette, the only web framework here. `create_app` makes its ASGI application."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexer.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from search.server.app import create_app
+
+_HOMES = {"create_app": "search.server.app"}
+__all__ = ["create_app"]
+
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,173 @@
+"""The shapes of answers, for the OpenAPI document. Answers themselves are written from the library's values."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class HitAnswer(_Answer):
+    """A document with its best passage, or one passage."""
+
+    uri: str
+    title: str
+    text: str = Field(description="The passage: characters start to end of the document's text, in code points.")
+    start: int
+    end: int
+    score: float = Field(description="Ranks the hits, higher is better; the cosine in dense mode.")
+    cosine: float | None = Field(description="Cosine of question and passage; null where it was not computed.")
+    page: int | None
+    line: int | None
+    heading: str
+    path: str | None
+    format: str | None
+    modified: str | None
+    metadata: dict[str, Any]
+    why: dict[str, Any] | None = Field(description="The reasons for the score.")
+    percentile: float | None = Field(
+        description="Percentage of random passages whose cosine with an unrelated question is lower."
+    )
+
+
+class SearchAnswer(_Answer):
+    """Hits, best first."""
+
+    query: str
+    mode: Literal["dense", "words", "hybrid"]
+    matched: int = Field(description="How many documents (or passages) the filter leaves.")
+    exact: bool = Field(description="Whether the ranking is provably that of brute force.")
+    answered: bool | None = Field(description="Whether something here seems to answer; null where that is not known.")
+    notes: list[str] = Field(description="What the caller should know.")
+    hits: list[HitAnswer]
+
+
+class IndexAnswer(_Answer):
+    """An index that is served."""
+
+    name: str
+    documents: int
+    passages: int
+    model: str | None = Field(description="null where the index holds vectors of its owner's own.")
+    dimensions: int
+    fields: dict[str, list[Literal["boolean", "number", "text", "date"]]] = Field(
+        description="The types of each metadata field, to filter by."
+    )
+
+
+class IndexesAnswer(_Answer):
+    """Every index that is served."""
+
+    indexes: list[IndexAnswer]
+
+
+class SectionAnswer(_Answer):
+    """The beginning of a part of a document."""
+
+    start: int
+    heading: str
+    page: int | None
+
+
+class DocumentAnswer(_Answer):
+    """A document."""
+
+    uri: str
+    text: str
+    title: str
+    metadata: dict[str, Any]
+    path: str | None
+    format: str | None
+    modified: str | None
+    sections: list[SectionAnswer]
+
+
+class ChangesAnswer(_Answer):
+    """The uris of documents by what a request did to them."""
+
+    added: list[str]
+    replaced: list[str]
+    updated: list[str]
+    unchanged: list[str]
+    notes: list[str]
+
+
+class RemovedAnswer(_Answer):
+    """How many documents were removed."""
+
+    removed: int
+
+
+class StatusAnswer(_Answer):
+    """The state of the service."""
+
+    status: Literal["ok", "ready"]
+
+
+class EmbeddingAnswer(_Answer):
+    """One vector."""
+
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str = Field(description="Numbers, or little-endian float32 in base64.")
+
+
+class UsageAnswer(_Answer):
+    """How many tokens the model has read."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingsAnswer(_Answer):
+    """Vectors in the order of the texts."""
+
+    object: Literal["list"]
+    data: list[EmbeddingAnswer]
+    model: str
+    usage: UsageAnswer
+
+
+class RerankedAnswer(_Answer):
+    """One document's relevance."""
+
+    index: int
+    relevance_score: float = Field(ge=0, le=1)
+    document: dict[str, Any] | None = None
+
+
+class RerankAnswer(_Answer):
+    """Documents by relevance, best first."""
+
+    id: str
+    results: list[RerankedAnswer]
+    meta: dict[str, Any]
+
+
+class ProblemAnswer(_Answer):
+    """Problem details (RFC 9457) with `slug`, a short name for programs."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    slug: str
+
+
+class OpenAIError(_Answer):
+    """What is wrong, as OpenAI says it."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class OpenAIErrorAnswer(_Answer):
+    """An error in OpenAI's form."""
+
+    error: OpenAIError

@@ -1,0 +1,328 @@
+"""The ASGI application: a list of routes over `Searcher`, without search logic of its own.
+
+A request passes the guard, waits in a lane for a thread, is answered by a `Searcher` there, and leaves a line in the
+log and numbers in the metrics.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from indexer.errors import BadInput, LikewiseError
+from search.mcp import make_mcp_server
+from search.query import Query
+from search.question_batches import BATCH_QUESTIONS
+from search.served import ServedIndex, ServedIndexes
+from search.server.access_log import AccessLog
+from search.server.documents import Writers
+from search.server.embeddings import embed
+from search.server.guard import Guard, Rules
+from search.server.limits import Lane
+from search.server.metrics import CONTENT_TYPE, Metrics
+from search.server.openapi import describe_api
+from search.server.problems import Problem, problem_of
+from search.server.requests import (
+    DocumentsRequest,
+    EmbeddingsRequest,
+    RerankRequest,
+    SearchRequest,
+    SimilarRequest,
+    body_of,
+    uri_parameter,
+)
+from search.server.rerank import rerank as rerank_documents
+from search.server.welcome import POLICY, welcome_page
+
+if TYPE_CHECKING:
+    from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
+    from search.hits import Hits
+
+ENTRY = "likewise.entry"
+"""Key of an ASGI scope: what endpoints add to the request's line in the access log."""
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+
+SEARCH_THREADS = BATCH_QUESTIONS
+"""Searches at the same time: as many as are embedded in one pass."""
+SEARCH_QUEUE = 128
+SEARCH_DEADLINE_S = 10.0
+HEAVY_THREADS = 2
+HEAVY_QUEUE = 16
+HEAVY_DEADLINE_S = 30.0
+
+
+def create_app(
+    indexes: Mapping[str, str],
+    *,
+    writable: bool = False,
+    token: str | None = None,
+    rerank: str | None = None,
+    allowed_hosts: Sequence[str] = (),
+    loopback_only: bool = True,
+    cors_origins: Sequence[str] = (),
+    access_log: bool = False,
+    log_queries: bool = False,
+) -> Starlette:
+    """Return the HTTP service of some indexes as an ASGI application.
+
+    Args:
+        indexes: the folder or DSN of each index, by the name that clients use.
+        writable: allow PUT and DELETE.
+        token: what clients must send as `Authorization: Bearer TOKEN`; None asks for none.
+        rerank: the name or folder of a cross-encoder for /v1/rerank.
+        allowed_hosts: names that clients may send as Host, such as that of a reverse proxy.
+        loopback_only: accept only this machine's own names as Host beside `allowed_hosts`.
+        cors_origins: pages (scheme://host:port) whose scripts may ask from a browser.
+        access_log: write one line of JSON per request to standard output.
+        log_queries: write the text of questions to it, too.
+
+    Raises:
+        NotAnIndex, NewerFormat, IndexDamaged: an index cannot be read.
+        BadInput: there is no index, or the token is empty.
+        ModelError: the cross-encoder cannot be loaded.
+    """
+    if token is not None and not token.strip():
+        raise BadInput("the token is empty: give one, or none at all")
+    log = AccessLog(questions=log_queries) if access_log else None
+    service = Service(ServedIndexes(indexes), _load_scorer(rerank), log, writable)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with service.running():
+            yield
+
+    def answer(request: Request, error: Exception) -> Response:
+        return service.answer_error(request, error)
+
+    return Starlette(
+        routes=service.routes(),
+        middleware=[
+            Middleware(Observed, service=service),
+            Middleware(Guard, rules=Rules(token, tuple(allowed_hosts), loopback_only, tuple(cors_origins))),
+            Middleware(CORSMiddleware, allow_origins=cors_origins, allow_methods=["*"], allow_headers=["*"]),
+        ],
+        exception_handlers=dict.fromkeys((HTTPException, LikewiseError, Problem, Exception), answer),
+        lifespan=lifespan,
+    )
+
+
+def _load_scorer(model: str | None) -> CrossEncoderScorer | None:
+    if model is None:
+        return None
+    from indexer.encoders import cross_encoder
+
+    return cross_encoder(model)
+
+
+class Service:
+    """The endpoints, and what they share."""
+
+    def __init__(
+        self, indexes: ServedIndexes, scorer: CrossEncoderScorer | None, log: AccessLog | None, writable: bool
+    ) -> None:
+        self.indexes, self.metrics, self.log = indexes, Metrics(indexes), log
+        self._scorer, self._writable, self._writers = scorer, writable, Writers()
+        self._searches = Lane(SEARCH_THREADS, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
+        self._heavy = Lane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
+        self._openapi = describe_api()
+        self._mcp = make_mcp_server(indexes, self._searches.run)
+
+    def routes(self) -> list[BaseRoute]:
+        """Return every route of the service."""
+        index = "/v1/indexes/{name}"
+        return [
+            Route("/", self.page),
+            Route("/healthz", self.healthz),
+            Route("/readyz", self.readyz),
+            Route("/metrics", self.show_metrics),
+            Route("/openapi.json", self.openapi),
+            Route("/v1/indexes", self.list_indexes),
+            Route(f"{index}/search", self.search, methods=["POST"]),
+            Route(f"{index}/similar", self.similar, methods=["POST"]),
+            Route(f"{index}/document", self.document, methods=["GET", "DELETE"]),
+            Route(f"{index}/documents", self.put_documents, methods=["PUT"]),
+            Route("/v1/embeddings", self.embeddings, methods=["POST"]),
+            Route("/v1/rerank", self.rerank, methods=["POST"]),
+            *self._mcp_routes(),
+        ]
+
+    def _mcp_routes(self) -> list[BaseRoute]:
+        """Return /mcp: stateless, because workers share no sessions; the guard has checked Host and Origin."""
+        guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        app = self._mcp.streamable_http_app(json_response=True, stateless_http=True, transport_security=guarded)
+        return app.routes
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Load the encoders and answer MCP for the length of a block; then close everything."""
+        try:
+            await self._heavy.run(self.indexes.warm)
+            async with self._mcp.session_manager.run():
+                yield
+        finally:
+            self._writers.close()
+            self.indexes.close()
+            if self.log is not None:
+                self.log.close()
+
+    async def page(self, request: Request) -> Response:
+        html = await self._searches.run(lambda: welcome_page(self.indexes))
+        return HTMLResponse(html, headers={"Content-Security-Policy": POLICY})
+
+    async def healthz(self, request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(self, request: Request) -> Response:
+        def read() -> dict[str, Any]:
+            for served in self.indexes.values():
+                served.searcher.count()
+            return {"status": "ready"}
+
+        return JSONResponse(await self._searches.run(read))
+
+    async def show_metrics(self, request: Request) -> Response:
+        text = await self._searches.run(self.metrics.exposition)
+        return Response(text, media_type=CONTENT_TYPE)
+
+    async def openapi(self, request: Request) -> Response:
+        return JSONResponse(self._openapi)
+
+    async def list_indexes(self, request: Request) -> Response:
+        def describe() -> dict[str, Any]:
+            return {"indexes": [served.describe() for served in self.indexes.values()]}
+
+        return JSONResponse(await self._searches.run(describe))
+
+    async def search(self, request: Request) -> Response:
+        served, body = self._index(request), await body_of(request, SearchRequest)
+        query = Query(
+            text=body.query or "",
+            k=body.k,
+            where=body.where,
+            mode=body.mode or ("dense" if body.query is None else served.default_mode),
+            passages=body.passages,
+            min_score=body.min_score,
+            exact=body.exact,
+            min_percentile=body.min_percentile,
+            explain=body.explain,
+            vector=body.vector,
+        )
+        _note(request, mode=query.mode, k=query.k, query=query.text)
+        return await self._hits(request, served, lambda: served.searcher.answer(query))
+
+    async def similar(self, request: Request) -> Response:
+        served, body = self._index(request), await body_of(request, SimilarRequest)
+        _note(request, k=body.k)
+        return await self._hits(request, served, lambda: served.searcher.similar(body.uri, body.k, body.where))
+
+    async def _hits(self, request: Request, served: ServedIndex, search: Callable[[], Hits]) -> Response:
+        def answer() -> tuple[int, bytes]:
+            hits = search()
+            answered = hits.as_json()
+            answered["notes"] = [served.without_address(note) for note in hits.notes]
+            return len(hits), json.dumps(answered, ensure_ascii=False, allow_nan=False).encode()
+
+        count, text = await self._searches.run(answer)
+        _note(request, hits=count)
+        return Response(text, media_type="application/json")
+
+    async def document(self, request: Request) -> Response:
+        served, uri = self._index(request), uri_parameter(request)
+        if request.method == "DELETE":
+            self._require_writable()
+            return JSONResponse(await self._heavy.run(lambda: self._writers.delete(served, uri)))
+        return JSONResponse(await self._searches.run(lambda: asdict(served.searcher.get(uri))))
+
+    async def put_documents(self, request: Request) -> Response:
+        served = self._index(request)
+        self._require_writable()
+        body = await body_of(request, DocumentsRequest)
+        return JSONResponse(await self._heavy.run(lambda: self._writers.put(served, body.documents)))
+
+    async def embeddings(self, request: Request) -> Response:
+        body = await body_of(request, EmbeddingsRequest)
+        return JSONResponse(await self._heavy.run(lambda: embed(body, self.indexes)))
+
+    async def rerank(self, request: Request) -> Response:
+        if (scorer := self._scorer) is None:
+            raise Problem(404, "no-reranker", "the service has no reranker: start it with --rerank MODEL")
+        body = await body_of(request, RerankRequest)
+        return JSONResponse(await self._heavy.run(lambda: rerank_documents(body, scorer)))
+
+    def answer_error(self, request: Request, error: Exception) -> Response:
+        """Return the answer to a request that failed."""
+        return problem_of(error, self.indexes).response(request.url.path)
+
+    def _index(self, request: Request) -> ServedIndex:
+        served = self.indexes[request.path_params["name"]]
+        _note(request, index=served.name)
+        return served
+
+    def _require_writable(self) -> None:
+        if not self._writable:
+            raise Problem(403, "read-only", "the service is read-only: start it with --writable")
+
+
+def _note(request: Request, **members: str | int) -> None:
+    """Add members to the request's line in the access log."""
+    request.scope.setdefault(ENTRY, {}).update(members)
+
+
+class Observed:
+    """ASGI middleware that measures every request and writes it to the log."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._metrics, self._log = app, service.metrics, service.log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+        entry: dict[str, Any] = {}
+        scope[ENTRY] = entry
+
+        async def observed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            with self._metrics.in_progress.track_inprogress():
+                await self._app(scope, receive, observed)
+        finally:
+            seconds = time.perf_counter() - began
+            route = scope.get("route")
+            path = route.path if isinstance(route, Route) else "other"
+            method = scope["method"] if scope["method"] in _METHODS else "other"  # a client may invent many
+            self._metrics.requests.labels(method, path, str(status)).inc()
+            self._metrics.duration.labels(path).observe(seconds)
+            if self._log is not None:
+                if not self._log.questions:
+                    entry.pop("query", None)
+                client = scope.get("client")
+                self._log.write(
+                    {
+                        "client": client[0] if client else None,
+                        "method": method,
+                        "route": path,
+                        "status": status,
+                        "seconds": round(seconds, 6),
+                        **entry,
+                    }
+                )

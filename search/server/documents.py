@@ -1,0 +1,76 @@
+"""Writing to served indexes: PUT and DELETE, one writer per index at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from indexer import Index
+from indexer.errors import IndexLocked
+from indexer.records import Document
+from search.served import ServedIndex
+from search.server.requests import NewDocument
+
+LOCK_DEADLINE_S = 5.0
+"""Seconds to wait for another writer before the client is asked to try again."""
+
+Result = TypeVar("Result")
+
+
+class Writers:
+    """The open writers of the served indexes, by name. Each is opened with its first write."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Index] = {}
+        self._turns: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def put(self, served: ServedIndex, documents: list[NewDocument]) -> dict[str, Any]:
+        """Add or replace documents, durable and searchable when this returns; the members of `Changes`."""
+        given = [Document(new.uri, new.text, new.title, new.metadata) for new in documents]
+        return asdict(self._write(served, lambda index: index.add(given)))
+
+    def delete(self, served: ServedIndex, uri: str) -> dict[str, int]:
+        """Remove a document.
+
+        Raises:
+            UnknownUri: there is none of this uri.
+        """
+        return {"removed": self._write(served, lambda index: index.remove([uri]))}
+
+    def close(self) -> None:
+        """Close every writer."""
+        for index in self._open.values():
+            index.close()
+
+    def _write(self, served: ServedIndex, change: Callable[[Index], Result]) -> Result:
+        with self._lock:
+            turn = self._turns.setdefault(served.name, threading.Lock())
+        deadline = time.monotonic() + LOCK_DEADLINE_S
+        if not turn.acquire(timeout=LOCK_DEADLINE_S):
+            raise IndexLocked("another request is writing")
+        try:
+            index = self._index(served)
+            while True:
+                try:
+                    with index.lock(wait=False):
+                        return change(index)
+                except IndexLocked:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.05)
+        finally:
+            turn.release()
+
+    def _index(self, served: ServedIndex) -> Index:
+        """Return the open index, opened again if another one has taken its folder."""
+        index = self._open.get(served.name)
+        if index is not None and index.recipe != served.searcher.recipe:
+            index.close()
+            index = None
+        if index is None:
+            index = self._open[served.name] = Index.open(served.address)
+        return index

@@ -1,0 +1,87 @@
+"""Prometheus metrics of the service: base units, counters that end in `_total`, the prefix `likewise_`.
+
+Several workers share the files that PROMETHEUS_MULTIPROC_DIR names, so that each of them answers for all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from indexer.errors import LikewiseError
+from search.served import ServedIndexes
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_QUESTIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+
+
+class Metrics:
+    """The metrics of one application."""
+
+    def __init__(self, indexes: ServedIndexes) -> None:
+        self._registry = CollectorRegistry()
+        self._indexes = indexes
+        self.requests = Counter(
+            "likewise_requests", "Requests that were answered.", ("method", "route", "status"), registry=self._registry
+        )
+        self.duration = self._histogram("request", "from the arrival of a request to the end of its answer", ("route",))
+        self.queue = self._histogram("queue", "a request waited for a thread")
+        self.tokenization = self._histogram("tokenization", "turning questions into tokens took")
+        self.encoding = self._histogram("encoding", "one pass of the model took, for one question or several")
+        self.ranking = self._histogram("ranking", "a question took beside its encoding")
+        self.batch = Histogram(
+            "likewise_batch_questions",
+            "Questions that were embedded in one pass of the model.",
+            buckets=_QUESTIONS,
+            registry=self._registry,
+        )
+        self.in_progress = Gauge(
+            "likewise_requests_in_progress",
+            "Requests that are being read, wait or are worked on.",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+
+    def _histogram(self, name: str, what: str, labels: Sequence[str] = ()) -> Histogram:
+        return Histogram(
+            f"likewise_{name}_duration_seconds", f"Seconds: {what}.", labels, buckets=_SECONDS, registry=self._registry
+        )
+
+    def exposition(self) -> bytes:
+        """Return everything in Prometheus's text format."""
+        registry = self._registry
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        sizes = CollectorRegistry()
+        sizes.register(_IndexSizes(self._indexes))
+        return generate_latest(registry) + generate_latest(sizes)
+
+
+class _IndexSizes(Collector):
+    """The sizes of the served indexes when they are asked for."""
+
+    def __init__(self, indexes: ServedIndexes) -> None:
+        self._indexes = indexes
+
+    def collect(self) -> Iterable[Metric]:
+        documents = GaugeMetricFamily("likewise_index_documents", "Documents of an index.", labels=("index",))
+        passages = GaugeMetricFamily("likewise_index_passages", "Passages of an index.", labels=("index",))
+        size = GaugeMetricFamily("likewise_index_bytes", "Bytes of an index in storage.", labels=("index",))
+        for name, served in self._indexes.items():
+            try:
+                info = served.searcher.info()
+            except LikewiseError:  # /readyz says so; the other indexes still have sizes
+                continue
+            documents.add_metric([name], info.documents)
+            passages.add_metric([name], info.passages)
+            size.add_metric([name], info.bytes)
+        return documents, passages, size

@@ -1,0 +1,184 @@
+"""The bodies and parameters of requests, validated with pydantic. The OpenAPI document is made from the same classes.
+
+An unknown member is refused, because a misspelt filter that is ignored gives wrong answers.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from starlette.requests import Request
+
+from search.query import Mode
+from search.served import MAX_HITS
+from search.server.limits import MAX_DIMENSIONS, MAX_FILTER_CHARACTERS, MAX_QUERY_CHARACTERS
+from search.server.problems import Problem
+
+Uri = Annotated[str, Field(min_length=1, max_length=10_000)]
+Where = Annotated[
+    Annotated[str, Field(max_length=MAX_FILTER_CHARACTERS)] | dict[str, Any] | None,
+    Field(
+        description="A filter: text, or the same as an object. Fields are listed by GET /v1/indexes.",
+        examples=['year >= 2020 and lang in ("en", "de")', {"year": {">=": 2020}, "lang": {"in": ["en", "de"]}}],
+    ),
+]
+HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits to return.")]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class SearchRequest(_Body):
+    """A question to an index."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"query": "how do vaccines work", "k": 3, "where": "year >= 2020"}],
+            "anyOf": [{"required": ["query"]}, {"required": ["vector"]}],
+        }
+    )
+
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)] | None = Field(
+        None, description="The question."
+    )
+    vector: Annotated[list[FiniteFloat], Field(min_length=1, max_length=MAX_DIMENSIONS)] | None = Field(
+        None, description="The question's vector, used instead of embedding its text."
+    )
+    k: HitCount = 10
+    where: Where = None
+    mode: Mode | None = Field(
+        None,
+        description="dense ranks by meaning, words by BM25, hybrid by both. Without it: hybrid; dense for a vector "
+        "without text; words where the index has no model.",
+    )
+    passages: bool = Field(False, description="Rank passages instead of documents.")
+    explain: bool = Field(False, description="Find the sentence of each hit that is nearest to the question.")
+    exact: bool = Field(False, description="Compare with every vector.")
+    min_score: FiniteFloat | None = Field(None, description="Leave out hits with a lower score.")
+    min_percentile: Annotated[FiniteFloat, Field(ge=0, le=100)] | None = Field(
+        None, description="Leave out hits with a lower percentile."
+    )
+
+    @model_validator(mode="after")
+    def _asks(self) -> SearchRequest:
+        if self.query is None and self.vector is None:
+            raise ValueError("give query, vector or both")
+        return self
+
+
+class SimilarRequest(_Body):
+    """A question for documents that are near to one of the index."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"uri": "pep-0008.rst", "k": 3}]})
+
+    uri: Uri
+    k: HitCount = 10
+    where: Where = None
+
+
+class NewDocument(_Body):
+    """A document to store."""
+
+    uri: Uri
+    text: str
+    title: Annotated[str, Field(max_length=10_000)] = ""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class DocumentsRequest(_Body):
+    """Documents to add or replace."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"documents": [{"uri": "a", "text": "Vaccines train the immune system.", "title": "Vaccines"}]}
+            ]
+        }
+    )
+
+    documents: Annotated[list[NewDocument], Field(min_length=1)]
+
+
+class EmbeddingsRequest(_Body):
+    """Texts to embed, in OpenAI's form. Members of that form that do not change vectors are accepted."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"model": "papers", "input": ["how do vaccines work"], "input_type": "query"}]}
+    )
+
+    model: str = Field(description="The name of an index, whose model embeds the texts.")
+    input: (
+        str
+        | Annotated[list[str], Field(min_length=1, max_length=2048)]
+        | Annotated[list[int], Field(min_length=1)]
+        | Annotated[list[Annotated[list[int], Field(min_length=1)]], Field(min_length=1, max_length=2048)]
+    ) = Field(description="A text, texts, or token ids of the index's own tokenizer.")
+    encoding_format: Literal["float", "base64"] = Field("float", description="base64 is little-endian float32.")
+    dimensions: Annotated[int, Field(ge=1, le=MAX_DIMENSIONS)] | None = Field(
+        None, description="Must be the index's own number, because its vectors have no other."
+    )
+    input_type: Literal["document", "query"] = "document"
+    user: str | None = None
+
+
+class RerankDocument(BaseModel):
+    """A document to score; members beside `text` come back with return_documents."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    text: str
+
+
+class RerankRequest(_Body):
+    """Documents to put in the order in which they answer a question, in Cohere's form."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"query": "capital of France", "documents": ["Paris is the capital.", "Lyon is a city."]}]
+        }
+    )
+
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)]
+    documents: Annotated[list[str | RerankDocument], Field(min_length=1, max_length=MAX_HITS)]
+    model: str | None = Field(None, description="Ignored: the service has one reranker.")
+    top_n: Annotated[int, Field(ge=1)] | None = None
+    return_documents: bool = False
+
+
+Body = TypeVar("Body", bound=_Body)
+
+
+async def body_of(request: Request, kind: type[Body]) -> Body:
+    """Return the validated body of a request.
+
+    Raises:
+        Problem: 400, with the first thing that is wrong.
+    """
+    try:
+        return kind.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise Problem(400, "bad-input", _describe(error)) from None
+
+
+def uri_parameter(request: Request) -> str:
+    """Return the parameter `uri` of a request's query string.
+
+    Raises:
+        Problem: 400, it is missing, empty or given twice.
+    """
+    uris = request.query_params.getlist("uri")
+    if len(uris) != 1 or not uris[0]:
+        raise Problem(400, "bad-input", "name one document as ?uri=")
+    return uris[0]
+
+
+def _describe(error: ValidationError) -> str:
+    """Return where the body is wrong, and how. The value itself is not repeated."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        message = "there is no member of this name"
+    return f"{place}: {message}" if place else f"the body: {message}"

@@ -1,0 +1,194 @@
+"""Running the application with uvicorn, in this process or in several workers that share a port."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.supervisors import Multiprocess
+
+from indexer.errors import BadInput, LikewiseError
+from search.server.app import create_app
+from search.server.guard import is_loopback
+
+GRACE_S = 30
+"""Seconds that accepted requests have to end when the service is stopped."""
+_CONNECTIONS = 1000
+"""Most connections at the same time, so that descriptors are left for the indexes."""
+
+
+class CannotListen(LikewiseError):
+    """The address cannot be listened on."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to serve.
+
+    Attributes:
+        indexes: the folder or DSN of each index, by name.
+        host: the address to listen on.
+        port: 0 takes a free one.
+        workers: how many processes answer.
+        writable, token, rerank, allowed_hosts, cors_origins, access_log, log_queries: see `create_app`.
+    """
+
+    indexes: dict[str, str]
+    host: str = "127.0.0.1"
+    port: int = 8765
+    workers: int = 1
+    writable: bool = False
+    token: str | None = None
+    rerank: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    access_log: bool = True
+    log_queries: bool = False
+
+    def __post_init__(self) -> None:
+        if not is_loopback(self.host) and self.token is None:
+            raise BadInput(
+                f"{self.host} can be reached from other machines, and there is no token: set LIKEWISE_TOKEN, give "
+                "--token-file, or listen on 127.0.0.1"
+            )
+
+
+def serve(options: Options, announce: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM. Requests that were accepted are finished.
+
+    Args:
+        announce: called with the service's address (http://host:port) when it answers.
+
+    Raises:
+        CannotListen: the port is taken, or the host is not one of this machine.
+        NotAnIndex, NewerFormat, IndexDamaged: an index cannot be read.
+    """
+    listening = _listen(options.host, options.port)
+    address = f"http://{_in_url(options.host)}:{listening.getsockname()[1]}"
+    try:
+        if options.workers == 1:
+            app = make_app(options)
+            _Announcing(_config(app), partial(announce, address)).run(sockets=[listening])
+        else:
+            _serve_with_workers(options, listening, partial(announce, address))
+    finally:
+        listening.close()
+
+
+def make_app(options: Options) -> Starlette:
+    """Return the application. In a worker, end the process when the one that started it has ended."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
+    return create_app(
+        options.indexes,
+        writable=options.writable,
+        token=options.token,
+        rerank=options.rerank,
+        allowed_hosts=(*options.allowed_hosts, options.host),
+        loopback_only=is_loopback(options.host),
+        cors_origins=options.cors_origins,
+        access_log=options.access_log,
+        log_queries=options.log_queries,
+    )
+
+
+def _end_after(wait: Callable[[], None]) -> None:
+    wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Announcing(uvicorn.Server):
+    """Says when it answers, and returns after a signal instead of ending by it."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
+        await super().startup(sockets=list(sockets or ()))
+        if self.started:
+            self._announce()
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        # uvicorn raises the signal that stopped it again, for whoever handled it before.
+        earlier = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            super().run(sockets=sockets)
+        finally:
+            for number, handler in earlier.items():
+                signal.signal(number, handler)
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Do nothing: unlike SIG_IGN, a process that is started meanwhile does not inherit it."""
+
+
+def _serve_with_workers(options: Options, listening: socket.socket, announce: Callable[[], None]) -> None:
+    make_app(options)  # what is wrong with an index is said once, by this process
+    config = _config(partial(make_app, options), factory=True, workers=options.workers)
+    with tempfile.TemporaryDirectory(prefix="likewise-metrics-") as metrics:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics  # workers inherit it
+        supervisor = Multiprocess(config, sockets=[listening])
+        threading.Thread(target=_announce_first, args=(supervisor, announce), daemon=True).start()
+        supervisor.run()
+        if any(process.exitcode == uvicorn.config.STARTUP_FAILURE for process in supervisor.processes):
+            raise LikewiseError("a worker could not start: its reason stands above")
+
+
+def _announce_first(supervisor: Multiprocess, announce: Callable[[], None]) -> None:
+    while not supervisor.should_exit.wait(0.05):
+        if any(process.is_ready() for process in list(supervisor.processes)):
+            announce()
+            return
+
+
+def _config(app: Callable[..., object], factory: bool = False, workers: int = 1) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        factory=factory,
+        workers=workers,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+        except OSError:
+            listening.close()
+            raise
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CannotListen(
+            f"{host}:{port}: {reason}: choose another --port or --host; --port 0 takes a free port"
+        ) from error
+    listening.set_inheritable(True)
+    return listening
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
