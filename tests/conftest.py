@@ -102,6 +102,15 @@ def make_encoder(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WordEncoder]:
     return make
 
 
+@pytest.fixture(scope="module")
+def module_encoder() -> Iterator[WordEncoder]:
+    """A word encoder for all tests of a file."""
+    encoder = WordEncoder(name="words of a file")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(registry._loaded, encoder.recipe.identity, encoder)
+        yield encoder
+
+
 @pytest.fixture
 def encoder(make_encoder: Callable[..., WordEncoder]) -> WordEncoder:
     return make_encoder()

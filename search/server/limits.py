@@ -54,11 +54,21 @@ class Lane:
         Raises:
             Problem: 503, the queue is full, or no thread became free before the deadline.
         """
+        began, token = time.perf_counter(), object()
+        try:
+            self._limiter.acquire_on_behalf_of_nowait(token)
+        except anyio.WouldBlock:
+            await self._wait(token)
+        self._observe_wait(time.perf_counter() - began)
+        try:
+            return await anyio.to_thread.run_sync(work, limiter=_UNLIMITED)
+        finally:
+            self._limiter.release_on_behalf_of(token)
+
+    async def _wait(self, token: object) -> None:
         if self.waiting >= self._most_waiting:
             raise Problem(503, "full", "more requests wait than the service answers in time: try again in a second")
-        began = time.perf_counter()
         self.waiting += 1
-        token = object()
         try:
             with anyio.fail_after(self._deadline_s):
                 await self._limiter.acquire_on_behalf_of(token)
@@ -66,11 +76,6 @@ class Lane:
             raise Problem(503, "full", "no thread became free in time: try again in a second") from None
         finally:
             self.waiting -= 1
-        self._observe_wait(time.perf_counter() - began)
-        try:
-            return await anyio.to_thread.run_sync(work, limiter=_UNLIMITED)
-        finally:
-            self._limiter.release_on_behalf_of(token)
 
 
 _UNLIMITED = anyio.CapacityLimiter(float("inf"))  # lanes count their threads themselves

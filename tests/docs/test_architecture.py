@@ -93,5 +93,9 @@ def test_every_step_names_a_function_of_its_files() -> None:
                 if isinstance(node, ast.ClassDef | ast.FunctionDef):
                     defined.add(node.name)
                 if isinstance(node, ast.ClassDef):
-                    defined |= {f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+                    defined |= {
+                        f"{node.name}.{each.name}"
+                        for each in node.body
+                        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+                    }
         assert set(re.findall(r"`([\w.]+)`", names)) <= defined, (places, names)

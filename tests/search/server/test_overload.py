@@ -1,0 +1,110 @@
+"""More work than the service can do: bounded queues, 503 with Retry-After, deadlines, and normal again afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from starlette.testclient import TestClient
+
+from search.server.limits import Lane
+from search.server.problems import Problem
+
+SEARCH = "/v1/indexes/papers/search"
+
+
+def test_a_lane_runs_so_many_keeps_so_many_waiting_and_refuses_the_rest() -> None:
+    release, outcomes, waits = threading.Event(), list[str](), list[float]()
+    running = list[int]()
+    most = list[int]()
+    lock = threading.Lock()
+
+    def work() -> str:
+        with lock:
+            running.append(1)
+            most.append(len(running))
+        release.wait(10)
+        with lock:
+            running.pop()
+        return "done"
+
+    async def ask(lane: Lane) -> None:
+        try:
+            outcomes.append(await lane.run(work))
+        except Problem as problem:
+            outcomes.append(f"{problem.status} {problem.headers['Retry-After']}")
+
+    async def burst() -> None:
+        lane = Lane(threads=2, waiting=3, deadline_s=10, observe_wait=waits.append)
+        async with anyio.create_task_group() as group:
+            for _ in range(10):
+                group.start_soon(ask, lane)
+            while len(outcomes) < 5:
+                await anyio.sleep(0.01)
+            assert outcomes == ["503 1"] * 5
+            assert lane.waiting == 3
+            release.set()
+        assert lane.waiting == 0
+        assert await lane.run(lambda: 7) == 7
+
+    anyio.run(burst)
+    assert sorted(outcomes) == ["503 1"] * 5 + ["done"] * 5
+    assert max(most) == 2
+    assert len(waits) == 6
+
+
+def test_a_call_that_waits_too_long_is_given_up_and_never_runs() -> None:
+    ran, release = list[str](), threading.Event()
+
+    async def late(lane: Lane) -> None:
+        with pytest.raises(Problem, match="in time"):
+            await lane.run(lambda: ran.append("late"))
+        release.set()
+
+    async def ask() -> None:
+        lane = Lane(threads=1, waiting=5, deadline_s=0.1, observe_wait=lambda _: None)
+        async with anyio.create_task_group() as group:
+            group.start_soon(lane.run, lambda: (release.wait(10), ran.append("first")))
+            await anyio.sleep(0.01)
+            group.start_soon(late, lane)
+
+    anyio.run(ask)
+    assert ran == ["first"]
+
+
+def test_work_that_fails_frees_its_thread() -> None:
+    async def ask() -> None:
+        lane = Lane(threads=1, waiting=1, deadline_s=5, observe_wait=lambda _: None)
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                await lane.run(lambda: 1 // 0)
+        assert await lane.run(lambda: 1) == 1
+
+    anyio.run(ask)
+
+
+def test_a_burst_is_answered_or_refused_and_the_next_question_is_answered(
+    open_client: Callable[..., TestClient], papers: Path, monkeypatch: pytest.MonkeyPatch, encoder: Any
+) -> None:
+    monkeypatch.setattr("search.server.app.SEARCH_THREADS", 2)
+    monkeypatch.setattr("search.server.app.SEARCH_QUEUE", 4)
+    release = threading.Event()
+    encoder.ask = lambda _: release.wait(10)
+    monkeypatch.setattr("search.served.ServedIndexes.warm", lambda _: None)
+    client = open_client({"papers": papers})
+    with ThreadPoolExecutor(20) as pool:
+        burst = [pool.submit(client.post, SEARCH, json={"query": "moon", "mode": "dense"}) for _ in range(20)]
+        while sum(answer.done() for answer in burst) < 14:
+            threading.Event().wait(0.01)
+        assert client.get("/healthz").status_code == 200  # waits for nobody
+        release.set()
+    answers = [answer.result() for answer in burst]
+    assert sorted(answer.status_code for answer in answers) == [200] * 6 + [503] * 14
+    refused = next(answer for answer in answers if answer.status_code == 503)
+    assert (refused.json()["slug"], refused.headers["retry-after"]) == ("full", "1")
+    assert client.post(SEARCH, json={"query": "moon"}).status_code == 200

@@ -1,0 +1,202 @@
+"""Every route answers what the library answers, and writes what it says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.testclient import TestClient
+
+from indexer import Document, Index
+from indexer.errors import BadInput, NotAnIndex
+from search import Searcher
+from search.server import create_app
+
+SEARCH = "/v1/indexes/papers/search"
+DOCUMENT = "/v1/indexes/papers/document"
+DOCUMENTS = "/v1/indexes/papers/documents"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"query": "the moon", "mode": "dense"},
+        {"query": "the moon", "mode": "words", "k": 2},
+        {"query": "the sun", "mode": "hybrid", "passages": True, "exact": True, "explain": True},
+        {"query": "the sun", "mode": "dense", "where": "year >= 2021", "min_score": -1.0},
+        {"query": "the sun", "mode": "dense", "where": {"year": {">=": 2021}, "not": {"lang": "de"}}},
+        {"query": "orbits", "mode": "hybrid", "where": 'tags = "star"'},
+    ],
+)
+def test_a_search_answers_as_the_library_does(client: TestClient, papers: Path, asked: dict[str, Any]) -> None:
+    answered = client.post(SEARCH, json=asked)
+    assert answered.status_code == 200
+    expected = Searcher(papers).search(asked.pop("query"), **asked).as_json()
+    assert answered.json() == json.loads(json.dumps(expected))
+
+
+def test_the_default_mode_is_hybrid_and_words_without_a_model(
+    client: TestClient, own_vectors: Path, open_client: Callable[..., TestClient]
+) -> None:
+    assert client.post(SEARCH, json={"query": "moon"}).json()["mode"] == "hybrid"
+    without_model = open_client({"v": own_vectors})
+    answered = without_model.post("/v1/indexes/v/search", json={"query": "moon"}).json()
+    assert (answered["mode"], [hit["uri"] for hit in answered["hits"]]) == ("words", ["moon"])
+    answered = without_model.post("/v1/indexes/v/search", json={"vector": [0, 2, 0], "k": 1}).json()
+    assert (answered["mode"], answered["hits"][0]["uri"], answered["hits"][0]["score"]) == ("dense", "sun", 1.0)
+    refused = without_model.post("/v1/indexes/v/search", json={"query": "moon", "mode": "dense"})
+    assert refused.status_code == 400
+    assert "holds your own vectors" in refused.json()["detail"]
+
+
+def test_similar_and_document_answer_as_the_library_does(client: TestClient, papers: Path) -> None:
+    answered = client.post("/v1/indexes/papers/similar", json={"uri": "moon", "k": 2, "where": "year < 2022"})
+    expected = Searcher(papers).similar("moon", 2, "year < 2022")
+    assert answered.json()["hits"] == json.loads(json.dumps(expected.as_json()))["hits"]
+    document = client.get(DOCUMENT, params={"uri": "moon"}).json()
+    assert document["text"] == "The moon orbits the earth.\nIt is full once a month."
+    assert (document["title"], document["metadata"]) == ("Moon", {"year": 2020, "lang": "en"})
+    assert client.get(DOCUMENT, params={"uri": "mars"}).status_code == 404
+
+
+def test_indexes_are_described(client: TestClient) -> None:
+    assert client.get("/v1/indexes").json() == {
+        "indexes": [
+            {
+                "name": "papers",
+                "documents": 4,
+                "passages": 4,
+                "model": "words",
+                "dimensions": 64,
+                "fields": {"lang": ["text"], "tags": ["text"], "year": ["number"]},
+            }
+        ]
+    }
+
+
+def test_documents_are_put_and_deleted(writer: TestClient, papers: Path) -> None:
+    new = {"uri": "mars", "text": "Mars is red.", "title": "Mars", "metadata": {"year": 2023, "moons": 2}}
+    put = writer.put(DOCUMENTS, json={"documents": [new, {"uri": "sun", "text": "The sun is hot."}]})
+    assert put.json() == {"added": ["mars"], "replaced": ["sun"], "updated": [], "unchanged": [], "notes": []}
+    assert writer.put(DOCUMENTS, json={"documents": [new]}).json()["unchanged"] == ["mars"]
+    assert writer.post(SEARCH, json={"query": "red mars", "where": "moons = 2"}).json()["hits"][0]["uri"] == "mars"
+    assert Index.open(papers).get("sun").text == "The sun is hot."
+    assert writer.delete(DOCUMENT, params={"uri": "mars"}).json() == {"removed": 1}
+    gone = writer.delete(DOCUMENT, params={"uri": "mars"})
+    assert (gone.status_code, gone.json()["slug"]) == (404, "unknown-uri")
+    assert len(Searcher(papers)) == 4
+
+
+def test_nothing_is_written_without_writable(client: TestClient, papers: Path) -> None:
+    put = client.put(DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]})
+    deleted = client.delete(DOCUMENT, params={"uri": "moon"})
+    assert [(answer.status_code, answer.json()["slug"]) for answer in (put, deleted)] == [(403, "read-only")] * 2
+    assert len(Searcher(papers)) == 4
+
+
+def test_a_locked_index_asks_to_try_again(writer: TestClient, papers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search.server.documents.LOCK_DEADLINE_S", 0.1)
+    with Index.open(papers) as other, other.lock():
+        put = writer.put(DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]})
+    assert (put.status_code, put.json()["slug"], put.headers["retry-after"]) == (503, "locked", "1")
+    assert writer.put(DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]}).json()["added"] == ["a"]
+
+
+def test_commits_and_replaced_folders_are_seen(client: TestClient, papers: Path, tmp_path: Path, encoder: Any) -> None:
+    def uris() -> list[str]:
+        return [hit["uri"] for hit in client.post(SEARCH, json={"query": "venus", "k": 1}).json()["hits"]]
+
+    assert uris() != ["venus"]
+    with Index.open(papers) as index:
+        index.add([Document("venus", "Venus is hot.")])
+    assert uris() == ["venus"]
+    with Index.create(tmp_path / "other.index", model=encoder) as other:
+        other.add([Document("other venus", "Another venus.")])
+    shutil.rmtree(papers)
+    shutil.move(tmp_path / "other.index", papers)
+    assert uris() == ["other venus"]
+
+
+def test_a_removed_index_is_unavailable_and_the_others_are_not(
+    open_client: Callable[..., TestClient], papers: Path, own_vectors: Path
+) -> None:
+    client = open_client({"papers": papers, "v": own_vectors})
+    assert client.get("/readyz").json() == {"status": "ready"}
+    shutil.rmtree(papers)
+    for answer in (client.post(SEARCH, json={"query": "moon"}), client.get("/readyz")):
+        assert (answer.status_code, answer.json()["slug"]) == (503, "index-unavailable")
+        assert str(papers) not in answer.text
+    assert client.post("/v1/indexes/v/search", json={"query": "moon"}).status_code == 200
+    assert client.get("/healthz").json() == {"status": "ok"}
+
+
+def test_metrics_count_what_was_asked(client: TestClient) -> None:
+    for _ in range(3):
+        client.post(SEARCH, json={"query": "moon"})
+    client.post(SEARCH, json={"query": ""})
+    client.get("/no/such/route")
+    families = list(text_string_to_metric_families(client.get("/metrics").text))
+    assert {family.name.split("_")[0] for family in families} == {"likewise"}
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples
+    }
+    route = ("route", "/v1/indexes/{name}/search")
+    assert samples["likewise_requests_total", ("method", "POST"), route, ("status", "200")] == 3
+    assert samples["likewise_requests_total", ("method", "POST"), route, ("status", "400")] == 1
+    assert samples["likewise_requests_total", ("method", "GET"), ("route", "other"), ("status", "404")] == 1
+    assert samples["likewise_request_duration_seconds_count", route] == 4
+    assert samples["likewise_index_documents", ("index", "papers")] == 4
+    assert samples["likewise_queue_duration_seconds_count",] >= 3
+
+
+def test_the_log_has_a_line_per_request_and_no_question(papers: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for asked in (False, True):
+        app = create_app({"papers": str(papers)}, access_log=True, log_queries=asked)
+        with TestClient(app, base_url="http://127.0.0.1") as client:
+            client.post(SEARCH, json={"query": "secret moon", "k": 2})
+        (line,) = capfd.readouterr().out.splitlines()
+        entry = json.loads(line)
+        expected = {"method": "POST", "status": 200, "index": "papers", "mode": "hybrid", "k": 2, "hits": 2}
+        assert {name: entry[name] for name in expected} == expected
+        assert entry["seconds"] > 0
+        assert entry.get("query") == ("secret moon" if asked else None)
+
+
+def test_the_page_lists_the_indexes_and_loads_nothing(client: TestClient) -> None:
+    page = client.get("/")
+    assert "<td>papers</td><td>4</td>" in page.text
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    assert page.headers["x-content-type-options"] == "nosniff"
+
+
+def test_vectors_in_openai_form_are_those_of_the_encoder(client: TestClient, encoder: Any) -> None:
+    answered = client.post("/v1/embeddings", json={"model": "papers", "input": ["the moon", "bread"]}).json()
+    rows = np.array([entry["embedding"] for entry in answered["data"]], np.float32)
+    np.testing.assert_array_equal(rows, encoder.encode(["the moon", "bread"]))
+    assert answered["usage"] == {"prompt_tokens": 7, "total_tokens": 7}
+    long = client.post("/v1/embeddings", json={"model": "papers", "input": "word " * 50})
+    assert long.status_code == 400
+    assert long.json()["error"] == {
+        "message": "input 0 has 52 tokens and the model reads 32: cut it",
+        "type": "invalid_request_error",
+        "param": None,
+        "code": "text_too_long",
+    }
+    assert (
+        client.post("/v1/embeddings", json={"model": "other", "input": "a"}).json()["error"]["code"] == "unknown_index"
+    )
+
+
+def test_an_application_is_refused_before_it_serves(tmp_path: Path, papers: Path) -> None:
+    with pytest.raises(NotAnIndex):
+        create_app({"a": str(tmp_path)})
+    with pytest.raises(BadInput, match="no index to serve"):
+        create_app({})
+    with pytest.raises(BadInput, match="token is empty"):
+        create_app({"a": str(papers)}, token=" ")

@@ -1,0 +1,144 @@
+"""The process: what it says, how it ends, what it refuses to start with, and workers that die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexer import Index
+from search.served import addresses_by_name
+
+
+def ask(address: str, query: str = "moon", name: str = "vectors", timeout_s: float = 10) -> list[str]:
+    request = urllib.request.Request(
+        f"{address}/v1/indexes/{name}/search", json.dumps({"query": query}).encode(), method="POST"
+    )
+    with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+        return [hit["uri"] for hit in json.load(answer)["hits"]]
+
+
+def test_it_says_where_it_serves_and_ends_with_0(serving: Any, own_vectors: Path) -> None:
+    with serving(f"notes={own_vectors}") as service:
+        assert service.name == "notes"
+        assert ask(service.address, name="notes") == ["moon"]
+        assert service.stop(signal.SIGINT) == 0
+    with serving(own_vectors) as service:
+        assert service.stop(signal.SIGTERM) == 0
+    assert Index.open(own_vectors).check().ok
+
+
+def test_it_finishes_what_it_accepted(serving: Any, own_vectors: Path) -> None:
+    """A request whose body is still coming when the service is told to end is answered."""
+    body = json.dumps({"query": "moon"}).encode()
+    with serving(own_vectors) as service, socket.create_connection(("127.0.0.1", service.port), timeout=20) as client:
+        head = f"POST /v1/indexes/vectors/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        client.sendall(head.encode() + body[:5])
+        time.sleep(0.3)
+        service.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        client.sendall(body[5:])
+        received = b""
+        while part := client.recv(65536):
+            received += part
+        assert received.startswith(b"HTTP/1.1 200 OK")
+        assert b'"moon"' in received
+        assert service.process.wait(timeout=20) == 0
+
+
+def test_workers_are_replaced_and_end_with_their_parent(serving: Any, own_vectors: Path) -> None:
+    with serving(own_vectors, "--workers", "2") as service:
+        workers = children(service.process.pid)
+        assert len(workers) == 2
+        assert ask(service.address) == ["moon"]
+        os.kill(workers[0], signal.SIGKILL)
+        await_true(lambda: len(set(children(service.process.pid)) - {workers[0]}) == 2)
+        await_true(lambda: answers(service.address))
+        with urllib.request.urlopen(f"{service.address}/metrics", timeout=10) as metrics:
+            assert b"likewise_requests_total" in metrics.read()
+        workers = children(service.process.pid)
+        service.process.kill()
+        await_true(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+    with serving(own_vectors, "--workers", "2") as service:
+        assert ask(service.address) == ["moon"]
+        assert service.stop() == 0
+    assert Index.open(own_vectors).check().ok
+
+
+def answers(address: str) -> bool:
+    try:
+        return ask(address) == ["moon"]
+    except (urllib.error.URLError, ConnectionError):
+        return False
+
+
+def children(process: int) -> list[int]:
+    """The processes that serve, which the resource tracker of multiprocessing does not."""
+    found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [int(child) for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def await_true(condition: Callable[[], bool]) -> None:
+    for _ in range(400):
+        if condition():
+            return
+        threading.Event().wait(0.05)
+    raise AssertionError("it did not happen within 20 seconds")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "name the INDEX to serve"),
+        (["{}", "{}"], 2, "both named 'vectors'"),
+        (["{}", "--host", "0.0.0.0"], 2, "there is no token"),
+        (["{}", "--host", "::"], 2, "there is no token"),
+        (["{}", "--host", "no.such.host.invalid", "--token-file", "{token}"], 3, "no.such.host.invalid"),
+        (["{}", "--port", "{taken}"], 3, "in use"),
+        (["{}", "--token-file", "{empty}"], 2, "holds no token"),
+        (["{}", "--workers", "0"], 2, "1<=x<=64"),
+        (["{}", "--rerank", "no-such-model"], 2, "no-such-model"),
+        (["/no/such.index"], 2, "/no/such.index"),
+    ],
+)
+def test_what_it_refuses_to_start_with(
+    likewise: Any, own_vectors: Path, tmp_path: Path, arguments: list[str], code: int, said: str
+) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "token").write_text("secret\n")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        values = {"taken": str(taken.getsockname()[1]), "empty": tmp_path / "empty", "token": tmp_path / "token"}
+        ended = likewise("serve", *(argument.format(own_vectors, **values) for argument in arguments))
+    assert (ended.code, ended.out) == (code, "")
+    assert said in ended.err
+
+
+def test_names_of_indexes(tmp_path: Path) -> None:
+    (tmp_path / "a=b.index").mkdir()
+    given = [
+        "papers.index",
+        "notes=/x/y",
+        "postgresql://me@host/db?index=law",
+        "pg=postgresql://h/db",
+        str(tmp_path / "a=b.index"),
+    ]
+    assert addresses_by_name(given) == {
+        "papers": "papers.index",
+        "notes": "/x/y",
+        "law": "postgresql://me@host/db?index=law",
+        "pg": "postgresql://h/db",
+        "a-b": str(tmp_path / "a=b.index"),
+    }
+    assert list(addresses_by_name(["postgresql://h/db", "."])) == ["default", Path.cwd().name]
