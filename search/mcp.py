@@ -8,11 +8,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
+import signal
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.metadata import version
 from typing import Annotated, Any, Protocol, TypeVar
 
+import anyio
 import anyio.to_thread
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -124,12 +127,22 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sy
 
 
 async def serve_stdio(addresses: dict[str, str]) -> None:
-    """Answer a client on standard input and output until it leaves."""
+    """Answer a client on standard input and output until it leaves, or until SIGINT or SIGTERM."""
     indexes = ServedIndexes(addresses)
     try:
-        await make_mcp_server(indexes).run_stdio_async()
+        async with anyio.create_task_group() as group:
+            group.start_soon(_exit_at_signal)
+            await make_mcp_server(indexes).run_stdio_async()
+            group.cancel_scope.cancel()
     finally:
         indexes.close()
+
+
+async def _exit_at_signal() -> None:
+    """End the process: the thread that reads standard input cannot be interrupted, and nothing is being written."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            os._exit(0)
 
 
 def _describe_search(indexes: ServedIndexes) -> str:

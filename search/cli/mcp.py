@@ -31,7 +31,4 @@ def mcp(indexes: tuple[str, ...]) -> None:
         from search.mcp import serve_stdio
     except ModuleNotFoundError as error:
         raise missing_extra(error, "serve") from error
-    try:
-        anyio.run(serve_stdio, addresses_by_name(indexes))
-    except KeyboardInterrupt:
-        return  # the usual end
+    anyio.run(serve_stdio, addresses_by_name(indexes))

@@ -139,7 +139,7 @@ class Service:
         self._searches = Lane(SEARCH_THREADS, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
         self._heavy = Lane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
         self._openapi = describe_api()
-        self._mcp = make_mcp_server(indexes, self._searches.run)
+        self._mcp: ASGIApp = _NotStarted()
 
     def routes(self) -> list[BaseRoute]:
         """Return every route of the service."""
@@ -157,21 +157,19 @@ class Service:
             Route(f"{index}/documents", self.put_documents, methods=["PUT"]),
             Route("/v1/embeddings", self.embeddings, methods=["POST"]),
             Route("/v1/rerank", self.rerank, methods=["POST"]),
-            *self._mcp_routes(),
+            Route("/mcp", _Delegating(lambda: self._mcp)),
         ]
-
-    def _mcp_routes(self) -> list[BaseRoute]:
-        """Return /mcp: stateless, because workers share no sessions; the guard has checked Host and Origin."""
-        guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        app = self._mcp.streamable_http_app(json_response=True, stateless_http=True, transport_security=guarded)
-        return app.routes
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Load the encoders and answer MCP for the length of a block; then close everything."""
         try:
             await self._heavy.run(self.indexes.warm)
-            async with self._mcp.session_manager.run():
+            server = make_mcp_server(self.indexes, self._searches.run)
+            # Stateless, because workers share no sessions; the guard has checked Host and Origin.
+            guarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+            self._mcp = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=guarded)
+            async with server.session_manager.run():
                 yield
         finally:
             self._writers.close()
@@ -275,6 +273,23 @@ class Service:
     def _require_writable(self) -> None:
         if not self._writable:
             raise Problem(403, "read-only", "the service is read-only: start it with --writable")
+
+
+class _NotStarted:
+    """What answers at /mcp while the application does not run."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise Problem(503, "not-started", "the service has not started")
+
+
+class _Delegating:
+    """An endpoint whose application is made anew when the service starts, since one of MCP can start only once."""
+
+    def __init__(self, current: Callable[[], ASGIApp]) -> None:
+        self._current = current
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._current()(scope, receive, send)
 
 
 def _note(request: Request, **members: str | int) -> None:
