@@ -232,3 +232,23 @@ def test_stdio_ends_with_0(own_vectors: Path, number: int | None) -> None:
         else:
             process.send_signal(number)
         assert process.wait(timeout=20) == 0
+
+
+CONFORMANCE = ("server-initialize", "ping", "tools-list", "tools-call-error", "dns-rebinding-protection")
+"""Scenarios for any server; the others call tools, prompts and resources of a sample server."""
+
+
+@pytest.mark.skipif("LIKEWISE_TEST_NODE" not in os.environ, reason="LIKEWISE_TEST_NODE is not set: the suite needs npx")
+@pytest.mark.parametrize("scenario", CONFORMANCE)
+def test_the_conformance_suite(serving: Any, own_vectors: Path, scenario: str) -> None:
+    suite = ["npx", "--yes", "-p", "node@22", "-p", "@modelcontextprotocol/conformance@0.1.16", "conformance"]
+    with serving(own_vectors) as service:
+        ran = subprocess.run(
+            [*suite, "server", "--url", f"{service.address}/mcp", "--scenario", scenario],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+    assert ran.returncode == 0, ran.stdout[-2000:]
+    assert "FAILURE" not in ran.stdout
