@@ -21,6 +21,7 @@ from indexer.settings import Settings
 from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.local import filter_sql
 from indexer.stores.local.failpoint import failpoint
+from indexer.stores.local.generation import Generation, GenerationFile, loss, read_generation
 from indexer.stores.local.rows import erase_passages, write_documents, write_passages
 from indexer.stores.local.schema import migrations
 from indexer.stores.local.segments.files import SegmentFile
@@ -32,25 +33,50 @@ from indexer.stores.vectors import require_matching_shapes
 _LOCK_TIMEOUT_SECONDS = 60
 """How long a write waits for a lock of SQLite's own, which others hold for moments."""
 
+_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 8000")
+
 
 class Catalog:
-    """The writing connection. Use under the writer lock, from one thread at a time."""
+    """The writing connection. Use under the writer lock, from one thread at a time.
+
+    Attributes:
+        notes: what the caller should know: commits that were lost, and a file that could not be written.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.notes: list[str] = []
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_LOCK_TIMEOUT_SECONDS)
         self.db = Database(connection)
-        with self._errors():
-            for name in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "wal_autocheckpoint = 8000"):
-                connection.execute(f"PRAGMA {name}").fetchall()
-            migrations.apply(self.db)
+        self._file: GenerationFile | None = None
+        with self._file_errors():
+            self._file = GenerationFile(path.parent)
+        try:
+            with self._errors():
+                for name in _PRAGMAS:
+                    connection.execute(f"PRAGMA {name}").fetchall()
+                # Before the migrations, whose commits would hide the loss of as many.
+                self._record_loss()
+                migrations.apply(self.db)
+                generation = self._generation()
+                if generation is not None and generation != read_generation(path.parent):
+                    self._acknowledge(generation)
+                self._note_loss()
+        except BaseException:
+            self._release()
+            raise
 
     def close(self) -> None:
         """Move the write-ahead log into the catalog, so that a read-only folder can be searched."""
         # On a full disk the log stays: what was committed is safe in it, and the next writer tries again.
         with suppress(sqlite3.OperationalError):
             self._checkpoint()
+        self._release()
+
+    def _release(self) -> None:
         self.db.conn.close()
+        if self._file is not None:
+            self._file.close()
 
     def _checkpoint(self) -> None:
         # Most questions end within this time. Longer reads are not waited for, and the log stays for the next time.
@@ -74,14 +100,61 @@ class Catalog:
             raise IndexDamaged(f"{self._path}: is damaged ({error}); restore a backup, or index again") from error
 
     @contextmanager
+    def _file_errors(self) -> Iterator[None]:
+        """Note an error of the file `generation`: the catalog is complete without it."""
+        try:
+            yield
+        except OSError as error:
+            note = f"{self._path.parent}/generation: cannot be written ({error.strerror}); a damaged log goes unnoticed"
+            if note not in self.notes:
+                self.notes.append(note)
+
+    def _generation(self) -> Generation | None:
+        """Return the commit that this connection sees; None before there is one, and where its row is damaged."""
+        rows = dict(self.db.conn.execute("SELECT name, value FROM setting WHERE name IN ('generation', 'history')"))
+        try:
+            return Generation(str(rows["history"]), int(rows["generation"]))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def _acknowledge(self, generation: Generation | None) -> None:
+        """Record a commit that is durable, so that its loss would be noticed."""
+        if generation is not None and self._file is not None:
+            with self._file_errors():
+                self._file.write(generation)
+
+    def _record_loss(self) -> None:
+        """Record commits that were acknowledged and are missing; readers report them until a repair confirms it.
+
+        The numbers and ids of what was lost are given again, so from now on the catalog has another history.
+        """
+        acknowledged = read_generation(self._path.parent)
+        present = None if acknowledged is None else self._generation()
+        if acknowledged is None or present is None or present.history != acknowledged.history:
+            return
+        if (lost := acknowledged.number - present.number) > 0:
+            with self.transaction() as connection:
+                connection.execute("INSERT OR IGNORE INTO setting VALUES ('lost', '0')")
+                connection.execute("UPDATE setting SET value = value + ? WHERE name = 'lost'", (lost,))
+                connection.execute("UPDATE setting SET value = ? WHERE name = 'history'", (secrets.token_hex(8),))
+
+    def _note_loss(self) -> None:
+        row = self.db.conn.execute("SELECT value FROM setting WHERE name = 'lost'").fetchone()
+        if row is not None:
+            self.notes.append(loss(self._path.parent, int(row[0])))
+
+    @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Run the block as one commit. It begins with a write, so that nothing it reads afterwards can change."""
         with self._errors(), self.db.atomic():
             self.db.conn.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
             failpoint("commit.begun")
             yield self.db.conn
+            generation = self._generation()
             failpoint("commit.written")
         failpoint("commit.done")
+        self._acknowledge(generation)
+        failpoint("commit.acknowledged")
 
     def initialise(self, settings: Settings) -> None:
         with self._errors(), self.db.atomic():
@@ -94,6 +167,7 @@ class Catalog:
                 "history": secrets.token_hex(8),
             }
             self.db.table("setting").insert_all({"name": name, "value": value} for name, value in rows.items())
+        self._acknowledge(self._generation())
 
     def set(self, name: str, value: str) -> None:
         with self.transaction() as connection:
@@ -210,6 +284,11 @@ class Catalog:
                 filter_sql.erase(connection, [document_id])
                 rows = with_dates(scalars(uri, json.loads(metadata)), modified)
                 filter_sql.write(connection, [(document_id, rows)])
+
+    def forget_loss(self) -> None:
+        """End the reports of commits that are missing."""
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM setting WHERE name = 'lost'")
 
     def recount(self) -> None:
         with self.transaction() as connection:

@@ -19,6 +19,7 @@ from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.local import queries
 from indexer.stores.local.connections import DATES_SINCE
+from indexer.stores.local.generation import loss, problem_of_file
 from indexer.stores.local.segments import seal
 from indexer.stores.local.segments.faiss_segment import FaissSegment
 from indexer.stores.local.segments.files import stamp, verify
@@ -43,6 +44,7 @@ class _Findings:
     """The problems that were found, grouped by the repair that each needs.
 
     Attributes:
+        loss: message about commits that are missing.
         catalog: messages about problems that cannot be repaired.
         damaged_documents: uris of documents to be embedded again.
         wrong_fields: uris of documents whose filter fields are to be rewritten.
@@ -51,6 +53,7 @@ class _Findings:
         words: messages about a word index to be rebuilt.
     """
 
+    loss: list[str]
     catalog: list[str]
     damaged_documents: list[str]
     wrong_fields: list[str]
@@ -62,6 +65,7 @@ class _Findings:
     @property
     def problems(self) -> tuple[str, ...]:
         return (
+            *self.loss,
             *self.catalog,
             *(str(queries.damage_of(uri)) for uri in self.damaged_documents),
             *(f"{uri}: filters do not see its metadata as it is stored" for uri in self.wrong_fields),
@@ -88,9 +92,11 @@ def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckRepo
         The problems that are left, and notes that also say what was repaired.
     """
     with views.view() as view:
-        findings = _find(view, views.folder, meaning)
+        findings, lost = _find(view, views.folder, meaning), view.lost
     catalog.mark_damaged(findings.damaged_documents)
     catalog.rewrite_fields(findings.wrong_fields)
+    if findings.loss:
+        catalog.forget_loss()
     if findings.wrong_counts:
         catalog.recount()
     if findings.segments:
@@ -101,6 +107,7 @@ def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckRepo
         _restamp(catalog, views)
     damaged, fields = findings.damaged_documents, findings.wrong_fields
     repairs = {
+        f"no longer reports {lost} missing commit(s); index the sources again if you have not yet": findings.loss,
         f"{len(damaged)} damaged document(s) will be embedded again when their source is indexed again": damaged,
         "counted the documents": findings.wrong_counts,
         f"wrote the filters' rows of {len(fields)} document(s) again": fields,
@@ -119,6 +126,7 @@ def _find(view: View, folder: Path, meaning: Meaning | None) -> _Findings:
     damaged = list(dict.fromkeys([*_passages(view), *_documents(view, meaning)]))
     word_problems, word_notes = word_files.check(view, folder)
     return _Findings(
+        loss=[loss(folder, view.lost)] if view.lost else [],
         catalog=list(_catalog(view)),
         damaged_documents=damaged,
         wrong_fields=list(_fields(view)),
@@ -225,7 +233,9 @@ def _notes(view: View, folder: Path) -> list[str]:
     """Return what is worth knowing but is not a problem: orphaned files, unreadable settings, an unfinished run."""
     named = {row.recorded.file for row in queries.segments(view)}
     orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
-    notes = [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
+    problem = problem_of_file(folder)
+    notes = [f"the file generation {problem}, so commits that are missing would go unnoticed"] if problem else []
+    notes += [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
     rows = queries.setting_rows(view)
     notes += [
         f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"

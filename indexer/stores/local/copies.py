@@ -11,6 +11,7 @@ from pathlib import Path
 
 from indexer.errors import IndexDamaged
 from indexer.stores.local import queries
+from indexer.stores.local.generation import loss
 from indexer.stores.local.segments.files import SegmentFile, paths, stamp, stamp_of, verify
 from indexer.stores.local.views import Views
 from indexer.stores.local.words import files as word_files
@@ -26,7 +27,8 @@ def copy_store(views: Views, target: Path) -> tuple[str, ...]:
     opening. The copy has a history of its own, because from now on both give the same ids to different documents.
 
     Returns:
-        One note per segment, and one for the word index, that is damaged or missing in the copy.
+        One note per segment, and one for the word index, that is damaged or missing in the copy; and one if the
+        original has lost commits, which the copy reports too.
 
     Raises:
         OSError: the copy cannot be written.
@@ -40,6 +42,7 @@ def copy_store(views: Views, target: Path) -> tuple[str, ...]:
                 view.connection.backup(copy)
             except sqlite3.OperationalError as error:  # an error of the copy: damage of the original is another class
                 raise OSError(errno.EIO, str(error)) from error
+            lost = view.lost
             segments, words = [row.recorded for row in queries.segments(view)], word_files.read_record(view)
         files = [path for row in segments for path in paths(views.folder / "segments", row.file)]
         files += [] if words is None else word_files.paths(views.folder, words)
@@ -57,12 +60,14 @@ def copy_store(views: Views, target: Path) -> tuple[str, ...]:
 
     catalog = Catalog(target / "catalog.db")
     catalog.set("history", secrets.token_hex(8))
+    if lost:
+        catalog.set("lost", str(lost))
     notes = {row: note for row in (*segments, words) if row is not None and (note := _damage(target, row))}
     catalog.restamp({row.file: stamp(target / "segments", row.file) for row in segments if row not in notes})
     if words is not None and words not in notes:
         catalog.restamp_words(stamp_of(word_files.paths(target, words)))
     catalog.close()
-    return tuple(notes.values())
+    return (*([loss(views.folder, lost)] if lost else ()), *notes.values())
 
 
 def _copy(source: Path, target: Path) -> bool:

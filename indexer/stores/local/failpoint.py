@@ -15,6 +15,7 @@ STEPS = (
     "commit.begun",
     "commit.written",
     "commit.done",
+    "commit.acknowledged",
     "seal.written",
     "seal.synced",
     "seal.renamed",

@@ -17,6 +17,7 @@ from indexer.stores.field_types import date_fields, metadata_types
 from indexer.stores.local import ledger, queries
 from indexer.stores.local.candidates import candidates
 from indexer.stores.local.dense import rank as rank_dense
+from indexer.stores.local.generation import loss
 from indexer.stores.local.sample import sample
 from indexer.stores.local.views import View
 from indexer.stores.local.words import rank as word_rank
@@ -67,7 +68,8 @@ class LocalSnapshot:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*self._view.state.notes, *self._words_notes)
+        missing = (loss(self._folder, self._view.lost),) if self._view.lost else ()
+        return (*missing, *self._view.state.notes, *self._words_notes)
 
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
         return queries.hashes(self._view, None if uris is None else list(uris))

@@ -156,9 +156,11 @@ class LocalStore:
         folder = self._folder.resolve()
         sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
         _sweep_successors(folder)
+        with self._views.view() as view:
+            lost = view.lost
         try:
             with new_folder(sibling) as draft:
-                _initialise(draft, replace(settings, language=code(settings.language)))
+                _initialise(draft, replace(settings, language=code(settings.language)), lost)
             store = LocalStore(sibling)
             try:
                 yield store
@@ -176,14 +178,20 @@ class LocalStore:
             return copy_store(self._views, sibling)
 
 
-def _initialise(folder: Path, settings: Settings) -> None:
-    """Fill an empty folder with a store that holds no document."""
+def _initialise(folder: Path, settings: Settings, lost: int = 0) -> None:
+    """Fill an empty folder with a store that holds no document.
+
+    Args:
+        lost: how many commits are missing in the store that this one will replace.
+    """
     from indexer.stores.local.catalog import Catalog  # only writers need sqlite-utils
 
     (folder / "segments").mkdir()
     (folder / "LOCK").touch()
     catalog = Catalog(folder / "catalog.db")
     catalog.initialise(settings)
+    if lost:
+        catalog.set("lost", str(lost))
     catalog.close()
 
 

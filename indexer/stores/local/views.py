@@ -29,6 +29,7 @@ from indexer.stores.local.connections import (
     with_descriptors,
 )
 from indexer.stores.local.filter_sql import read_field_types
+from indexer.stores.local.generation import Generation, read_generation
 from indexer.stores.local.masks import AllowedRows
 from indexer.stores.local.segments.faiss_segment import FaissSegment, PlainSegment
 from indexer.stores.local.segments.files import Positions, SegmentFile
@@ -81,6 +82,7 @@ class State:
         sealed: the highest passage id that a segment may hold.
         damaged: a segment cannot be used, and its rows are read from the catalog.
         last_document: the highest document id ever given.
+        lost: how many acknowledged commits are missing that a writer has found missing, and no repair has confirmed.
         notes: one sentence per damaged segment, for every question that this state answers.
     """
 
@@ -98,16 +100,22 @@ class State:
     last_document: int
     fields: FieldTypes
     lineage: Lineage
+    lost: int = 0
     notes: tuple[str, ...] = ()
     allowed: dict[str, AllowedRows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One consistent read: a connection inside its transaction, and the state of the same commit."""
+    """One consistent read: a connection inside its transaction, and the state of the same commit.
+
+    Attributes:
+        lost: how many acknowledged commits are missing, because the catalog's log was damaged or removed.
+    """
 
     connection: sqlite3.Connection
     state: State
+    lost: int = 0
 
 
 class Views:
@@ -150,8 +158,11 @@ class Views:
         process = os.getpid()
         connection, identity, idle = self._lease()
         try:
+            # Before the transaction: a commit between the two must not look as if it were missing.
+            acknowledged = read_generation(self.folder)
             connection.execute("BEGIN")
-            yield View(connection, self._current_state(connection, identity))
+            state = self._current_state(connection, identity)
+            yield View(connection, state, state.lost + self._missing_commits(acknowledged, state))
             if (
                 process != os.getpid()
             ):  # a forked child leaves the block with its parent's connection, which is not its to use
@@ -168,6 +179,14 @@ class Views:
                 raise read_error(self.folder / "catalog.db", error) from error
             raise
         idle.take_back(connection)
+
+    def _missing_commits(self, acknowledged: Generation | None, state: State) -> int:
+        """Return how many commits were acknowledged before this transaction began and are not in it."""
+        if acknowledged is None or acknowledged.history != state.history or acknowledged.number <= state.generation:
+            return 0
+        # The file may be of a folder that has just replaced this one; in a read-only folder, the connection may
+        # be of the files before the last commit.
+        return acknowledged.number - state.generation if identity_of(self.folder) == state.catalog else 0
 
     def _lease(self) -> tuple[sqlite3.Connection, Identity, IdleConnections]:
         """Return a connection to the present catalog, the catalog's identity, and where to return the connection."""
@@ -321,6 +340,7 @@ def _load(
         last_document=last_document,
         fields=read_field_types(connection, keeps_dates=format_version >= DATES_SINCE),
         lineage=_lineage(connection, identity[:2], history, lineage),
+        lost=int(rows.get("lost", 0)),
         notes=tuple(notes),
     )
 

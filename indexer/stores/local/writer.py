@@ -23,7 +23,7 @@ class LocalWriter:
 
     def __init__(self, folder: Path, views: Views) -> None:
         self._catalog, self._views = Catalog(folder / "catalog.db"), views
-        self._notes: list[str] = []
+        self._notes = self._catalog.notes
 
     @property
     def notes(self) -> tuple[str, ...]:
