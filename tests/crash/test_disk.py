@@ -136,7 +136,8 @@ from search import Searcher
 os.setuid(65534)
 searcher = Searcher(sys.argv[1])
 for line in sys.stdin:
-    print(searcher.search_vector(np.eye(4)[0], 1)[0].uri, flush=True)
+    hits = searcher.search_vector(np.eye(4)[0], 1)
+    print(hits[0].uri, *hits.notes, flush=True)
 """
 
 

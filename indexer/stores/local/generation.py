@@ -88,8 +88,8 @@ def loss(folder: Path, lost: int) -> str:
     """Return the sentence for readers of an index that has lost commits."""
     commits = "the last commit is" if lost == 1 else f"the last {lost} commits are"
     return (
-        f"{folder}: {commits} missing, because catalog.db-wal was damaged, removed or not copied: index the sources again, then "
-        f"confirm it with: likewise check {folder} --repair"
+        f"{folder}: {commits} missing, because catalog.db-wal was damaged, removed or not copied: index the sources "
+        f"again, then confirm it with: likewise check {folder} --repair"
     )
 
 
