@@ -21,6 +21,7 @@ from hardware import needs_root
 from opened import store_of, writer_of
 
 from indexer import Document, Index
+from indexer.errors import LikewiseError
 from indexer.stores.local.generation import Generation, GenerationFile, read_generation
 from search import Searcher
 
@@ -151,6 +152,34 @@ def test_wherever_a_log_is_damaged_readers_and_check_say_how_many_commits_are_mi
             report = index.check()
             assert (len(index), report.problems, report.notes) == (FIRST + MORE - lost, (note,), ()), name
         shutil.rmtree(folder)
+
+
+def test_a_log_that_is_damaged_after_it_was_moved_into_the_catalog_is_reported_where_it_hides_commits(
+    tmp_path: Path,
+) -> None:
+    folder, copy = tmp_path / "x.index", tmp_path / "copy.index"
+    with Index.create(folder, dimensions=8) as index, index.lock():
+        for number in range(FIRST + MORE):
+            _add(index, number)
+        with closing(sqlite3.connect(folder / "catalog.db")) as connection:
+            assert connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[0] == 0
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*-shm"))
+    log = (copy / "catalog.db-wal").read_bytes()
+    complete = reported = 0
+    for number, frame in enumerate(_frames(log)):
+        folder = _damaged(copy, tmp_path / f"{number}.index", _flip(frame.start + FRAME_HEADER))
+        try:
+            notes = _notes(folder)
+            with Index.open(folder) as index:
+                problems = index.check().problems
+                uris = {document.uri for document in index}
+        except LikewiseError:
+            notes = problems = ("error",)
+        reported += bool(notes and problems)
+        complete += not notes and not problems and len(uris) == FIRST + MORE
+        shutil.rmtree(folder)
+    assert reported + complete == len(_frames(log))
+    assert complete < reported
 
 
 def test_nothing_is_said_of_a_sound_log(live: Path, tmp_path: Path) -> None:
