@@ -2,8 +2,8 @@
 
     python -m benchmarks.serve [PASSAGES]      default: 100000
 
-Passages are windows of two to four sentences of the collections in $LIKEWISE_EVAL_DATA/data, questions are SciFact's own. The
-index is embedded once and kept in the temporary folder. The clients are one process on the same cores: each sends its
+Passages are windows of two to four sentences of the collections in $LIKEWISE_EVAL_DATA/data, questions are SciFact's
+own. The index is embedded once and kept in the temporary folder. The clients are one process on the same cores: each sends its
 next question when the last one is answered. Medians of three rounds; every answer that is not 200 is counted.
 `--minutes N` asks with 32 clients for N minutes instead, and prints memory and descriptors.
 """
@@ -43,7 +43,7 @@ _UNBATCHED = f"import search.question_batches; search.question_batches.BATCH_QUE
 
 
 def windows() -> Iterator[str]:
-    """Three sentences of a document, then those from its next sentence on, over all collections; then two, then four."""
+    """Three sentences of a document, then those from its next sentence on, in all collections; then two, then four."""
     files = sorted(evaluation_data().rglob("corpus.jsonl"))
     for sentences, corpus in itertools.product(WINDOW_SENTENCES, files):
         for line in corpus.read_text(encoding="utf-8").splitlines():
