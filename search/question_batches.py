@@ -7,10 +7,12 @@ that finds the encoder idle starts at once.
 from __future__ import annotations
 
 import os
+import time
 from threading import Event, Lock
 
 from indexer.encoders import Encoder
 from indexer.records import Vector
+from search.timings import NoTimings, Timings
 
 BATCH_QUESTIONS = 32
 """Most questions in one pass: with more, the time of a pass grows in proportion."""
@@ -36,7 +38,8 @@ class _Question:
 class QuestionBatches:
     """Embeds the questions of all threads of a process. One thread at a time leads and embeds for all that wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, timings: Timings | None = None) -> None:
+        self._timings = timings or NoTimings()
         self._start()
 
     def _start(self) -> None:
@@ -74,7 +77,9 @@ class QuestionBatches:
         with self._lock:
             encoder = self._waiting[0].encoder
             batch = [each for each in self._waiting if each.encoder is encoder][:BATCH_QUESTIONS]
+        begun = time.perf_counter()
         _answer(encoder, batch)
+        self._timings.encoded(len(batch), time.perf_counter() - begun)
         # Woken before they leave the queue: after an interruption in between, the next leader finds the others there.
         for each in batch:
             if each.answered:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,6 +27,7 @@ from search.hits import Hit, Hits
 from search.modes import ScoredCandidates
 from search.query import Mode, check_text
 from search.question_batches import QuestionBatches
+from search.timings import NoTimings, Timings
 from search.why import DeferredWhy
 
 
@@ -36,11 +38,19 @@ class Ranker:
         store: where the index is kept.
     """
 
-    def __init__(self, store: Store, encoder: Encoder | None = None, *, trust_remote_code: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        encoder: Encoder | None = None,
+        *,
+        trust_remote_code: bool = False,
+        timings: Timings | None = None,
+    ) -> None:
         """Rank over this store; arguments and errors are those of `Searcher`."""
         self.store = store
+        self._timings = timings or NoTimings()
         self._encoder, self._trust = encoder, trust_remote_code
-        self._questions = QuestionBatches()
+        self._questions = QuestionBatches(timings)
         self._statistics: tuple[str, int, CosineStatistics] | None = None  # with the index's history and passages
         self._checked_recipe: Recipe | None = None  # recipe of the index that the user's own encoder was checked with
         if encoder is not None:
@@ -68,6 +78,7 @@ class Ranker:
             NoWords: in words mode, the question has no word to search by.
             FilterError: the filter does not fit the fields of the index.
         """
+        begun = time.perf_counter()
         notes: list[str] = []
         if mode == "words":
             ranked = modes.rank_words(snapshot, text, k, where, unit)
@@ -99,6 +110,7 @@ class Ranker:
             near = ranked.nearest >= calibration.threshold
             answered = near or (mode == "hybrid" and holds_all_words(hits, analysis, text))
         notes.extend(snapshot.notes)
+        self._timings.ranked(time.perf_counter() - begun)
         return Hits(hits, ranked.matched, ranked.exact, text, mode, answered, tuple(notes))
 
     def candidates(self, texts: Sequence[str], note: Note) -> tuple[list[ScoredCandidates], list[list[str]]]:
@@ -137,7 +149,10 @@ class Ranker:
         """
         encoder = self.encoder_of(snapshot, note)
         notes = [note] * len(texts) if question_notes is None else question_notes
-        for text, tokens, of_question in zip(texts, encoder.offsets(list(texts)), notes, strict=True):
+        begun = time.perf_counter()
+        offsets = encoder.offsets(list(texts))
+        self._timings.tokenized(time.perf_counter() - begun)
+        for text, tokens, of_question in zip(texts, offsets, notes, strict=True):
             if not len(tokens):
                 raise BadInput(f"the question {text!r} is empty: ask with at least one word")
             if (over := len(tokens) + encoder.overhead("query") - encoder.max_tokens) > 0:
@@ -147,7 +162,10 @@ class Ranker:
                 )
         if len(texts) == 1:
             return self._questions.encode(encoder, texts[0])[None]
-        return encoder.encode(list(texts), role="query", truncate=True)
+        begun = time.perf_counter()
+        vectors = encoder.encode(list(texts), role="query", truncate=True)
+        self._timings.encoded(len(texts), time.perf_counter() - begun)
+        return vectors
 
     def encoder_of(self, snapshot: Snapshot, note: Note) -> Encoder:
         """Return the encoder for this snapshot's recipe, which differs from earlier ones if the folder was replaced.

@@ -31,6 +31,7 @@ from search.query import Mode, Query
 from search.ranker import Ranker
 from search.rerank import DEPTH
 from search.rerank import rerank as rerank_hits
+from search.timings import Timings
 
 UnknownFields = Literal["error", "empty"]
 
@@ -48,6 +49,7 @@ class Searcher:
         *,
         unknown_fields: UnknownFields = "error",
         trust_remote_code: bool = False,
+        timings: Timings | None = None,
     ) -> None:
         """Open an index for searching. The model is loaded with the first question.
 
@@ -56,6 +58,7 @@ class Searcher:
             unknown_fields: how to treat a filter on a field that no document has: "error" raises UnknownField,
                 "empty" makes the condition false for every document.
             trust_remote_code: run the Python that comes with the index's model.
+            timings: is told how long the steps of each question take.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
@@ -63,7 +66,7 @@ class Searcher:
         """
         if unknown_fields not in ("error", "empty"):
             raise BadInput(f'unknown_fields is {unknown_fields!r}: give "error" or "empty"')
-        self._ranker = Ranker(open_store(path), encoder, trust_remote_code=trust_remote_code)
+        self._ranker = Ranker(open_store(path), encoder, trust_remote_code=trust_remote_code, timings=timings)
         self._store = self._ranker.store
         self._unknown_fields = unknown_fields
 

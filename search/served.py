@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from indexer.errors import BadInput, LikewiseError
 from search.query import Mode
 from search.searcher import Searcher
+from search.timings import Timings
 
 MAX_HITS = 1000
 """Most hits that a client may ask for."""
@@ -69,11 +70,12 @@ class ServedIndex:
 class ServedIndexes(Mapping[str, ServedIndex]):
     """Open indexes by name. Close it when nobody is served any more."""
 
-    def __init__(self, addresses: Mapping[str, str]) -> None:
+    def __init__(self, addresses: Mapping[str, str], timings: Timings | None = None) -> None:
         """Open every index.
 
         Args:
             addresses: the folder or DSN of each index, by name.
+            timings: is told how long the steps of each question take.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: one of them cannot be read.
@@ -82,7 +84,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
             raise BadInput("there is no index to serve: name at least one")
         self._indexes: dict[str, ServedIndex] = {}
         for name, address in addresses.items():
-            searcher = Searcher(address)
+            searcher = Searcher(address, timings=timings)
             searcher.count()  # opening does not read yet, and a damaged index should be refused at the start
             self._indexes[name] = ServedIndex(name, address, searcher)
 

@@ -98,7 +98,8 @@ def create_app(
     if token is not None and not token.strip():
         raise BadInput("the token is empty: give one, or none at all")
     log = AccessLog(questions=log_queries) if access_log else None
-    service = Service(ServedIndexes(indexes), _load_scorer(rerank), log, writable)
+    metrics = Metrics()
+    service = Service(ServedIndexes(indexes, metrics), metrics, _load_scorer(rerank), log, writable)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -132,9 +133,14 @@ class Service:
     """The endpoints, and what they share."""
 
     def __init__(
-        self, indexes: ServedIndexes, scorer: CrossEncoderScorer | None, log: AccessLog | None, writable: bool
+        self,
+        indexes: ServedIndexes,
+        metrics: Metrics,
+        scorer: CrossEncoderScorer | None,
+        log: AccessLog | None,
+        writable: bool,
     ) -> None:
-        self.indexes, self.metrics, self.log = indexes, Metrics(indexes), log
+        self.indexes, self.metrics, self.log = indexes, metrics, log
         self._scorer, self._writable, self._writers = scorer, writable, Writers()
         self._searches = Lane(SEARCH_THREADS, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
         self._heavy = Lane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
@@ -193,7 +199,7 @@ class Service:
         return JSONResponse(await self._searches.run(read))
 
     async def show_metrics(self, request: Request) -> Response:
-        text = await self._searches.run(self.metrics.exposition)
+        text = await self._searches.run(lambda: self.metrics.exposition(self.indexes))
         return Response(text, media_type=CONTENT_TYPE)
 
     async def openapi(self, request: Request) -> Response:

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from indexer.errors import LikewiseError
 from search.served import ServedIndexes
+from search.timings import Timings
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -23,21 +24,20 @@ _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 _QUESTIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
-class Metrics:
-    """The metrics of one application."""
+class Metrics(Timings):
+    """The metrics of one application. Its searchers tell it their timings."""
 
-    def __init__(self, indexes: ServedIndexes) -> None:
+    def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._indexes = indexes
         self.requests = Counter(
             "likewise_requests", "Requests that were answered.", ("method", "route", "status"), registry=self._registry
         )
         self.duration = self._histogram("request", "from the arrival of a request to the end of its answer", ("route",))
         self.queue = self._histogram("queue", "a request waited for a thread")
-        self.tokenization = self._histogram("tokenization", "turning questions into tokens took")
-        self.encoding = self._histogram("encoding", "one pass of the model took, for one question or several")
-        self.ranking = self._histogram("ranking", "a question took beside its encoding")
-        self.batch = Histogram(
+        self._tokenization = self._histogram("tokenization", "turning a question into tokens took")
+        self._encoding = self._histogram("encoding", "one pass of the model took, for one question or several")
+        self._ranking = self._histogram("ranking", "ranking a question and reading its hits took")
+        self._batch = Histogram(
             "likewise_batch_questions",
             "Questions that were embedded in one pass of the model.",
             buckets=_QUESTIONS,
@@ -55,14 +55,24 @@ class Metrics:
             f"likewise_{name}_duration_seconds", f"Seconds: {what}.", labels, buckets=_SECONDS, registry=self._registry
         )
 
-    def exposition(self) -> bytes:
-        """Return everything in Prometheus's text format."""
+    def tokenized(self, seconds: float) -> None:
+        self._tokenization.observe(seconds)
+
+    def encoded(self, questions: int, seconds: float) -> None:
+        self._batch.observe(questions)
+        self._encoding.observe(seconds)
+
+    def ranked(self, seconds: float) -> None:
+        self._ranking.observe(seconds)
+
+    def exposition(self, indexes: ServedIndexes) -> bytes:
+        """Return everything, with the sizes of these indexes, in Prometheus's text format."""
         registry = self._registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         sizes = CollectorRegistry()
-        sizes.register(_IndexSizes(self._indexes))
+        sizes.register(_IndexSizes(indexes))
         return generate_latest(registry) + generate_latest(sizes)
 
 

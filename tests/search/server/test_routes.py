@@ -153,6 +153,9 @@ def test_metrics_count_what_was_asked(client: TestClient) -> None:
     assert samples["likewise_request_duration_seconds_count", route] == 4
     assert samples["likewise_index_documents", ("index", "papers")] == 4
     assert samples["likewise_queue_duration_seconds_count",] >= 3
+    for step in ("tokenization", "encoding", "ranking"):  # of the question that warms the encoder, too
+        assert samples[f"likewise_{step}_duration_seconds_count",] == 4
+    assert (samples["likewise_batch_questions_count",], samples["likewise_batch_questions_sum",]) == (4, 4)
 
 
 def test_the_log_has_a_line_per_request_and_no_question(papers: Path, capfd: pytest.CaptureFixture[str]) -> None:

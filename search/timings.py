@@ -1,0 +1,26 @@
+"""How long the steps of questions take, told to whoever measures them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Timings(Protocol):
+    """Told by every thread that asks; its methods must be quick and safe to call from several threads."""
+
+    def tokenized(self, seconds: float) -> None:
+        """A question, or several together, were turned into tokens to measure their length."""
+
+    def encoded(self, questions: int, seconds: float) -> None:
+        """So many questions were embedded in one pass of the model."""
+
+    def ranked(self, seconds: float) -> None:
+        """A question was ranked, and its hits were read."""
+
+
+class NoTimings:
+    """Measures nothing."""
+
+    def tokenized(self, seconds: float) -> None: ...
+    def encoded(self, questions: int, seconds: float) -> None: ...
+    def ranked(self, seconds: float) -> None: ...
