@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from indexer.notes import Note
     from indexer.records import Changes
     from indexer.sources import Source
-    from indexer.stores.port import Writer
 
 _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
 
@@ -120,7 +119,7 @@ def index_command(
     likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
     from indexer.errors import BadInput
-    from indexer.ingest import Run
+    from indexer.runs import index_sources
     from indexer.sources import FieldOfFiles, ReadOptions, open_sources
     from indexer.sources.source import STDIN
 
@@ -150,9 +149,9 @@ def index_command(
     _refuse_together(vector_options, rebuild, stream)
     if prune and set(sources) == {STDIN}:
         warn("--prune does nothing with standard input, which is not a whole collection")
-    pruned, refused, notes = 0, None, list[str]()
+    notes: list[str] = []
     with (
-        _open_index(path, vector_options, rebuild, no_wait, notes.append) as index,
+        open_for_writing(path, vector_options, rebuild, no_wait, notes.append) as index,
         index.store.writer(wait=not no_wait, on_wait=warn) as writer,
         Progress(opened) as progress,
     ):
@@ -165,19 +164,19 @@ def index_command(
             if stream and uris:
                 say_json({"committed": uris})
 
-        run = Run(index, writer, options, committed)
-        summary = run.feed(opened)
-        if prune:
-            try:
-                pruned = run.prune(opened, summary.stale, yes=yes)
-            except BadInput as error:
-                refused = error
-        writer.settle(recall)
-        if run.embedded or _unfinished(index):
-            _after_embedding(index, writer, progress, notes.append)
-        notes.extend(run.notes)
-        with index.store.snapshot() as snapshot:
-            documents, passages = snapshot.documents, snapshot.passages
+        outcome = index_sources(
+            index,
+            writer,
+            opened,
+            options,
+            prune=prune,
+            yes=yes,
+            recall=recall,
+            committed=committed,
+            step=progress.note,
+        )
+    notes.extend(outcome.notes)
+    summary, pruned = outcome.summary, outcome.pruned
     warn_of(notes)
     if bare:
         warn(f"{', '.join(bare)}: no file to read")
@@ -192,10 +191,10 @@ def index_command(
         say_json(counts | numbers)
     else:
         parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
-        say(f"{', '.join(parts)}: {number(documents)} documents in {number(passages)} passages")
+        say(f"{', '.join(parts)}: {number(outcome.documents)} documents in {number(outcome.passages)} passages")
     _advise(summary, pruned, path)
-    if refused is not None:
-        raise refused
+    if outcome.refused is not None:
+        raise outcome.refused
     return 1 if summary.failed or _unread(opened, summary) else 0
 
 
@@ -278,7 +277,9 @@ def _advise(summary: Summary, pruned: int, address: str) -> None:
 
 
 @contextmanager
-def _open_index(address: str, options: VectorOptions, rebuild: bool, no_wait: bool, note: Note) -> Iterator[IndexCore]:
+def open_for_writing(
+    address: str, options: VectorOptions, rebuild: bool, no_wait: bool, note: Note
+) -> Iterator[IndexCore]:
     """Open the index to write into: a new one, the existing one, or a rebuilt one that replaces it at the end."""
     from indexer.core import IndexCore
     from indexer.rebuild import rebuild_index
@@ -298,50 +299,3 @@ def _open_index(address: str, options: VectorOptions, rebuild: bool, no_wait: bo
             return
         options.require_same(index)
         yield index
-
-
-def _after_embedding(index: IndexCore, writer: Writer, progress: Progress, note: Note) -> None:
-    """Measure the index's cosines and compile its encoder; `note` gets the accuracy that int8 has lost."""
-    from indexer.calibration.background import renew
-    from indexer.encoders.torch.int8 import loss
-    from indexer.errors import ModelError
-
-    if index.recipe is None:
-        return
-    try:
-        encoder = index.encoder
-    except ModelError as error:  # possible where every passage came with its vectors
-        note(f"{error}: the vectors are stored, but hits will have no percentiles")
-        return
-    renew(index.store, encoder)
-    progress.note("compiling the encoder, so that questions are quick")
-    _compile(index, writer, note)
-    lost = loss(encoder)
-    if lost is not None:
-        cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
-        note(f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}")
-
-
-def _unfinished(index: IndexCore) -> bool:
-    """Return whether the run that embedded these documents was interrupted before its end."""
-    with index.store.snapshot() as snapshot:
-        return not _settled(index) and snapshot.documents > 0
-
-
-def _settled(index: IndexCore) -> bool:
-    """Return whether the encoder was compiled, or could not be."""
-    return index.store.artifacts().exists() or bool(index.stored_settings().uncompiled)
-
-
-def _compile(index: IndexCore, writer: Writer, note: Note) -> None:
-    """Compile the encoder if that was not tried yet; where it fails, record the reason."""
-    from indexer.errors import ModelError
-
-    if _settled(index):
-        return
-    try:
-        index.compile()
-    except ModelError as error:
-        reason = str(error)
-        writer.change(lambda settings: replace(settings, uncompiled=reason))
-        note(f"{error}: a question will take some seconds")

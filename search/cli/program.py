@@ -38,6 +38,7 @@ COMMANDS = (
     "model",
     "compare",
     "pairs",
+    "watch",
     "serve",
     "mcp",
 )

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -25,6 +30,13 @@ from search.cli.output import say
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="How many processes answer.")
 @click.option("--rerank", metavar="MODEL", help="Answer /v1/rerank with this cross-encoder.")
+@click.option(
+    "--watch",
+    "watched",
+    multiple=True,
+    metavar="SOURCE",
+    help="Keep the one INDEX like this SOURCE meanwhile. Repeatable.",
+)
 @click.option("--allowed-host", "allowed_hosts", multiple=True, metavar="NAME", help="A name clients reach it by.")
 @click.option(
     "--cors-origin",
@@ -43,6 +55,7 @@ def serve(
     token_file: Path | None,
     workers: int,
     rerank: str | None,
+    watched: tuple[str, ...],
     allowed_hosts: tuple[str, ...],
     cors_origins: tuple[str, ...],
     access_log: bool,
@@ -82,7 +95,32 @@ def serve(
         access_log,
         log_queries,
     )
-    run(options, lambda address: say(f"likewise: serving {', '.join(options.indexes)} at {address}", err=True))
+    with _watching([*options.indexes.values()], watched):
+        run(options, lambda address: say(f"likewise: serving {', '.join(options.indexes)} at {address}", err=True))
+
+
+@contextmanager
+def _watching(addresses: list[str], sources: tuple[str, ...]) -> Iterator[None]:
+    """Run `likewise watch` in a process of its own for the length of a block, so that embedding slows no question."""
+    if not sources:
+        yield
+        return
+    if len(addresses) != 1:
+        raise BadInput(f"--watch needs exactly one INDEX, and {len(addresses)} are served: start a watch for each")
+    from indexer.stores.open import is_store
+
+    program = "from search.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "watch", addresses[0], *sources], stdout=sys.stderr
+    ) as process:
+        try:
+            while not is_store(addresses[0]):  # a new index, which its first scan makes
+                if process.poll() is not None:
+                    raise click.exceptions.Exit(process.returncode)  # its reason is on standard error
+                time.sleep(0.1)
+            yield
+        finally:
+            process.terminate()
 
 
 def _token(file: Path | None) -> str | None:

@@ -27,6 +27,7 @@ HOMES = {
     "ir_measures": ("search/evaluation/",),
     "click": ("search/cli/",),
     "rich": ("search/cli/",),
+    "watchfiles": ("indexer/watch.py", "search/cli/watch.py"),
     "starlette": ("search/server/",),
     "uvicorn": ("search/server/run.py",),
     "prometheus_client": ("search/server/metrics.py",),

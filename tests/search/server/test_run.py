@@ -106,6 +106,7 @@ def await_true(condition: Callable[[], bool]) -> None:
         (["{}", "--host", "no.such.host.invalid", "--token-file", "{token}"], 3, "no.such.host.invalid"),
         (["{}", "--port", "{taken}"], 3, "in use"),
         (["{}", "--token-file", "{empty}"], 2, "holds no token"),
+        (["{}", "a={}", "--watch", "."], 2, "--watch needs exactly one INDEX, and 2 are served"),
         (["{}", "--workers", "0"], 2, "1<=x<=64"),
         (["{}", "--rerank", "no-such-model"], 2, "no-such-model"),
         (["/no/such.index"], 2, "/no/such.index"),

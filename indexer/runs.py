@@ -1,0 +1,115 @@
+"""A whole indexing run: read sources, prune, settle, measure the cosines and compile the encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from indexer.core import IndexCore
+from indexer.errors import BadInput, ModelError
+from indexer.ingest import Run, Summary
+from indexer.notes import Note
+from indexer.records import Changes
+from indexer.sources import ReadOptions, Source
+from indexer.stores.port import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run has done.
+
+    Attributes:
+        summary: its counts.
+        pruned: how many documents were removed because their source no longer has them.
+        refused: why nothing was pruned although that was asked for.
+        notes: sentences that the caller should read.
+        documents, passages: how many the index has now.
+    """
+
+    summary: Summary
+    pruned: int
+    refused: BadInput | None
+    notes: tuple[str, ...]
+    documents: int
+    passages: int
+
+
+def index_sources(
+    index: IndexCore,
+    writer: Writer,
+    sources: Sequence[Source],
+    options: ReadOptions,
+    *,
+    prune: bool = False,
+    yes: bool = False,
+    recall: float | None = None,
+    committed: Callable[[Summary, Changes, int], None],
+    step: Note,
+) -> Outcome:
+    """Read sources into an index.
+
+    Args:
+        prune: remove documents that are no longer in their source; with `yes` even more than half of the index.
+        recall: share of the ten nearest passages that an approximate segment must find.
+        committed: called after each commit with the counts so far, the changes and the bytes read so far.
+        step: is told which long step begins.
+    """
+    notes: list[str] = []
+    pruned, refused = 0, None
+    run = Run(index, writer, options, committed)
+    summary = run.feed(sources)
+    if prune:
+        try:
+            pruned = run.prune(sources, summary.stale, yes=yes)
+        except BadInput as error:
+            refused = error
+    writer.settle(recall)
+    if run.embedded or _unfinished(index):
+        _after_embedding(index, writer, step, notes.append)
+    notes.extend(run.notes)
+    with index.store.snapshot() as snapshot:
+        return Outcome(summary, pruned, refused, tuple(notes), snapshot.documents, snapshot.passages)
+
+
+def _after_embedding(index: IndexCore, writer: Writer, step: Note, note: Note) -> None:
+    """Measure the index's cosines and compile its encoder; `note` gets the accuracy that int8 has lost."""
+    from indexer.calibration.background import renew
+    from indexer.encoders.torch.int8 import loss
+
+    if index.recipe is None:
+        return
+    try:
+        encoder = index.encoder
+    except ModelError as error:  # possible where every passage came with its vectors
+        note(f"{error}: the vectors are stored, but hits will have no percentiles")
+        return
+    renew(index.store, encoder)
+    step("compiling the encoder, so that questions are quick")
+    _compile(index, writer, note)
+    lost = loss(encoder)
+    if lost is not None:
+        cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
+        note(f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}")
+
+
+def _unfinished(index: IndexCore) -> bool:
+    """Return whether the run that embedded these documents was interrupted before its end."""
+    with index.store.snapshot() as snapshot:
+        return not _settled(index) and snapshot.documents > 0
+
+
+def _settled(index: IndexCore) -> bool:
+    """Return whether the encoder was compiled, or could not be."""
+    return index.store.artifacts().exists() or bool(index.stored_settings().uncompiled)
+
+
+def _compile(index: IndexCore, writer: Writer, note: Note) -> None:
+    """Compile the encoder if that was not tried yet; where it fails, record the reason."""
+    if _settled(index):
+        return
+    try:
+        index.compile()
+    except ModelError as error:
+        reason = str(error)
+        writer.change(lambda settings: replace(settings, uncompiled=reason))
+        note(f"{error}: a question will take some seconds")

@@ -1,0 +1,127 @@
+"""likewise watch: keep an index like its sources."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from search.cli.extras import missing_extra
+from search.cli.options import IndexCommand, json_option, trust_option
+from search.cli.output import number, say, say_json, warn, warn_of
+
+if TYPE_CHECKING:
+    from indexer.core import IndexCore
+    from indexer.runs import Outcome
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", str(value))
+        if match is None or not float(match[1]):
+            self.fail(f"{value!r} is not a duration: write 30s, 10m or 1h", parameter, context)
+        return float(match[1]) * _SECONDS[match[2]]
+
+
+@click.command(cls=IndexCommand)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option(
+    "--every", "every_s", type=_Duration(), default="10m", show_default=True, help="Scan at least this often."
+)
+@click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
+@click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: all-MiniLM-L6-v2]")
+@click.option("--language", metavar="L", help="The language of a new index for word search.  [default: en]")
+@click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
+@click.option("--no-ignore", is_flag=True, help="Read also what .gitignore and .likewiseignore leave out.")
+@trust_option
+@json_option
+def watch(
+    path: str,
+    sources: tuple[str, ...],
+    every_s: float,
+    prune: bool,
+    yes: bool,
+    model: str | None,
+    language: str | None,
+    glob: tuple[str, ...],
+    no_ignore: bool,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> None:
+    """Keep INDEX like its sources, until Ctrl-C: scan them now, after every change, and every ten minutes.
+
+    Changes are noticed by events of the file system; where there are none, as on network mounts, by the scan on the
+    timer. A scan that would remove more than half of the documents removes nothing without --yes.
+
+    \b
+    likewise watch papers.index ~/papers
+    likewise watch papers.index ~/papers --prune --every 1h
+    """
+    from indexer.errors import BadInput
+    from indexer.sources import ReadOptions
+    from indexer.sources.source import STDIN
+
+    try:
+        import watchfiles  # noqa: F401 - said before the first scan, which may be long
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, "watch") from error
+    from indexer.watch import Watch
+    from search.cli.vector_options import VectorOptions
+
+    if STDIN in sources:
+        raise BadInput("standard input cannot be watched: name files or folders")
+    vectors = VectorOptions(
+        *(model, None, None, None, None, None, "auto", "auto", language, trust_remote_code),
+    )
+    notes: list[str] = []
+
+    @contextmanager
+    def open_index() -> Iterator[IndexCore]:
+        from search.cli.index import open_for_writing
+
+        with open_for_writing(path, vectors, False, False, notes.append) as index:
+            yield index
+
+    def report(outcome: Outcome) -> None:
+        counts = outcome.summary
+        changed = {
+            "indexed": counts.indexed,
+            "updated": counts.updated,
+            "failed": counts.failed,
+            "pruned": outcome.pruned,
+        }
+        warn_of([*notes, *outcome.notes])
+        notes.clear()
+        if as_json:
+            say_json({"seen": counts.seen, **changed, "documents": outcome.documents, "passages": outcome.passages})
+        elif any(changed.values()) or first:
+            parts = ", ".join(f"{number(value)} {name}" for name, value in changed.items() if value) or "no change"
+            say(f"{parts}: {number(outcome.documents)} documents in {number(outcome.passages)} passages")
+        first.clear()
+
+    first = [True]
+    watching = Watch(
+        sources,
+        ReadOptions(glob=glob, ignore=not no_ignore),
+        open_index,
+        path,
+        every_s=every_s,
+        prune=prune,
+        yes=yes,
+        report=report,
+        note=warn,
+    )
+    for number_of_signal in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number_of_signal, lambda *_: watching.stop())
+    watching.run()

@@ -1,0 +1,214 @@
+"""A watched index becomes what a new index of the same sources is, whatever events came or were lost."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexer.watch
+from indexer import Index
+from indexer.core import IndexCore
+from indexer.embedding import settings_of_new
+from indexer.errors import SourceError
+from indexer.runs import Outcome
+from indexer.sources import ReadOptions
+from indexer.stores.open import create_store, is_store
+from indexer.watch import Watch
+
+pytest.importorskip("watchfiles")
+
+
+class Watching:
+    """A watch in a thread, with what it reported."""
+
+    def __init__(self, folder: Path, encoder: Any, *sources: Path, **options: Any) -> None:
+        self.folder, self.outcomes, self.notes = folder, list[Outcome](), list[str]()
+
+        @contextmanager
+        def open_index() -> Iterator[IndexCore]:
+            if is_store(str(folder)):
+                with IndexCore.open(str(folder)) as index:
+                    yield index
+            else:
+                settings, made = settings_of_new(encoder)
+                with IndexCore(create_store(str(folder), settings), made) as index:
+                    yield index
+
+        settings: dict[str, Any] = {"every_s": 600.0, "prune": True, "yes": True, **options}
+        self.watch = Watch(
+            [str(source) for source in sources],
+            ReadOptions(),
+            open_index,
+            str(folder),
+            report=self.outcomes.append,
+            note=self.notes.append,
+            **settings,
+        )
+        self.thread = threading.Thread(target=self.watch.run)
+
+    def __enter__(self) -> Watching:
+        self.thread.start()
+        self.until(lambda: bool(self.outcomes))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.watch.stop()
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        for _ in range(600):
+            if condition():
+                return
+            threading.Event().wait(0.05)
+        raise AssertionError(f"it did not happen within 30 seconds: {self.outcomes[-3:]} {self.notes}")
+
+    def texts(self) -> dict[str, str]:
+        with Index.open(self.folder) as index:
+            return {document.uri: document.text for document in index}
+
+
+def on_disk(folder: Path) -> dict[str, str]:
+    return {str(path): path.read_text() for path in folder.rglob("*.txt")}
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer.watch, "QUIET_S", 0.1)
+    monkeypatch.setattr(indexer.watch, "SETTLING_S", 0.5)
+    monkeypatch.setattr(indexer.watch, "_POLL_S", 0.1)
+    # Files of a test are younger than the ledger trusts.
+    monkeypatch.setattr("indexer.records._SETTLED_NS", 0)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.txt").write_text("the moon")
+    return folder
+
+
+def test_files_that_are_created_changed_renamed_and_deleted(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    with Watching(tmp_path / "x.index", encoder, notes) as watching:
+        assert watching.texts() == on_disk(notes)
+        (notes / "b.txt").write_text("the sun")
+        watching.until(lambda: watching.texts() == on_disk(notes))
+        (notes / "b.txt").write_text("the sun is a star")
+        (notes / "a.txt").rename(notes / "c.txt")
+        (notes / "sub" / "deep").mkdir(parents=True)
+        (notes / "sub" / "deep" / "d.txt").write_text("mars")
+        watching.until(lambda: watching.texts() == on_disk(notes))
+        (notes / "c.txt").unlink()
+        shutil.rmtree(notes / "sub")
+        watching.until(lambda: watching.texts() == on_disk(notes))
+    assert watching.notes == []
+
+
+def test_bursts_of_a_thousand_changes_and_a_folder_that_is_moved_in(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for number in range(50):
+        (elsewhere / f"moved{number}.txt").write_text(f"moved {number}")
+    with Watching(tmp_path / "x.index", encoder, notes) as watching:
+        for number in range(400):
+            (notes / f"{number}.txt").write_text(f"text {number}")
+        for number in range(0, 400, 2):
+            (notes / f"{number}.txt").write_text(f"other {number}")
+        for number in range(0, 400, 4):
+            (notes / f"{number}.txt").rename(notes / f"renamed {number}.txt")
+        for number in range(1, 400, 4):
+            (notes / f"{number}.txt").unlink()
+        elsewhere.rename(notes / "moved")
+        watching.until(lambda: watching.texts() == on_disk(notes))
+        assert len(watching.texts()) == 351
+
+
+def test_a_file_that_an_editor_replaces(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    """The SOURCE is a file, and each save puts another one in its place."""
+    file = notes / "a.txt"
+    with Watching(tmp_path / "x.index", encoder, file) as watching:
+        for text in ("first save", "second save", "third save"):
+            (notes / "a.tmp").write_text(text)
+            (notes / "a.tmp").replace(file)
+            watching.until(lambda text=text: watching.texts() == {str(file): text})  # type: ignore[misc]
+
+
+def test_without_events_the_timer_finds_changes(
+    tmp_path: Path, notes: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a network mount, or where the system has no watches left."""
+
+    def no_watches(*_: object, **__: object) -> Iterator[None]:
+        raise OSError("OS file watch limit reached. about ['/x'] (os error 28)")
+        yield
+
+    monkeypatch.setattr("watchfiles.watch", no_watches)
+    with Watching(tmp_path / "x.index", encoder, notes, every_s=0.3) as watching:
+        (notes / "b.txt").write_text("the sun")
+        watching.until(lambda: watching.texts() == on_disk(notes))
+        (note,) = watching.notes
+        assert "fs.inotify.max_user_watches is" in note
+        assert "found by the scan every 0.3 seconds" in note
+
+
+def test_the_index_may_lie_among_its_sources(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    """Writing to it is no event that leads to writing to it."""
+    with Watching(notes / "x.index", encoder, notes) as watching:
+        (notes / "b.txt").write_text("the sun")
+        watching.until(lambda: watching.texts().keys() == {str(notes / "a.txt"), str(notes / "b.txt")})
+        threading.Event().wait(1.5)
+        scans = len(watching.outcomes)
+        threading.Event().wait(1.5)
+        assert len(watching.outcomes) <= scans + 1  # the one that settles
+
+
+def test_an_empty_or_missing_source_prunes_nothing(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    with Watching(tmp_path / "x.index", encoder, notes, every_s=0.3) as watching:
+        away = notes.rename(tmp_path / "away")
+        watching.until(lambda: any("no such file or folder" in note for note in watching.notes))
+        notes.mkdir()
+        watching.until(lambda: any("empty, so nothing is pruned" in note for note in watching.notes))
+        assert watching.texts() == {str(notes / "a.txt"): "the moon"}
+        notes.rmdir()
+        away.rename(notes)
+        (notes / "b.txt").write_text("the sun")
+        watching.until(lambda: watching.texts() == on_disk(notes))
+
+
+def test_without_yes_most_of_the_index_is_never_pruned(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    for number in range(5):
+        (notes / f"{number}.txt").write_text(f"text {number}")
+    with Watching(tmp_path / "x.index", encoder, notes, yes=False) as watching:
+        for number in range(5):
+            (notes / f"{number}.txt").unlink()
+        watching.until(lambda: any("more than half" in note for note in watching.notes))
+        assert len(watching.texts()) == 6
+
+
+def test_a_missing_source_at_the_start_is_an_error(tmp_path: Path, encoder: Any) -> None:
+    watching = Watching(tmp_path / "x.index", encoder, tmp_path / "none")
+    with pytest.raises(SourceError, match="no such file"):
+        watching.watch.run()
+    assert not (tmp_path / "x.index").exists()
+
+
+def test_it_stops_after_the_commit_in_progress(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    for number in range(300):
+        (notes / f"{number}.txt").write_text(f"text {number} " * 400)
+    watching = Watching(tmp_path / "x.index", encoder, notes)
+    encoder.ask = lambda _: watching.watch.stop()
+    watching.watch.run()
+    assert watching.outcomes == []
+    kept = len(watching.texts())
+    assert 0 < kept < 301
+    encoder.ask = lambda _: None
+    with Watching(tmp_path / "x.index", encoder, notes) as again:
+        assert again.texts() == on_disk(notes)
+        assert again.outcomes[0].summary.unchanged == kept
