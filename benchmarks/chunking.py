@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer.encoders.port import Encoder
-from indexer.passages import PassageSettings, cut, embedded_text
+from indexer.passages import PassageSettings, cut, embedded_texts
 from indexer.records import Document
 from indexer.sources.readers import markdown
 
@@ -51,7 +51,8 @@ class Question:
 def passages(document: Document, encoder: Encoder, max_tokens: int, overlap: int) -> list[tuple[Place, str]]:
     """Each passage as indexing cuts it, and what is embedded for it: its heading path and text."""
     (spans,) = cut([document], encoder, PassageSettings(max_tokens, overlap))
-    return [(Place(document.uri, span.start, span.end), embedded_text(document, span)) for span in spans]
+    texts = embedded_texts(document, spans)
+    return [(Place(document.uri, span.start, span.end), text) for span, text in zip(spans, texts, strict=True)]
 
 
 def score(retrieved: Sequence[Sequence[Place]], references: Sequence[Sequence[Place]]) -> tuple[Value, Value, Value]:

@@ -15,7 +15,7 @@ from statistics import median
 
 from benchmarks.machine import machine
 from indexer import Document, Index, load_encoder
-from indexer.passages import PassageSettings, cut, embedded_text
+from indexer.passages import PassageSettings, cut, embedded_texts
 from indexer.sources import ReadOptions, open_sources, read
 
 DOCUMENTS = 2000
@@ -38,7 +38,7 @@ def main() -> None:
     chosen = documents()
     encoder = load_encoder("all-MiniLM-L6-v2")
     spans = cut(chosen, encoder, PassageSettings(encoder.max_tokens))
-    texts = [embedded_text(document, span) for document, own in zip(chosen, spans, strict=True) for span in own]
+    texts = [text for document, own in zip(chosen, spans, strict=True) for text in embedded_texts(document, own)]
     tokens = sum(span.tokens for own in spans for span in own)
     plain = SentenceTransformer(str(get_model_path()), device="cpu")
     plain.encode(texts[:32])

@@ -56,7 +56,9 @@ def main() -> None:
         elapsed, processor = index(folder, address)
         info = subprocess.run([LIKEWISE, "info", address, "--json"], check=True, capture_output=True, text=True)
         documents, passages = (json.loads(info.stdout)[name] for name in ("documents", "passages"))
-        print(f"{machine()}\n\n{documents} documents, {passages} passages: {elapsed:.0f} s elapsed and {processor:.0f} s")
+        print(
+            f"{machine()}\n\n{documents} documents, {passages} passages: {elapsed:.0f} s elapsed and {processor:.0f} s"
+        )
         print(f"of processor time, {passages / elapsed:.0f} and {passages / processor:.0f} passages per second\n")
         ranks = {}
         with Searcher(address) as searcher:

@@ -16,7 +16,7 @@ from indexer.encoders.locate import DEFAULT_MODEL
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.notes import Note
-from indexer.passages import PassageSettings, cut, default_overlap, embedded_text, whole_number
+from indexer.passages import PassageSettings, cut, default_overlap, embedded_texts, whole_number
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
 
@@ -107,7 +107,11 @@ class Embedding:
 def _without(unreadable: set[str], documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[list[Span]]:
     """Return the spans of each document whose embedded text is readable."""
     return [
-        [span for span in document_spans if embedded_text(document, span) not in unreadable]
+        [
+            span
+            for span, text in zip(document_spans, embedded_texts(document, document_spans), strict=True)
+            if text not in unreadable
+        ]
         for document, document_spans in zip(documents, spans, strict=True)
     ]
 
@@ -115,9 +119,9 @@ def _without(unreadable: set[str], documents: Sequence[Document], spans: Sequenc
 def _texts(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[str]:
     """Return the texts of all passages as they are embedded."""
     return [
-        embedded_text(document, span)
+        text
         for document, document_spans in zip(documents, spans, strict=True)
-        for span in document_spans
+        for text in embedded_texts(document, document_spans)
     ]
 
 

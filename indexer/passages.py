@@ -8,7 +8,7 @@ is in at least one passage. Splitting libraries tokenise each candidate again; d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from numbers import Integral
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from indexer.encoders.port import Encoder
 from indexer.errors import BadInput
+from indexer.markup import VisibleText
 from indexer.records import Document, Section, Span
 from indexer.sentences import PARAGRAPH, SENTENCE
 
@@ -85,14 +86,22 @@ def default_overlap(max_tokens: int) -> int:
     return min(DEFAULT_OVERLAP_TOKENS, max_tokens // 4)
 
 
-def embedded_text(document: Document, span: Span) -> str:
-    """Return the text that is embedded for a passage: title or heading path, a space, and the passage."""
-    passage = document.text[span.start : span.end]
-    return f"{span.prefix} {passage}" if span.prefix else passage
+def embedded_texts(document: Document, spans: Sequence[Span]) -> list[str]:
+    """Return the text that is embedded for each passage: title or heading path, a space, and the passage.
+
+    Link targets and comments of reStructuredText and Markdown are left out of the passage.
+    """
+    visible = VisibleText.read(document.text, document.format)
+    passages = [visible.part(span.start, span.end) for span in spans]
+    return [
+        f"{span.prefix} {passage}" if span.prefix else passage for span, passage in zip(spans, passages, strict=True)
+    ]
 
 
 def cut(documents: Sequence[Document], encoder: Encoder, settings: PassageSettings, slack: int = 0) -> list[list[Span]]:
     """Cut each document into passages of at most `settings.max_tokens` tokens, prefix included.
+
+    Link targets and comments of reStructuredText and Markdown do not count; they belong to the passage before them.
 
     Args:
         slack: tokens to leave free, for tokenizers that read prefix and passage, joined, as more tokens than apart.
@@ -102,12 +111,37 @@ def cut(documents: Sequence[Document], encoder: Encoder, settings: PassageSettin
     """
     overhead = encoder.overhead("document")
     room = settings.max_tokens - overhead - slack
-    offsets = encoder.offsets([document.text for document in documents])
+    visible = [VisibleText.read(document.text, document.format) for document in documents]
+    offsets = encoder.offsets([text.text for text in visible])
     prefixes = _Prefixes(encoder, room // 2)
     return [
-        list(_spans(document, tokens, room, settings.overlap, overhead, prefixes))
-        for document, tokens in zip(documents, offsets, strict=True)
+        _in_source(text, _spans(_as_visible(document, text), tokens, room, settings.overlap, overhead, prefixes))
+        for document, text, tokens in zip(documents, visible, offsets, strict=True)
     ]
+
+
+def _as_visible(document: Document, visible: VisibleText) -> Document:
+    """Return the document with its visible text alone, and without sections whose heading is hidden."""
+    if not visible.hidden:
+        return document
+    sections = tuple(
+        replace(section, start=visible.to_visible(section.start))
+        for section in document.sections
+        if not visible.is_line_hidden(section.start)
+    )
+    return replace(document, text=visible.text, sections=sections)
+
+
+def _in_source(visible: VisibleText, spans: Iterable[Span]) -> list[Span]:
+    """Return the spans of a visible text as spans of the whole text, with what is hidden around each."""
+    if not visible.hidden:
+        return list(spans)
+    in_source: list[Span] = []
+    for span in spans:
+        start, end = visible.to_source(span.start), visible.to_source(span.end - 1) + 1
+        start, end = visible.with_hidden(start, end, first=not in_source)
+        in_source.append(replace(span, start=start, end=end))
+    return in_source
 
 
 class _Prefixes:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from indexer.encoders import Encoder, steady
+from indexer.markup import VisibleText, without_markup
 from indexer.records import Vector
 from indexer.sentences import sentence_ends
 from indexer.stores.analysis import IN_WORDS, UNSPACED, Analysis
@@ -26,24 +27,30 @@ _terms_of_words: dict[str, dict[str, tuple[str, ...]]] = {}
 """The terms of each word, by analysis: the same words come in most answers."""
 
 
-def mark_words(text: str, start: int, analysis: Analysis, query: str) -> list[dict[str, Any]]:
-    """Return each word of a passage that matches a word of the question, with its offsets in the document.
+def mark_words(
+    text: str, start: int, analysis: Analysis, query: str, format_: str | None = None
+) -> list[dict[str, Any]]:
+    """Return each visible word of a passage that matches a word of the question, with its offsets in the document.
 
     Args:
         text: the passage.
         start: offset of the passage in its document, in code points.
+        format_: of the document, which says what is hidden (indexer/markup.py).
     """
     matcher = _Matcher(analysis, query)
-    return [
-        {"text": text[first:last], "start": start + first, "end": start + last}
-        for first, last in _matches(text, matcher)
-    ]
+    visible = VisibleText.read(text, format_)
+    places = (
+        (visible.to_source(first), visible.to_source(last - 1) + 1) for first, last in _matches(visible.text, matcher)
+    )
+    return [{"text": text[first:last], "start": start + first, "end": start + last} for first, last in places]
 
 
 def holds_all_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> bool:
     """Return whether the first hit holds every term of the question, such as an error number that no vector knows."""
     terms = set(analysis.terms(query))
-    return bool(terms and hits) and terms <= set(analysis.stems(f"{hits[0].title} {hits[0].text}"))
+    if not terms or not hits:
+        return False
+    return terms <= set(analysis.stems(f"{hits[0].title} {without_markup(hits[0].text, hits[0].format)}"))
 
 
 def _matches(text: str, matcher: _Matcher) -> Iterator[tuple[int, int]]:
@@ -85,22 +92,27 @@ class _Matcher(dict[str, bool]):
 def add_sentences(hits: Sequence[Hit], encoder: Encoder, question: Vector) -> list[Hit]:
     """Return the hits with `why["sentence"]`: the sentence nearest to the question, with its offsets and cosine.
 
-    All sentences of all hits are embedded together. A hit without a readable sentence gets None.
+    All sentences of all hits are embedded together, without targets and comments. A hit without a readable sentence
+    gets None.
 
     Args:
         question: unit vector (dimensions,).
     """
-    spans = [(hit, start, end) for hit in hits for start, end in sentences(hit.text)]
-    tokens = encoder.offsets([hit.text[start:end] for hit, start, end in spans])
-    spans = [span for span, offsets in zip(spans, tokens, strict=True) if len(offsets)]
-    if not spans:
+    spans, texts = [], []
+    for hit in hits:
+        visible = VisibleText.read(hit.text, hit.format)
+        for start, end in sentences(hit.text):
+            spans.append((hit, start, end))
+            texts.append(visible.part(start, end))
+    readable = [number for number, offsets in enumerate(encoder.offsets(texts)) if len(offsets)]
+    if not readable:
         return list(hits)
-    texts = [hit.text[start:end] for hit, start, end in spans]
+    spans, texts = [spans[number] for number in readable], [texts[number] for number in readable]
     cosines = steady(encoder).encode(texts, role="document", truncate=True) @ question
     best: dict[int, dict[str, Any]] = {}
     for row in np.argsort(cosines, kind="stable").tolist():  # ascending: the nearest sentence of a hit is set last
         hit, start, end = spans[row]
-        sentence = {"text": texts[row], "start": hit.start + start, "end": hit.start + end}
+        sentence = {"text": hit.text[start:end], "start": hit.start + start, "end": hit.start + end}
         best[id(hit)] = sentence | {"cosine": float(cosines[row])}
     return [replace(hit, why={**(hit.why or {}), "sentence": best.get(id(hit))}) for hit in hits]
 

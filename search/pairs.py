@@ -12,6 +12,7 @@ import numpy as np
 
 from indexer.encoders import Encoder, Recipe, steady
 from indexer.errors import TextTooLong
+from indexer.markup import without_markup
 from indexer.records import Document, Vector
 from indexer.stores.pairs import nearest_pairs
 from indexer.stores.port import Store
@@ -28,12 +29,14 @@ class Side:
         uri: of a text of a file the record's id or the line's number, of a passage its document's uri.
         count: how often the file has exactly this text; `uri` is then its first place.
         start: offset of a passage in its document, in code points.
+        format: of a passage its document's format.
     """
 
     uri: str
     text: str
     count: int = 1
     start: int = 0
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ def pairs_of_texts(
     """
     uris_of: dict[str, list[str]] = {}
     for document in documents:
-        uris_of.setdefault(f"{document.title} {document.text}".strip(), []).append(document.uri)
+        text = without_markup(document.text, document.format)
+        uris_of.setdefault(f"{document.title} {text}".strip(), []).append(document.uri)
     sides = [Side(uris[0], text, len(uris)) for text, uris in uris_of.items()]
     vectors, cut = embed([side.text for side in sides], encoder, recipe)
     nearest = nearest_pairs(vectors, count, min_score)
@@ -90,7 +94,7 @@ def pairs_of_passages(store: Store, count: int, min_score: float = -1.0) -> Pair
     with store.snapshot() as snapshot:
         nearest = snapshot.nearest_pairs(count, min_score)
         passages = snapshot.passages_by_id([*nearest.first.tolist(), *nearest.second.tolist()])
-    sides = [Side(passage.uri, passage.text, start=passage.start) for passage in passages]
+    sides = [Side(passage.uri, passage.text, start=passage.start, format=passage.format) for passage in passages]
     rows = zip(sides[: len(nearest.first)], sides[len(nearest.first) :], nearest.scores.tolist(), strict=True)
     return PairReport(tuple(Pair(*row) for row in rows), nearest.passages)
 

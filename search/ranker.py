@@ -101,7 +101,7 @@ class Ranker:
                 score,
                 cosine,
                 calibration.percentile(cosine) if calibration and cosine is not None else None,
-                DeferredWhy(why, passage.text, passage.start, analysis, text) if text else why,
+                DeferredWhy(why, passage, analysis, text) if text else why,
             )
             for passage, score, cosine, why in zip(passages, ranked.scores, cosines, ranked.whys, strict=True)
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from indexer.stores.analysis import Analysis
+from indexer.stores.port import Passage
 from search.explain import mark_words
 
 
@@ -15,19 +16,19 @@ class DeferredWhy:
     Marking words took 54 % of the time of a search by words (2 cores, Xeon), and most programs do not read them.
     """
 
-    __slots__ = ("_analysis", "_facts", "_query", "_start", "_text")
+    __slots__ = ("_analysis", "_facts", "_passage", "_query")
 
-    def __init__(self, facts: Mapping[str, Any], text: str, start: int, analysis: Analysis, query: str) -> None:
+    def __init__(self, facts: Mapping[str, Any], passage: Passage, analysis: Analysis, query: str) -> None:
         """Keep what the reasons are made of.
 
         Args:
             facts: cosine, bm25, weights and contributions; they come first.
-            text: the passage.
-            start: offset of the passage in its document, in code points.
             query: the question, whose words are marked under the name "words".
         """
-        self._facts, self._text, self._start, self._analysis, self._query = facts, text, start, analysis, query
+        self._facts, self._passage, self._analysis, self._query = facts, passage, analysis, query
 
     def __call__(self) -> dict[str, Any]:
         """Return the reasons, with the words of the question marked."""
-        return {**self._facts, "words": mark_words(self._text, self._start, self._analysis, self._query)}
+        passage = self._passage
+        words = mark_words(passage.text, passage.start, self._analysis, self._query, passage.format)
+        return {**self._facts, "words": words}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from indexer.calibration.bm25 import Bm25
 from indexer.encoders import Encoder
+from indexer.markup import without_markup
 from indexer.records import Vector
 from indexer.sentences import sentence_ends
 from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
@@ -59,7 +60,7 @@ def probe(
     # Other passages of the same document may repeat the sentence, as passages overlap: they do not compete.
     rivals = documents[None, :] != documents[[one.position for one in asked]][:, None]
     dense = _mean_reciprocal_rank((questions * answers).sum(axis=1), questions @ vectors.T, rivals)
-    bm25 = Bm25([terms(_with_heading(passage, passage.text)) for passage in passages])
+    bm25 = Bm25([terms(_with_heading(passage, _visible(passage))) for passage in passages])
     question_terms = [terms(one.question) for one in asked]
     answer_scores = [bm25.score(terms(one.answer), each) for one, each in zip(asked, question_terms, strict=True)]
     passage_scores = np.array([bm25.scores(each) for each in question_terms])
@@ -84,7 +85,7 @@ def _pseudo_questions(passages: Sequence[Passage], random: np.random.Generator) 
     """Yield at most MAX_PSEUDO_QUESTIONS, of passages with two sentences or more."""
     count = 0
     for number in random.permutation(len(passages)).tolist():
-        text = passages[number].text
+        text = _visible(passages[number])
         ends = sentence_ends(text)
         sentences = list(zip([0, *ends], [*ends, len(text)], strict=True))
         fit = [(start, end) for start, end in sentences if 20 <= len(text[start:end].strip()) <= 400]
@@ -96,6 +97,10 @@ def _pseudo_questions(passages: Sequence[Passage], random: np.random.Generator) 
         yield _PseudoQuestion(number, text[start:end].strip(), _with_heading(passages[number], rest))
         if (count := count + 1) == MAX_PSEUDO_QUESTIONS:
             return
+
+
+def _visible(passage: Passage) -> str:
+    return without_markup(passage.text, passage.format)
 
 
 def _with_heading(passage: Passage, text: str) -> str:

@@ -38,13 +38,14 @@ def _describe_no_hits(hits: Hits) -> str:
 
 
 def _lines(rank: int, hit: Hit) -> Iterable[str]:
+    from indexer.markup import without_markup
     from search.snippets import snippet
 
     name = printable(hit.title or shown(hit.uri))
     yield f"{rank:>2}  {hit.score:.3f}  {click.style(name, bold=True)}"
     yield f"    {click.style(printable(place(hit)), dim=True)}"
     # printable() replaces each character by one character, so that the marks still fit.
-    part = snippet(hit.text, (word["text"] for word in (hit.why or {}).get("words", ())))
+    part = snippet(without_markup(hit.text, hit.format), (word["text"] for word in (hit.why or {}).get("words", ())))
     text, styled, position = printable(part.text), "", 0
     for start, end in part.marks:
         styled += text[position:start] + click.style(text[start:end], fg="green", bold=True)
@@ -54,6 +55,8 @@ def _lines(rank: int, hit: Hit) -> Iterable[str]:
 
 def _reasons(hit: Hit) -> Iterable[str]:
     """Yield one line for each reason of the score."""
+    from indexer.markup import without_markup
+
     why, reranked = dict(hit.why or {}), ""
     if first := why.get("first"):
         why |= first
@@ -70,7 +73,8 @@ def _reasons(hit: Hit) -> Iterable[str]:
     if words := list(dict.fromkeys(word["text"].casefold() for word in why.get("words", ()))):
         yield f"    words     {printable(', '.join(words))}"
     if sentence := why.get("sentence"):
-        yield f"    sentence  {printable(' '.join(sentence['text'].split()))} ({sentence['cosine']:.3f})"
+        text = " ".join(without_markup(sentence["text"], hit.format).split())
+        yield f"    sentence  {printable(text)} ({sentence['cosine']:.3f})"
 
 
 def place(hit: Hit) -> str:

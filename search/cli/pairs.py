@@ -103,7 +103,9 @@ def _pairs_of_file(
 
 
 def _line(side: Side) -> str:
-    text = " ".join(side.text.split())
+    from indexer.markup import without_markup
+
+    text = " ".join(without_markup(side.text, side.format).split())
     return f"{shown(side.uri)}: {text if len(text) <= 100 else text[:99] + '…'}"
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import Encoder
+from indexer.markup import without_markup
 from indexer.records import Document, Vector
 from search.evaluation.contenders import BATCH_TEXTS, Contenders, post_process
 from search.evaluation.measures import Qrels, Run, evaluate
@@ -39,7 +40,9 @@ class Retrieval:
     @property
     def texts(self) -> list[str]:
         """The title and text of each document, which are embedded together."""
-        return [f"{document.title} {document.text}".strip() for document in self.documents]
+        return [
+            f"{document.title} {without_markup(document.text, document.format)}".strip() for document in self.documents
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ import numpy as np
 from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords
 from indexer.filters.dates import read_date
 from indexer.filters.tree import COLUMNS, Fields, Type, Where, matches, type_of
+from indexer.markup import VisibleText
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores import port
@@ -158,12 +159,14 @@ class ReferenceSnapshot:
     @cached_property
     def _bm25(self) -> dict[Unit, Bm25]:
         """Documents, each by the id of its first passage, and passages. Both are found by their title too."""
-        whole, parts = {}, {}
+        whole, parts, texts = {}, {}, {}
         for id_, (stored, passage) in self._stored.items():
             document = stored.document
             if id_ == stored.passages[0].id:
-                whole[id_] = f"{document.title} {document.text}"
-            parts[id_] = f"{document.title} {document.text[passage.span.start : passage.span.end]}"
+                texts[stored.id] = VisibleText.read(document.text, document.format)
+                whole[id_] = f"{document.title} {texts[stored.id].text}"
+            visible = texts[stored.id].part(passage.span.start, passage.span.end)
+            parts[id_] = f"{document.title} {visible}"
         return {"document": Bm25(whole, self._analysis), "passage": Bm25(parts, self._analysis)}
 
     # documents

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from indexer import Document, Index, Section, load_encoder
 from indexer.encoders import Encoder
 from indexer.errors import BadInput
-from indexer.passages import PassageSettings, cut, embedded_text
+from indexer.passages import PassageSettings, cut, embedded_texts
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def assert_whole(document: Document, model: Encoder, limits: PassageSettings) ->
     assert [span.start for span in spans] == sorted(span.start for span in spans)
     for before, after in pairwise(spans):
         assert (before.start, before.end) < (after.start, after.end)
-    texts = [embedded_text(document, span) for span in spans]
+    texts = embedded_texts(document, spans)
     for text, own in zip(texts, model.offsets(texts), strict=True):
         # Joined to its prefix a text may count a few more tokens than its parts; `Index` then cuts again, shorter.
         assert len(own) + model.overhead() <= limits.max_tokens + 4, text
@@ -98,7 +98,7 @@ def test_sections_begin_passages_of_their_own_and_stand_before_them(encoder: Any
     assert next(span.start for span in spans if span.heading == "One > Two") == len(words) + 1
     assert {span.prefix for span in spans} == {"One", "One > Two"}
     assert [span.page for span in spans if span.heading == "One > Two"] == [4] * sum(s.page == 4 for s in spans)
-    assert embedded_text(document, spans[-1]) == f"One > Two {text[spans[-1].start : spans[-1].end]}"
+    assert embedded_texts(document, spans)[-1] == f"One > Two {text[spans[-1].start : spans[-1].end]}"
 
 
 def test_what_is_embedded_is_title_space_passage(tmp_path: Path, encoder: Any) -> None:

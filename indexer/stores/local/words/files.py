@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.errors import IndexDamaged, StorageError
+from indexer.markup import VisibleText
 from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.local.failpoint import failpoint
 from indexer.stores.local.segments.files import sha256_of, stamp_of, sync
@@ -110,7 +111,7 @@ def check(view: View, folder: Path) -> tuple[list[str], list[str]]:
 def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[IndexedText, list[IndexedText]]]:
     """Yield every document whose passages have ids above `after`, under the id of its first passage, and its passages.
 
-    Documents and passages are found by the words of their title too.
+    Documents and passages are found by the words of their title too. Link targets and comments are left out.
 
     Raises:
         IndexDamaged: a passage has no document.
@@ -120,16 +121,20 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
     rows = view.connection.execute("SELECT document_id, id, start, end FROM passage WHERE id > ? ORDER BY id", (after,))
     for document, spans in groupby(rows, itemgetter(0)):
         row = view.connection.execute(
-            "SELECT d.title, t.text FROM document d JOIN document_text t ON t.document_id = d.id WHERE d.id = ?",
+            "SELECT d.title, d.format, t.text"
+            " FROM document d JOIN document_text t ON t.document_id = d.id WHERE d.id = ?",
             (document,),
         ).fetchone()
-        if row is None or not isinstance(row[1], str):
+        if row is None or not isinstance(row[2], str):
             raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
-        title, text = row
-        words = analysis.words(f"{title} {text}")
+        title, format_, text = row
+        visible = VisibleText.read(text, format_)
+        words = analysis.words(f"{title} {visible.text}")
         passages = [
             IndexedText(
-                id_, document, words if end - start == len(text) else analysis.words(f"{title} {text[start:end]}")
+                id_,
+                document,
+                words if end - start == len(text) else analysis.words(f"{title} {visible.part(start, end)}"),
             )
             for _, id_, start, end in spans
         ]
