@@ -151,6 +151,19 @@ def dates(db: Database) -> None:
     failpoint(MIGRATED)
 
 
+_WHOLE_TEXT = """
+-- One row: passages up to this id were embedded, and are found by their words, with their link targets and comments.
+CREATE TABLE whole_text (last_id INTEGER NOT NULL)
+"""
+
+
+@migrations()
+def whole_text(db: Database) -> None:
+    # Only words are indexed by it, and earlier versions do without it: the format stays the same.
+    db.execute(_WHOLE_TEXT)
+    db.execute("INSERT INTO whole_text SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passage'")
+
+
 def _date_field(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute("INSERT INTO field (name, type) VALUES (?, 'date')", (name,)).lastrowid or 0)
 

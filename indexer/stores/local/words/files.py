@@ -118,8 +118,10 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
     """
     from indexer.stores.local.words.tantivy_index import IndexedText
 
+    whole = _last_whole_text(view)
     rows = view.connection.execute("SELECT document_id, id, start, end FROM passage WHERE id > ? ORDER BY id", (after,))
-    for document, spans in groupby(rows, itemgetter(0)):
+    for document, grouped in groupby(rows, itemgetter(0)):
+        spans = list(grouped)
         row = view.connection.execute(
             "SELECT d.title, d.format, t.text"
             " FROM document d JOIN document_text t ON t.document_id = d.id WHERE d.id = ?",
@@ -128,7 +130,7 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
         if row is None or not isinstance(row[2], str):
             raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
         title, format_, text = row
-        visible = VisibleText.read(text, format_)
+        visible = VisibleText.read(text, format_ if whole is not None and spans[0][1] > whole else None)
         words = analysis.words(f"{title} {visible.text}")
         passages = [
             IndexedText(
@@ -139,6 +141,18 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
             for _, id_, start, end in spans
         ]
         yield IndexedText(passages[0].id, document, words), passages
+
+
+def _last_whole_text(view: View) -> int | None:
+    """Return the last passage that has the words of its whole text, link targets and comments too.
+
+    It is None where all have: no writer has opened this index since these are left out.
+    """
+    try:
+        (last_id,) = view.connection.execute("SELECT last_id FROM whole_text").fetchone()
+    except sqlite3.OperationalError:
+        return None
+    return int(last_id)
 
 
 def catch_up(
