@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from indexer.core import IndexCore
 from indexer.errors import BadInput, ModelError
 from indexer.ingest import Run, Summary
+from indexer.map.draw import redraw_if_outdated
 from indexer.notes import Note
 from indexer.records import Changes
 from indexer.sources import ReadOptions, Source
@@ -67,6 +68,7 @@ def index_sources(
     if run.embedded or _unfinished(index):
         _after_embedding(index, writer, step, notes.append)
     notes.extend(run.notes)
+    redraw_if_outdated(index.store, step, notes.append)
     with index.store.snapshot() as snapshot:
         return Outcome(summary, pruned, refused, tuple(notes), snapshot.documents, snapshot.passages)
 

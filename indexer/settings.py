@@ -113,6 +113,28 @@ class Probed:
 
 
 @dataclass(frozen=True, slots=True)
+class MapRecord:
+    """The record of a map that was drawn of the index.
+
+    Attributes:
+        sha256: of its file.
+        documents: how many it shows.
+    """
+
+    sha256: str
+    documents: int
+
+    def to_json(self) -> str:
+        return json.dumps({"sha256": self.sha256, "documents": self.documents})
+
+    @classmethod
+    def from_json(cls, text: str) -> MapRecord:
+        """Raises KeyError, TypeError or ValueError for another text."""
+        values = json.loads(text)
+        return cls(str(values["sha256"]), int(values["documents"]))
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """How an index was made, and what was measured and learned about it.
 
@@ -127,6 +149,7 @@ class Settings:
         calibration: distributions of cosines; None if they were not measured.
         probed: the result of pseudo-questions; None if they were not asked.
         uncompiled: why the encoder could not be compiled; empty if it could, or was not tried.
+        map: the map that was drawn of it; None if there is none.
     """
 
     dimensions: int
@@ -138,6 +161,7 @@ class Settings:
     calibration: Calibration | None = field(default=None, repr=False)
     probed: Probed | None = None
     uncompiled: str = ""
+    map: MapRecord | None = None
 
     @property
     def meaning(self) -> Meaning:

@@ -585,6 +585,9 @@ class Store(Protocol):
     def artifacts(self) -> Path:
         """Return the folder on this machine for the compiled encoder of this index. It may not exist yet."""
 
+    def derived(self) -> Path:
+        """Return the folder on this machine for files that were computed from this index and can be computed again."""
+
     def backup(self, destination: str) -> tuple[str, ...]:
         """Copy the index as of one commit while it is read and written. The copy appears complete or not at all.
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from indexer.encoders.recipe import Recipe
 from indexer.errors import BadInput
 from indexer.passages import PassageSettings
-from indexer.settings import Calibration, Probed, Settings
+from indexer.settings import Calibration, MapRecord, Probed, Settings
 
 T = TypeVar("T")
 
@@ -28,6 +28,7 @@ def to_rows(settings: Settings) -> dict[str, str]:
         "calibration": settings.calibration.to_json() if settings.calibration else None,
         "probed": settings.probed.to_json() if settings.probed else None,
         "uncompiled": settings.uncompiled or None,
+        "map": settings.map.to_json() if settings.map else None,
     }
     return {name: text for name, text in rows.items() if text is not None}
 
@@ -53,6 +54,7 @@ def from_rows(rows: Mapping[str, str]) -> Settings:
             calibration=_learned(rows, "calibration", Calibration.from_json),
             probed=_learned(rows, "probed", Probed.from_json),
             uncompiled=rows.get("uncompiled", ""),
+            map=_learned(rows, "map", MapRecord.from_json),
         )
     except BadInput as error:  # this error would blame the caller
         raise ValueError(str(error)) from error
@@ -68,6 +70,7 @@ _LEARNED: Mapping[str, Callable[[str], object]] = {
     "lean": float,
     "calibration": Calibration.from_json,
     "probed": Probed.from_json,
+    "map": MapRecord.from_json,
 }
 
 

@@ -29,6 +29,7 @@ COMMANDS = (
     "compile",
     "backup",
     "export",
+    "map",
     "evaluate",
     "tune",
     "expect",
@@ -43,7 +44,7 @@ COMMANDS = (
     "mcp",
 )
 
-_NAMES = {"index": "index_command", "compile": "compile_command", "list": "list_command"}
+_NAMES = {"map": "map_command", "index": "index_command", "compile": "compile_command", "list": "list_command"}
 
 
 _FINISHING = frozenset({"index", "remove", "check", "compact", "compile", "backup", "tune", "expect"})

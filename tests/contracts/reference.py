@@ -546,6 +546,9 @@ class ReferenceStore:
     def artifacts(self) -> Path:
         return Path(tempfile.gettempdir(), f"likewise-reference-{self.state.history}", "encoder")
 
+    def derived(self) -> Path:
+        return self.artifacts().parent / "derived"
+
     def backup(self, destination: str) -> tuple[str, ...]:
         state = replace(self.state, history=secrets.token_hex(8))
         self.create(destination, state.settings).state = state

@@ -54,8 +54,9 @@ def copy_store(views: Views, target: Path) -> tuple[str, ...]:
     for path in [*target.glob("segments/*"), *target.glob("words/*/*/*")]:
         if path not in named:
             path.unlink()
-    if (views.folder / "encoder").is_dir():
-        shutil.copytree(views.folder / "encoder", target / "encoder")
+    for name in ("encoder", "derived"):
+        if (views.folder / name).is_dir():
+            shutil.copytree(views.folder / name, target / name)
     from indexer.stores.local.catalog import Catalog  # only writers need sqlite-utils
 
     catalog = Catalog(target / "catalog.db")

@@ -84,6 +84,9 @@ class LocalStore:
     def artifacts(self) -> Path:
         return self._folder / "encoder"
 
+    def derived(self) -> Path:
+        return self._folder / "derived"
+
     def close(self) -> None:
         self._views.close()
         self._words.close()

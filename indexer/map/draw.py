@@ -1,0 +1,87 @@
+"""Drawing the map of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from indexer.map.file import Map, outdated, read_map, write_map
+from indexer.map.projection import project, require_umap, seconds_to_project
+from indexer.map.regions import find_regions
+from indexer.notes import Note
+from indexer.records import Vector
+from indexer.stores.port import Store
+
+_TITLE_WEIGHT = 3  # a title says more than the text that follows
+
+
+def draw_map(store: Store, step: Note) -> Map:
+    """Compute places and regions, and store them beside the index.
+
+    Args:
+        step: is told what begins and how long it takes.
+
+    Raises:
+        ModuleNotFoundError: the extra `map` is not installed.
+        BadInput: there are fewer than three documents.
+        StorageError: the disk refuses.
+    """
+    require_umap()
+    step("reading the vectors")
+    uris, texts, vectors = _documents(store)
+    seconds = seconds_to_project(vectors)
+    step(f"placing {len(uris):,} documents, about {_duration(seconds)}")
+    places = project(vectors)
+    step("naming the regions")
+    drawn = Map(tuple(uris), places, tuple(find_regions(places, texts)))
+    record = write_map(store.derived(), drawn)
+    with store.writer() as writer:
+        writer.change(lambda settings: replace(settings, map=record))
+    return drawn
+
+
+def stored_map(store: Store) -> Map | None:
+    """Return the map that was drawn of an index; None where there is none, or its file is missing or damaged."""
+    with store.snapshot() as snapshot:
+        record = snapshot.settings.map
+    return read_map(store.derived(), record)
+
+
+def redraw_if_outdated(store: Store, step: Note, note: Note, draw: Callable[[Store, Note], Map] = draw_map) -> None:
+    """Draw an existing map again if a quarter of the documents has come or gone since."""
+    with store.snapshot() as snapshot:
+        record = snapshot.settings.map
+    if record is None or (drawn := read_map(store.derived(), record)) is None:
+        return
+    with store.snapshot() as snapshot:
+        uris = list(snapshot.hashes())
+    if not outdated(record, uris, drawn):
+        return
+    try:
+        draw(store, step)
+    except ModuleNotFoundError as error:
+        note(f"the map is out of date, and drawing it again needs {error.name}: pip install 'likewise[map]'")
+
+
+def _documents(store: Store) -> tuple[list[str], list[str], Vector]:
+    """Return uri, text and mean vector of each document that has vectors."""
+    uris: list[str] = []
+    texts: list[str] = []
+    rows: list[Vector] = []
+    for item in store.export():
+        if item.vectors is None or not len(item.vectors):
+            continue
+        mean = item.vectors.mean(axis=0, dtype=np.float32)
+        length = float(np.linalg.norm(mean))
+        if not length:
+            continue
+        uris.append(item.document.uri)
+        texts.append(f"{item.document.title} " * _TITLE_WEIGHT + item.document.text[:1000])
+        rows.append(mean / length)
+    return uris, texts, np.array(rows, np.float32).reshape(len(rows), -1)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,100 @@
+"""The file of a map: safetensors beside the index, whose checksum the index's settings name.
+
+It is derived: without it the index is whole, and a file that does not match its checksum is no map.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.errors import StorageError
+from indexer.map.projection import Places
+from indexer.map.regions import Region
+from indexer.settings import MapRecord
+
+NAME = "map.safetensors"
+
+
+@dataclass(frozen=True)
+class Map:
+    """A map.
+
+    Attributes:
+        uris: the document of each place.
+        places: (documents, 2).
+        regions: named regions.
+    """
+
+    uris: tuple[str, ...]
+    places: Places
+    regions: tuple[Region, ...]
+
+
+def write_map(folder: Path, drawn: Map) -> MapRecord:
+    """Write the file in one step and return its record for the settings.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    from safetensors.numpy import save
+
+    names = json.dumps(drawn.uris).encode()
+    tensors: dict[str, NDArray[Any]] = {
+        "places": np.ascontiguousarray(drawn.places, np.float32),
+        "uris": np.frombuffer(names, np.uint8),
+    }
+    content = save(tensors, {"regions": json.dumps([asdict(region) for region in drawn.regions])})
+    temporary = folder / f"{NAME}.new"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(folder / NAME)
+    except OSError as error:
+        raise StorageError(
+            f"{folder / NAME}: {error.strerror}: the map was not written; solve this, and draw it again"
+        ) from error
+    return MapRecord(hashlib.sha256(content).hexdigest(), len(drawn.uris))
+
+
+def read_map(folder: Path, record: MapRecord | None) -> Map | None:
+    """Return the map of this record; None where there is none, or its file is missing or damaged."""
+    from safetensors import SafetensorError, safe_open
+    from safetensors.numpy import load
+
+    if record is None:
+        return None
+    try:
+        content = (folder / NAME).read_bytes()
+    except OSError:
+        return None
+    if hashlib.sha256(content).hexdigest() != record.sha256:
+        return None
+    try:
+        tensors = load(content)
+        with safe_open(folder / NAME, "numpy") as file:
+            regions = json.loads(file.metadata()["regions"])
+    except (SafetensorError, KeyError, ValueError):
+        return None
+    return Map(
+        tuple(json.loads(tensors["uris"].tobytes())),
+        tensors["places"],
+        tuple(Region(**{**region, "terms": tuple(region["terms"])}) for region in regions),
+    )
+
+
+def outdated(record: MapRecord, uris: Sequence[str], drawn: Map) -> bool:
+    """Return whether a quarter of the documents has come or gone since the map was drawn."""
+    changed = len(set(drawn.uris).symmetric_difference(uris))
+    return 4 * changed >= max(1, record.documents)

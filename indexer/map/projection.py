@@ -1,0 +1,107 @@
+"""Vectors to places in two dimensions, with UMAP (McInnes, Healy, Melville 2018, arXiv:1802.03426) by umap-learn.
+
+UMAP keeps neighbours together. How far apart two regions lie means little.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.errors import BadInput
+from indexer.records import Vector
+
+Places = NDArray[np.float32]
+"""Places (documents, 2), each coordinate within 0 and 1."""
+
+NEIGHBOURS = 15
+"""Neighbours that UMAP keeps together, its own default."""
+_PILOT_DOCUMENTS = 2000
+_REPEATABLE_DOCUMENTS = 20_000
+"""Up to this many documents, the same vectors give the same map; for more, UMAP uses all cores."""
+
+
+def require_umap() -> None:
+    """Raise ModuleNotFoundError at once where the extra `map` is not installed."""
+    import umap  # noqa: F401
+
+
+def seconds_to_project(vectors: Vector) -> float:
+    """Return about how long `project` will take, from a sample; compiling UMAP's loops is part of the first call."""
+    if len(vectors) <= _PILOT_DOCUMENTS:
+        return 10.0
+    sample = np.random.default_rng(0).choice(len(vectors), _PILOT_DOCUMENTS, replace=False)
+    _umap(vectors[sample])  # compiles
+    begun = time.perf_counter()
+    _umap(vectors[sample])
+    return (time.perf_counter() - begun) * len(vectors) / _PILOT_DOCUMENTS
+
+
+def project(vectors: Vector) -> Places:
+    """Return a place for each vector (documents, dimensions) of length 1.
+
+    Raises:
+        BadInput: there are fewer than three vectors.
+    """
+    if len(vectors) < 3:
+        raise BadInput(f"a map needs three documents, and there are {len(vectors)}")
+    places = _umap(vectors) if len(vectors) > NEIGHBOURS + 1 else principal_components(vectors)
+    low, high = places.min(axis=0), places.max(axis=0)
+    scaled: Places = ((places - low) / np.maximum(high - low, 1e-9)).astype(np.float32)
+    return scaled
+
+
+def principal_components(vectors: Vector) -> NDArray[np.floating]:
+    """Return the first two principal components (documents, 2): the plainest map, for few documents."""
+    centered = vectors - vectors.mean(axis=0)
+    _, axes = np.linalg.eigh(centered.T @ centered)
+    components: NDArray[np.floating] = centered @ axes[:, :-3:-1]
+    if components.shape[1] == 1:  # vectors of one dimension
+        components = np.column_stack((components, np.zeros(len(components))))
+    return components
+
+
+def _umap(vectors: Vector) -> NDArray[np.floating]:
+    import umap
+
+    repeatable = len(vectors) <= _REPEATABLE_DOCUMENTS
+    start = principal_components(vectors)
+    start = start / max(float(np.abs(start).max()), 1e-9) * 10
+    # A little noise, as UMAP wants no two documents at one place.
+    start = start + np.random.default_rng(0).normal(0, 1e-4, start.shape)
+    reducer: Any = umap.UMAP(
+        n_neighbors=NEIGHBOURS,
+        min_dist=0.05,
+        metric="cosine",
+        init=start.astype(np.float32),
+        random_state=0 if repeatable else None,
+        n_jobs=1 if repeatable else -1,
+        low_memory=True,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # umap-learn and numba warn of their own defaults
+        places: NDArray[np.floating] = reducer.fit_transform(vectors)
+    finite: NDArray[np.floating] = np.nan_to_num(places)
+    return finite
+
+
+def neighbours_kept(vectors: Vector, places: NDArray[np.floating], sample: int = 1000) -> float:
+    """Return the share of documents' ten nearest by cosine that are among their fifty nearest on the map.
+
+    Args:
+        sample: how many documents to look at.
+    """
+    chosen = np.random.default_rng(0).permutation(len(vectors))[:sample]
+    kept = []
+    for document in chosen:
+        cosines = vectors @ vectors[document]
+        distances = ((places - places[document]) ** 2).sum(axis=1)
+        cosines[document], distances[document] = -np.inf, np.inf
+        near = np.argsort(-cosines)[:10]
+        on_map = np.argsort(distances)[:50]
+        kept.append(np.isin(near, on_map).mean())
+    return float(np.mean(kept))
