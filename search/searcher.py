@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from types import TracebackType
@@ -15,7 +15,7 @@ from indexer.encoders import Encoder, Recipe
 from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput, NoWords, UnknownField
 from indexer.filters.mapping import Filter, filter_tree
-from indexer.filters.tree import Where, conditions
+from indexer.filters.tree import Exists, Where, conditions
 from indexer.filters.unknown_fields import without_unknown_fields
 from indexer.lookup import document_of, documents_of, has_document, is_uri, unknown_uri
 from indexer.notes import Note
@@ -23,7 +23,7 @@ from indexer.records import Document, Vector
 from indexer.settings import Calibration
 from indexer.stores.field_types import check_filter
 from indexer.stores.open import open_store
-from indexer.stores.port import Info, Snapshot, Unit
+from indexer.stores.port import FieldValues, Info, Snapshot, Unit
 from indexer.stores.vectors import unit_rows
 from search.explain import add_sentences
 from search.hits import Hits
@@ -69,6 +69,7 @@ class Searcher:
         self._ranker = Ranker(open_store(path), encoder, trust_remote_code=trust_remote_code, timings=timings)
         self._store = self._ranker.store
         self._unknown_fields = unknown_fields
+        self._values: dict[tuple[Hashable, str, int], FieldValues] = {}  # with the version of their snapshot
 
     def close(self) -> None:
         """Release connections and memory. A later call opens what it needs again."""
@@ -267,6 +268,32 @@ class Searcher:
             if condition is False:
                 return 0
             return snapshot.documents if condition is None else snapshot.count(condition)
+
+    def values(self, field: str, limit: int = 20) -> FieldValues:
+        """Return how many documents have a field, its most frequent values, and the range of its numbers and dates.
+
+        An answer is kept until the next commit, because counting takes longer than most searches.
+
+        Args:
+            field: a metadata field as filters write it, or uri, title, path, format or modified.
+            limit: how many values to list.
+
+        Raises:
+            BadInput: `limit` is below 1.
+            UnknownField: no document has the field, unless the searcher was opened with unknown_fields="empty".
+        """
+        if not isinstance(limit, int) or limit < 1:
+            raise BadInput(f"limit is {limit!r}: ask for a whole number of values, 1 or more")
+        with self._store.snapshot() as snapshot:
+            key = snapshot.version, field, limit
+            if (values := self._values.get(key)) is None:
+                if self._unknown_fields == "error":
+                    check_filter(Exists(field), snapshot.fields)
+                values = snapshot.values(field, limit)
+                if any(version != snapshot.version for version, _, _ in list(self._values)):
+                    self._values = {}  # a new dictionary: another thread may be reading the old one
+                self._values[key] = values
+        return values
 
     def vectors(self, uri: str) -> Vector:
         """Return the stored vectors of a document's passages (passages, dimensions), float32 unit rows.

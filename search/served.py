@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from indexer.errors import BadInput, LikewiseError
+from indexer.errors import BadInput, LikewiseError, UnknownField
+from indexer.stores.port import FieldValues
 from search.query import Mode
 from search.searcher import Searcher
 from search.timings import Timings
 
 MAX_HITS = 1000
 """Most hits that a client may ask for."""
+
+FREQUENT_VALUES = 20
+"""How many values of each field are listed."""
 
 _RENAMED = re.compile(r"(\w[\w.-]*)=(.+)", re.DOTALL)
 _UNNAMEABLE = re.compile(r"[^\w.-]+")
@@ -58,6 +62,24 @@ class ServedIndex:
             "dimensions": info.dimensions,
             "fields": {field: _types(types, field in info.dates) for field, types in info.fields.items()},
         }
+
+    def fields(self) -> list[dict[str, Any]]:
+        """Return each field with its types, frequent values and range, as `GET /v1/indexes/{name}/fields` lists them.
+
+        Fields of the document itself are listed where a person may choose by them: its format, and its time.
+        """
+        info = self.searcher.info()
+        types = {field: _types(kinds, field in info.dates) for field, kinds in info.fields.items()}
+        types |= {"format": ["text"], "modified": ["text", "date"]}
+        described = []
+        for field, kinds in types.items():
+            try:
+                values = self.searcher.values(field, FREQUENT_VALUES)
+            except UnknownField:  # the last document with it has gone in between
+                continue
+            if values.documents:
+                described.append({"name": field, "types": kinds, **_described(values)})
+        return described
 
     def without_address(self, message: str) -> str:
         """Return a message with the name in place of the address, which is nobody's business."""
@@ -163,6 +185,15 @@ def _name_of(address: str) -> str:
 
 def _types(types: Sequence[str], holds_dates: bool) -> list[str]:
     return [*types, *(["date"] if holds_dates else [])]
+
+
+def _described(values: FieldValues) -> dict[str, Any]:
+    return {
+        "documents": values.documents,
+        "values": [{"value": value, "documents": documents} for value, documents in values.frequent],
+        "numbers": values.numbers and {"min": values.numbers[0], "max": values.numbers[1]},
+        "days": values.days and {"min": values.days[0], "max": values.days[1]},
+    }
 
 
 def _without_folders(model: str) -> str:

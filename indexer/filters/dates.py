@@ -237,6 +237,15 @@ def before_now(count: int, unit: Unit) -> Date:
     return known
 
 
+def day_of(instant: int) -> str:
+    """Return the day in UTC, in ISO 8601, of a moment in microseconds since 1970.
+
+    An offset can move a moment out of the years 1 to 9999 by hours: then it is the nearest day within them.
+    """
+    ordinal = _EPOCH + instant // _DAY
+    return date.fromordinal(min(max(ordinal, 1), date.max.toordinal())).isoformat()
+
+
 def now() -> datetime:
     """Return the time in UTC."""
     return datetime.now(UTC)

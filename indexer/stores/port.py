@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.filters.tree import Type, Where
+from indexer.filters.tree import Scalar, Type, Where
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 
@@ -293,6 +293,28 @@ class Info:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+MAX_VALUE_CHARACTERS = 200
+"""Longest text that is listed among the frequent values of a field: longer ones are texts to read, not to choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValues:
+    """The values that a field has in the documents of an index.
+
+    Attributes:
+        documents: how many documents have a value.
+        frequent: the most frequent values with the number of documents that have each, in descending order of that
+            number; equal numbers in the order of type and value. Texts longer than MAX_VALUE_CHARACTERS are left out.
+        numbers: the smallest and the largest number; None where there is none.
+        days: the first and the last day in UTC, in ISO 8601, of the texts that read as dates; None where there is none.
+    """
+
+    documents: int = 0
+    frequent: tuple[tuple[Scalar, int], ...] = ()
+    numbers: tuple[float, float] | None = None
+    days: tuple[str, str] | None = None
+
+
 class Snapshot(Protocol):
     """One consistent state of an index: everything that is read through it belongs to the same commit.
 
@@ -351,6 +373,13 @@ class Snapshot(Protocol):
 
     def count(self, where: Where) -> int:
         """Return how many documents a filter leaves."""
+
+    def values(self, field: str, limit: int) -> FieldValues:
+        """Return the values of a field and the `limit` most frequent of them. A field that no document has, has none.
+
+        Args:
+            field: a metadata field as filters write it, or one of `COLUMNS`.
+        """
 
     def dense(
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False

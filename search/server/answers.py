@@ -65,6 +65,44 @@ class IndexesAnswer(_Answer):
     indexes: list[IndexAnswer]
 
 
+class ValueAnswer(_Answer):
+    """A value of a field."""
+
+    value: str | int | float | bool
+    documents: int = Field(description="How many documents have it.")
+
+
+class NumbersAnswer(_Answer):
+    """The range of the numbers of a field."""
+
+    min: int | float
+    max: int | float
+
+
+class DaysAnswer(_Answer):
+    """The range of the dates of a field: days in UTC, in ISO 8601."""
+
+    min: str
+    max: str
+
+
+class FieldAnswer(_Answer):
+    """A field that some document has."""
+
+    name: str = Field(description="As filters write it.")
+    types: list[Literal["boolean", "number", "text", "date"]]
+    documents: int = Field(description="How many documents have a value.")
+    values: list[ValueAnswer] = Field(description="The most frequent values, 20 at most; long texts are left out.")
+    numbers: NumbersAnswer | None
+    days: DaysAnswer | None
+
+
+class FieldsAnswer(_Answer):
+    """Every field that some document has, with its frequent values."""
+
+    fields: list[FieldAnswer]
+
+
 class SectionAnswer(_Answer):
     """The beginning of a part of a document."""
 

@@ -157,6 +157,7 @@ class Service:
             Route("/metrics", self.show_metrics),
             Route("/openapi.json", self.openapi),
             Route("/v1/indexes", self.list_indexes),
+            Route(f"{index}/fields", self.fields),
             Route(f"{index}/search", self.search, methods=["POST"]),
             Route(f"{index}/similar", self.similar, methods=["POST"]),
             Route(f"{index}/document", self.document, methods=["GET", "DELETE"]),
@@ -210,6 +211,10 @@ class Service:
             return {"indexes": [served.describe() for served in self.indexes.values()]}
 
         return JSONResponse(await self._searches.run(describe))
+
+    async def fields(self, request: Request) -> Response:
+        served = self._index(request)
+        return JSONResponse(await self._searches.run(lambda: {"fields": served.fields()}))
 
     async def search(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, SearchRequest)

@@ -46,6 +46,7 @@ def describe_api() -> dict[str, Any]:
     """Return the OpenAPI document."""
     search = _operation("Rank the documents of an index by a question", answers.SearchAnswer, requests.SearchRequest)
     similar = _operation("Find the documents nearest to one", answers.SearchAnswer, requests.SimilarRequest)
+    fields = _operation("List the fields of an index, with their frequent values", answers.FieldsAnswer)
     get = _operation("Return a document", answers.DocumentAnswer)
     delete = _operation("Remove a document (with --writable)", answers.RemovedAnswer)
     put = _operation("Add or replace documents (with --writable)", answers.ChangesAnswer, requests.DocumentsRequest)
@@ -75,6 +76,7 @@ def describe_api() -> dict[str, Any]:
             "/readyz": {"get": _operation("Say that every index can be read", answers.StatusAnswer)},
             "/metrics": {"get": _text("Metrics for Prometheus")},
             "/v1/indexes": {"get": _operation("List the indexes, with their fields", answers.IndexesAnswer)},
+            f"{index}/fields": {"parameters": [_NAME], "get": fields},
             f"{index}/search": {"parameters": [_NAME], "post": search},
             f"{index}/similar": {"parameters": [_NAME], "post": similar},
             f"{index}/document": {"parameters": [_NAME, _URI], "get": get, "delete": delete},

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords
-from indexer.filters.dates import read_date
+from indexer.filters.dates import day_of, read_date
 from indexer.filters.tree import COLUMNS, Fields, Type, Where, matches, type_of
 from indexer.markup import VisibleText
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
@@ -195,6 +195,21 @@ class ReferenceSnapshot:
 
     def count(self, where: Where) -> int:
         return len(self._allowed(where))
+
+    def values(self, field: str, limit: int) -> port.FieldValues:
+        of_documents = [values_of(stored.fields.get(field)) for stored in self._state.documents.values()]
+        counts = Counter((type_of(value), value) for values in of_documents for value in set_of(values))
+        frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        listed = [(value, many) for (kind, value), many in frequent if kind != "text" or len(value) <= 200]
+        numbers = [value for kind, value in counts if kind == "number"]
+        dates = [date.start for kind, value in counts if kind == "text" and (date := read_date(value))]
+        days = [day_of(moment) for moment in (min(dates), max(dates))] if dates else None
+        return port.FieldValues(
+            sum(bool(values) for values in of_documents),
+            tuple(listed[:limit]),
+            (min(numbers), max(numbers)) if numbers else None,
+            days and (days[0], days[1]),
+        )
 
     def _allowed(self, where: Where | None) -> set[int]:
         """Return the ids of the documents that a filter leaves. Raises FilterError."""
@@ -601,6 +616,17 @@ def sound(stored: StoredDocument) -> StoredDocument:
     if row_hash(stored.document) != stored.hashes.row:
         raise IndexDamaged(f"{stored.document.uri}: its stored row is damaged")
     return stored
+
+
+def values_of(stored: Any) -> list[Any]:
+    """Return the values of a field: a column is one text, and missing where it is empty."""
+    values = stored if isinstance(stored, list) else [stored or None]
+    return [value for value in values if value is not None]
+
+
+def set_of(values: Iterable[Any]) -> list[Any]:
+    """Return values without repetitions; true is not 1."""
+    return list({(type_of(value), value): value for value in values}.values())
 
 
 def unread(files: Mapping[str, Stamp], entries: Iterable[tuple[int, LedgerRow]], uris: set[str]) -> dict[str, Stamp]:

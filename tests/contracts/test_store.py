@@ -39,6 +39,7 @@ from indexer.stores.port import (
     DUPLICATE,
     Batch,
     EmbeddedDocument,
+    FieldValues,
     Hashes,
     LedgerRow,
     Ranking,
@@ -791,6 +792,40 @@ def test_a_date_is_compared_with_dates_alone(store: Store) -> None:
             with pytest.raises(FilterError) as raised:
                 snapshot.matches("a", parse(text))
             assert str(raised.value).startswith(f"filter: field {message}"), text
+
+
+def test_values_of_a_field_are_counted(store: Store) -> None:
+    put(
+        store,
+        doc("a", "t", metadata={"n": [1, 2.5, "1"], "lang": "en", "on": True, "deep": [{"x": "y"}, {"x": "y"}]}),
+        doc("b", "t", metadata={"n": 1.0, "lang": ["en", "de"], "on": False, "day": "25-Sep-2000"}, format="html"),
+        doc("c", "t", metadata={"n": -3, "lang": "é", "day": ["2001-02", "soon", "x" * 201]}, format="pdf"),
+        doc("d", "t", metadata={"n": None, "lang": [], "on": True}, format="pdf", modified="2024-01-31T23:30:00-01:00"),
+    )
+    expected = {
+        "n": FieldValues(3, ((1, 2), (-3, 1), (2.5, 1), ("1", 1)), (-3, 2.5)),
+        "lang": FieldValues(3, (("en", 2), ("de", 1), ("é", 1))),
+        "on": FieldValues(3, ((True, 2), (False, 1))),
+        "deep.x": FieldValues(1, (("y", 1),)),
+        "day": FieldValues(2, (("2001-02", 1), ("25-Sep-2000", 1), ("soon", 1)), None, ("2000-09-25", "2001-02-01")),
+        "format": FieldValues(3, (("pdf", 2), ("html", 1))),
+        "modified": FieldValues(1, (("2024-01-31T23:30:00-01:00", 1),), None, ("2024-02-01", "2024-02-01")),
+        "uri": FieldValues(4, (("a", 1), ("b", 1), ("c", 1), ("d", 1))),
+        "nothing": FieldValues(),
+    }
+    for settled in (False, True):
+        with store.writer() as writer:
+            if settled:
+                writer.settle()
+        with store.snapshot() as snapshot:
+            assert {field: snapshot.values(field, 20) for field in expected} == expected
+            assert [type(value) for value, _ in snapshot.values("on", 20).frequent] == [bool, bool]
+            assert snapshot.values("lang", 1).frequent == (("en", 2),)
+            assert snapshot.values("lang", 1).documents == 3
+    remove(store, "a", "b", "c")
+    with store.snapshot() as snapshot:
+        assert (snapshot.values("n", 20), snapshot.values("day", 20)) == (FieldValues(), FieldValues())
+        assert snapshot.values("on", 20) == FieldValues(1, ((True, 1),))
 
 
 def test_many_dates_in_a_list(store: Store) -> None:
@@ -1665,6 +1700,8 @@ def agree(one: Snapshot, other: Snapshot, vectors: Sequence[Vector], filters: Se
     assert (one.documents, one.passages) == (other.documents, other.passages)
     assert dict(one.hashes()).keys() == dict(other.hashes()).keys()
     assert one.info().fields == other.info().fields
+    for field in (*one.info().fields, *COLUMNS):
+        assert one.values(field, 5) == other.values(field, 5), field
     for uri in one.hashes():
         assert one.get(uri) == other.get(uri)
         np.testing.assert_array_equal(one.vectors_of(uri), other.vectors_of(uri))

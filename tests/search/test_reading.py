@@ -51,6 +51,23 @@ def test_documents_are_read_counted_and_listed(searcher: Searcher) -> None:
         searcher.get_many(1)  # type: ignore[arg-type]
 
 
+def test_values_of_a_field_are_counted_again_after_a_commit(searcher: Searcher, tmp_path: Path) -> None:
+    kinds = searcher.values("kind")
+    assert (kinds.documents, kinds.frequent[0], kinds.numbers) == (40, ("bread", 10), None)
+    assert searcher.values("kind") is kinds
+    assert searcher.values("n", 2).frequent == ((0, 1), (1, 1))
+    assert searcher.values("n").numbers == (0, 39)
+    assert searcher.values("uri", 1).frequent == (("d0", 1),)
+    with Index.open(tmp_path / "x.index") as index:
+        index.remove(["d0"])
+    assert searcher.values("kind").frequent == (("moon", 10), ("river", 10), ("vault", 10), ("bread", 9))
+    with pytest.raises(UnknownField, match='no field "yaer" in this index'):
+        searcher.values("yaer")
+    with pytest.raises(BadInput, match="limit is 0"):
+        searcher.values("kind", 0)
+    assert Searcher(tmp_path / "x.index", unknown_fields="empty").values("yaer").documents == 0
+
+
 def test_an_empty_index_is_true_and_has_nothing(tmp_path: Path) -> None:
     with Index.create(tmp_path / "e.index", dimensions=2) as index, Searcher(tmp_path / "e.index") as searcher:
         assert (bool(index), bool(searcher), len(searcher), list(searcher.documents())) == (True, True, 0, [])

@@ -11,12 +11,14 @@ import math
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from indexer.errors import FilterError
-from indexer.filters.dates import Date
+from indexer.filters.dates import Date, day_of
 from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Scalar, Type, Value, Where, type_of
 from indexer.stores.field_types import KEEPS_DATES, FieldTypes, expect, resolve
 from indexer.stores.flatten import Row
+from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
 
 TABLES = """
 CREATE TABLE field (id INTEGER PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, UNIQUE (name, type));
@@ -102,6 +104,53 @@ def read_field_types(conn: sqlite3.Connection, keeps_dates: bool = True) -> dict
     for name, kind in conn.execute(f"SELECT name, type FROM field WHERE {used}"):
         types[name] = types.get(name, frozenset()) | {kind}
     return types
+
+
+def read_values(conn: sqlite3.Connection, name: str, limit: int) -> FieldValues:
+    """Return the values of a field, and the most frequent of them."""
+    ids = dict(conn.execute("SELECT type, id FROM field WHERE name = ?", (name,)))
+    days = None
+    if date_field := ids.pop("date", None):
+        first, last = _extremes(conn, date_field)
+        days = None if first is None else (day_of(first), day_of(last))
+    if name in COLUMNS:
+        used = f"FROM document WHERE {name} IS NOT NULL AND {name} <> ''"
+        (documents,) = conn.execute(f"SELECT count(*) {used}").fetchone()
+        counts = conn.execute(
+            f"SELECT {name}, count(*) AS documents {used} AND length({name}) <= ?"
+            f" GROUP BY {name} ORDER BY documents DESC, {name} LIMIT ?",
+            (MAX_VALUE_CHARACTERS, limit),
+        )
+        return FieldValues(documents, tuple(counts), days=days)
+    frequent: list[tuple[Scalar, int]] = []
+    numbers = None
+    for kind in sorted(ids):
+        counts = conn.execute(
+            "SELECT value, count(*) AS documents FROM field_value WHERE field_id = ?"
+            " AND (typeof(value) <> 'text' OR length(value) <= ?)"
+            " GROUP BY value ORDER BY documents DESC, value LIMIT ?",
+            (ids[kind], MAX_VALUE_CHARACTERS, limit),
+        )
+        frequent += [(bool(value), count) for value, count in counts] if kind == "boolean" else counts
+        if kind == "number":
+            smallest, largest = _extremes(conn, ids[kind])
+            numbers = None if smallest is None else (smallest, largest)
+    frequent.sort(key=lambda pair: -pair[1])  # stable: equal numbers stay in the order of type and value
+    documents = _documents_with(conn, list(ids.values()))
+    return FieldValues(documents, tuple(frequent[:limit]), numbers, days)
+
+
+def _extremes(conn: sqlite3.Connection, field_id: int) -> tuple[Any, Any]:
+    """Return the smallest and the largest value of a field of one type. Each is one look-up in the primary key."""
+    each = (f"(SELECT {end}(value) FROM field_value WHERE field_id = ?)" for end in ("min", "max"))
+    smallest, largest = conn.execute(f"SELECT {', '.join(each)}", (field_id, field_id)).fetchone()
+    return smallest, largest
+
+
+def _documents_with(conn: sqlite3.Connection, field_ids: Sequence[int]) -> int:
+    marks = ", ".join("?" * len(field_ids))
+    distinct = f"SELECT count(DISTINCT document_id) FROM field_value WHERE field_id IN ({marks})"
+    return int(conn.execute(distinct, field_ids).fetchone()[0])
 
 
 def compile_where(where: Where, types: FieldTypes) -> Sql:

@@ -17,6 +17,7 @@ from indexer.stores.field_types import date_fields, metadata_types
 from indexer.stores.local import ledger, queries
 from indexer.stores.local.candidates import candidates
 from indexer.stores.local.dense import rank as rank_dense
+from indexer.stores.local.filter_sql import read_values
 from indexer.stores.local.generation import loss
 from indexer.stores.local.sample import sample
 from indexer.stores.local.views import View
@@ -25,6 +26,7 @@ from indexer.stores.local.words.reader import WordReader, Words
 from indexer.stores.port import (
     Candidates,
     CheckReport,
+    FieldValues,
     Hashes,
     Info,
     LedgerRow,
@@ -92,6 +94,9 @@ class LocalSnapshot:
 
     def count(self, where: Where) -> int:
         return int(np.count_nonzero(queries.document_flags(self._view, where)))
+
+    def values(self, field: str, limit: int) -> FieldValues:
+        return read_values(self._view.connection, field, limit)
 
     def dense(
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False

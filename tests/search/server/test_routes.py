@@ -80,6 +80,31 @@ def test_indexes_are_described(client: TestClient) -> None:
     }
 
 
+def test_fields_are_listed_with_their_frequent_values(client: TestClient, papers: Path) -> None:
+    listed = {field["name"]: field for field in client.get("/v1/indexes/papers/fields").json()["fields"]}
+    assert list(listed) == ["lang", "tags", "year"]
+    assert listed["lang"] == {
+        "name": "lang",
+        "types": ["text"],
+        "documents": 4,
+        "values": [{"value": "en", "documents": 3}, {"value": "de", "documents": 1}],
+        "numbers": None,
+        "days": None,
+    }
+    assert listed["year"]["numbers"] == {"min": 2019, "max": 2022}
+    with Index.open(papers) as index:
+        index.add([Document("a", "b", "", {"day": "2024-02-03", "year": True}, modified="2024-01-31T10:00:00Z")])
+    listed = {field["name"]: field for field in client.get("/v1/indexes/papers/fields").json()["fields"]}
+    assert list(listed) == ["day", "lang", "tags", "year", "modified"]
+    assert (listed["day"]["types"], listed["day"]["days"]) == (
+        ["text", "date"],
+        {"min": "2024-02-03", "max": "2024-02-03"},
+    )
+    assert listed["year"]["values"][0] == {"value": True, "documents": 1}
+    assert listed["modified"]["days"] == {"min": "2024-01-31", "max": "2024-01-31"}
+    assert client.get("/v1/indexes/none/fields").json()["slug"] == "unknown-index"
+
+
 def test_documents_are_put_and_deleted(writer: TestClient, papers: Path) -> None:
     new = {"uri": "mars", "text": "Mars is red.", "title": "Mars", "metadata": {"year": 2023, "moons": 2}}
     put = writer.put(DOCUMENTS, json={"documents": [new, {"uri": "sun", "text": "The sun is hot."}]})
