@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,6 +35,7 @@ from search.server.guard import Guard, Rules
 from search.server.limits import Lane
 from search.server.metrics import CONTENT_TYPE, Metrics
 from search.server.openapi import describe_api
+from search.server.page.page import Page
 from search.server.problems import Problem, problem_of
 from search.server.requests import (
     DocumentsRequest,
@@ -46,7 +47,6 @@ from search.server.requests import (
     uri_parameter,
 )
 from search.server.rerank import rerank as rerank_documents
-from search.server.welcome import POLICY, welcome_page
 
 if TYPE_CHECKING:
     from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
@@ -144,7 +144,7 @@ class Service:
         self._scorer, self._writable, self._writers = scorer, writable, Writers()
         self._searches = Lane(SEARCH_THREADS, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
         self._heavy = Lane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
-        self._openapi = describe_api()
+        self._openapi, self._page = describe_api(), Page()
         self._mcp: ASGIApp = _NotStarted()
 
     def routes(self) -> list[BaseRoute]:
@@ -152,6 +152,7 @@ class Service:
         index = "/v1/indexes/{name}"
         return [
             Route("/", self.page),
+            Route("/page/{file}", self.page_file),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/metrics", self.show_metrics),
@@ -185,8 +186,10 @@ class Service:
                 self.log.close()
 
     async def page(self, request: Request) -> Response:
-        html = await self._searches.run(lambda: welcome_page(self.indexes))
-        return HTMLResponse(html, headers={"Content-Security-Policy": POLICY})
+        return self._page.first(request)
+
+    async def page_file(self, request: Request) -> Response:
+        return self._page.file(request)
 
     async def healthz(self, request: Request) -> Response:
         return JSONResponse({"status": "ok"})

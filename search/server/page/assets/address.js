@@ -1,0 +1,57 @@
+// The state of the page, which is all in its address: every view can be linked, and the back button works.
+
+const MODES = ["hybrid", "dense", "words"];
+const OPERATORS = ["=", ">=", "<="];
+const HITS = 10;
+const MOST_HITS = 200;
+
+/** The state of a page that was asked nothing. A pick is a condition that was chosen: [field, operator, value]. */
+export const EMPTY = Object.freeze({
+  view: "search", index: "", q: "", mode: "", where: "", picks: [], k: HITS, open: "", at: "",
+});
+
+/** Return the state that an address holds. What it cannot mean is left out. */
+export function readAddress(query) {
+  const given = new URLSearchParams(query);
+  const text = (name) => given.get(name) ?? "";
+  const k = Number.parseInt(text("k"), 10);
+  return {
+    view: text("view") === "map" ? "map" : "search",
+    index: text("index"),
+    q: text("q"),
+    mode: MODES.includes(text("mode")) ? text("mode") : "",
+    where: text("where"),
+    picks: given.getAll("pick").map(readPick).filter(Boolean),
+    k: k >= 1 ? Math.min(k, MOST_HITS) : HITS,
+    open: text("open"),
+    at: /^\d+-\d+$/.test(text("at")) ? text("at") : "",
+  };
+}
+
+/** Return the address of a state, relative to the page: only what differs from the empty state is in it. */
+export function addressOf(state) {
+  const given = new URLSearchParams();
+  for (const name of ["view", "index", "q", "mode", "where", "k", "open", "at"]) {
+    if (state[name] !== EMPTY[name]) given.set(name, state[name]);
+  }
+  for (const pick of state.picks) given.append("pick", JSON.stringify(pick));
+  const query = given.toString();
+  return query ? `?${query}` : "./";
+}
+
+/** Return whether two states ask the service the same question. */
+export function asksTheSame(one, other) {
+  const asked = ({ index, q, mode, where, picks, k }) => JSON.stringify([index, q.trim(), mode, where.trim(), picks, k]);
+  return asked(one) === asked(other);
+}
+
+function readPick(text) {
+  try {
+    const pick = JSON.parse(text);
+    const [field, operator, value] = Array.isArray(pick) && pick.length === 3 ? pick : [];
+    const sound = typeof field === "string" && OPERATORS.includes(operator) && ["string", "number", "boolean"].includes(typeof value);
+    return sound ? pick : null;
+  } catch {
+    return null; // an address that somebody has shortened
+  }
+}

@@ -1,0 +1,60 @@
+// Asks the question while it is typed. A new question cancels the request before, and an answer that comes all the same
+// is dropped: what is shown always belongs to the last question.
+
+import { filterOf } from "./conditions.js";
+import { search } from "./service.js";
+
+const PAUSE_MS = 40; // between two keys of a fast typist
+const SENTENCES_PAUSE_MS = 200; // embedding every sentence of the hits must not hold up the next question
+
+export class Asking {
+  #requests = new AbortController();
+  #timers = [];
+
+  /**
+   * @param {function(Object, Object)} show is given the state and its answer, and a second time with the sentences
+   * @param {function(Object, Error)} fail is given the state and what went wrong
+   */
+  constructor(show, fail) {
+    this.show = show;
+    this.fail = fail;
+  }
+
+  /** Forget the question that is being asked. */
+  cancel() {
+    this.#requests.abort();
+    this.#requests = new AbortController();
+    this.#timers.forEach(clearTimeout);
+    this.#timers = [];
+  }
+
+  /** Ask the question of a state, after a pause if it is still being typed. */
+  ask(state, typing) {
+    this.cancel();
+    const { signal } = this.#requests;
+    this.#timers.push(setTimeout(() => this.#send(state, signal), typing ? PAUSE_MS : 0));
+  }
+
+  async #send(state, signal) {
+    const body = { query: state.q.trim(), k: state.k };
+    if (state.mode) body.mode = state.mode;
+    const where = filterOf(state);
+    if (where) body.where = where;
+    try {
+      const answer = await search(state.index, body, signal);
+      if (signal.aborted) return;
+      this.show(state, answer, false);
+      if (!answer.hits.length) return;
+      this.#timers.push(setTimeout(async () => {
+        try {
+          const explained = await search(state.index, { ...body, explain: true }, signal);
+          if (!signal.aborted) this.show(state, explained, true);
+        } catch {
+          // The hits are shown already, and the next request says what is wrong.
+        }
+      }, SENTENCES_PAUSE_MS));
+    } catch (error) {
+      if (!signal.aborted) this.fail(state, error);
+    }
+  }
+}

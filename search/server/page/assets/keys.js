@@ -1,0 +1,49 @@
+// The keyboard: to the question, along the hits, and to the help. Dialogs close by Esc as the browser has it.
+
+import { byId } from "./element.js";
+
+const isText = (target) => target.matches?.("input:not([type=checkbox], [type=radio]), textarea, select");
+
+/** @param {{commit: function()}} actions `commit` ends the typing of a question, so that Back returns to it. */
+export function listenToKeys({ commit }) {
+  document.addEventListener("keydown", (event) => {
+    if (event.isComposing || document.querySelector("dialog[open]")) return;
+    const { target, key } = event;
+    const toQuestion = (key === "/" && !isText(target) && !event.ctrlKey && !event.metaKey && !event.altKey)
+      || (key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey);
+    if (toQuestion) {
+      event.preventDefault();
+      toTheQuestion();
+    } else if (key === "?" && !isText(target)) {
+      event.preventDefault();
+      byId("help").showModal();
+    } else if ((key === "ArrowDown" || key === "ArrowUp") && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      if (move(target, key === "ArrowDown" ? 1 : -1)) event.preventDefault();
+    } else if (key === "Enter" && target.id === "question") {
+      commit();
+    } else if (key === "Escape" && target.closest?.("#hits")) {
+      toTheQuestion();
+    }
+  });
+}
+
+function toTheQuestion() {
+  byId("question").focus();
+  byId("question").select();
+}
+
+/** Move the focus among the question and the hits; return whether it has moved. */
+function move(target, step) {
+  const titles = [...document.querySelectorAll("#hits a.title")];
+  if (target.id === "question") {
+    if (step < 0 || !titles.length) return false;
+    titles[0].focus();
+    return true;
+  }
+  const item = target.closest?.("#hits li");
+  if (!item) return false;
+  const next = titles.findIndex((title) => item.contains(title)) + step;
+  if (next < 0) toTheQuestion();
+  else titles[next]?.focus();
+  return true;
+}

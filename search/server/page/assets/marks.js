@@ -1,0 +1,64 @@
+// Texts with parts of them marked. The service counts in code points, JavaScript in UTF-16: both meet here.
+
+import { element } from "./element.js";
+
+/** Return what converts an offset in code points into one of JavaScript. */
+export function offsetsOf(text) {
+  if (!/[\ud800-\udbff]/.test(text)) return (offset) => Math.max(0, Math.min(offset, text.length));
+  const starts = [];
+  for (let unit = 0; unit < text.length; unit += text.codePointAt(unit) > 0xffff ? 2 : 1) starts.push(unit);
+  return (offset) => starts[Math.max(0, offset)] ?? text.length;
+}
+
+const WIDTH = 420;
+/** Underlines of headings and rulers: they have no meaning where lines are joined. */
+const ADORNMENT = /([=\-~`'"^#*+<>_.:])\1{3,}/g;
+
+/** Return the window of a passage to show: around its best sentence, or else where most words of the question are. */
+export function windowOf(text, words, sentence) {
+  if (text.length <= WIDTH * 1.3) return [0, text.length];
+  let start = 0;
+  if (sentence) {
+    start = sentence.start - (sentence.end - sentence.start >= WIDTH ? 0 : 60);
+  } else if (words.length) {
+    const held = (from) => new Set(words.filter((word) => word.start >= from && word.end <= from + WIDTH)
+      .map((word) => text.slice(word.start, word.end).toLowerCase())).size;
+    const starts = [0, ...words.map((word) => Math.max(0, word.start - WIDTH / 4))];
+    start = starts.reduce((best, from) => (held(from) > held(best) ? from : best));
+  }
+  start = Math.max(0, Math.min(start, text.length - WIDTH));
+  const end = Math.min(text.length, start + WIDTH);
+  // To the borders of words, unless one is longer than what is shown.
+  const from = start === 0 ? 0 : (text.slice(start, start + 40).search(/\s/) + 1 || 0) + start;
+  const last = end === text.length ? 0 : text.slice(end - 40, end).search(/\s\S*$/);
+  return [from, last > 0 ? end - 40 + last : end];
+}
+
+/**
+ * Append part of a text to an element, with words in <mark> and the sentence in a span around its part.
+ * @param {{start: number, end: number}[]} words offsets in `text`
+ * @param {?{start: number, end: number}} sentence
+ */
+export function appendMarked(parent, text, start, end, words, sentence, flat = false) {
+  const shown = (part) => (flat ? part.replace(ADORNMENT, " ") : part);
+  const within = words.filter((word) => word.end > start && word.start < end).sort((one, other) => one.start - other.start);
+  const plain = (into, from, to) => {
+    let at = from;
+    for (const word of within) {
+      if (word.start < at || word.end > to) continue;
+      into.append(shown(text.slice(at, word.start)), element("mark", {}, text.slice(word.start, word.end)));
+      at = word.end;
+    }
+    into.append(shown(text.slice(at, to)));
+  };
+  if (!sentence || sentence.end <= start || sentence.start >= end) {
+    plain(parent, start, end);
+    return;
+  }
+  const [first, last] = [Math.max(start, sentence.start), Math.min(end, sentence.end)];
+  const best = element("span", { className: "sentence" });
+  plain(parent, start, first);
+  plain(best, first, last);
+  parent.append(best);
+  plain(parent, last, end);
+}

@@ -1,0 +1,365 @@
+// The page: its state is the address, and everything that is shown is drawn from the state and the service's answers.
+
+import { addressOf, asksTheSame, EMPTY, readAddress } from "./address.js";
+import { Asking } from "./asking.js";
+import { samePick } from "./conditions.js";
+import { byId, element } from "./element.js";
+import { describePick, drawFields } from "./filters.js";
+import { addSentences, drawHits } from "./hits.js";
+import { listenToKeys } from "./keys.js";
+import { Reader } from "./reader.js";
+import { counted, found } from "./sentences.js";
+import { answers, listFields, listIndexes, Refused, Unreachable } from "./service.js";
+
+const RETRY_MS = 1000;
+const SLOW_MS = 4000; // after this the page says that it still waits
+const FRESH_MS = 10_000; // fields and sizes are asked for again after this, because an index can change
+
+let state = readAddress(location.search);
+let indexes = [];
+let shown = null; // {state, answer} of the hits that are drawn
+let typing = false; // the address of a question that is being typed replaces itself, so that Back skips its beginnings
+let waiting = null;
+let retry = null;
+let refreshed = 0;
+
+const question = byId("question");
+const where = byId("where");
+const list = byId("hits");
+const asking = new Asking(show, fail);
+const reader = new Reader(() => state.open && leave());
+
+// the state
+
+/** Change the state, its address, and what is shown. */
+function go(changes, { replace = false } = {}) {
+  const before = state;
+  state = { ...state, ...changes };
+  if (replace) history.replaceState(history.state, "", addressOf(state));
+  else history.pushState({ inside: true }, "", addressOf(state));
+  draw(before);
+}
+
+/** Change what is being typed: the first key makes an entry of the history, the next ones change it. */
+function type(changes) {
+  const replace = typing;
+  typing = true;
+  go(changes, { replace });
+}
+
+function choose(changes) {
+  typing = false;
+  go({ k: EMPTY.k, ...changes });
+}
+
+/** Close the document: the way back, where this page opened it. */
+function leave() {
+  if (history.state?.opened) history.back();
+  else go({ open: "", at: "" }, { replace: true });
+}
+
+addEventListener("popstate", () => {
+  const before = state;
+  typing = false;
+  state = readAddress(location.search);
+  draw(before);
+});
+
+// drawing
+
+/** Draw everything that is not an answer of the service, and ask for what is. */
+function draw(before) {
+  const isMap = state.view === "map";
+  byId("search-view").hidden = isMap;
+  byId("map-view").hidden = !isMap;
+  for (const [id, view] of [["to-search", "search"], ["to-map", "map"]]) {
+    byId(id).href = addressOf({ ...state, view, open: "", at: "" });
+    if (state.view === view) byId(id).setAttribute("aria-current", "page");
+    else byId(id).removeAttribute("aria-current");
+  }
+  const index = current();
+  document.title = state.q.trim() ? `${state.q.trim()} – likewise` : "likewise";
+  if (document.activeElement !== question || question.value.trim() !== state.q.trim()) question.value = state.q;
+  if (document.activeElement !== where || where.value.trim() !== state.where.trim()) where.value = state.where;
+  if (index) {
+    byId("index").value = index.name;
+    byId("map-index").textContent = index.name;
+    const mode = state.mode || (index.model ? "hybrid" : "words");
+    for (const box of document.querySelectorAll("#modes input")) {
+      box.checked = box.value === mode;
+      box.disabled = !index.model && box.value !== "words";
+    }
+  }
+  drawPicks();
+  if (before && before.index !== state.index) loadFields();
+  else if (before && JSON.stringify(before.picks) !== JSON.stringify(state.picks)) redrawFields();
+  if (index && (!before || !asksTheSame(before, state) || retry !== null)) ask();
+  if (index && state.open) reader.show(index.name, state.open, state.at, hitOf(state));
+  else reader.close();
+}
+
+const current = () => indexes.find(({ name }) => name === state.index) ?? (state.index ? null : indexes[0]) ?? null;
+
+function hitOf({ open, at }) {
+  return shown?.answer.hits.find((hit) => hit.uri === open && `${hit.start}-${hit.end}` === at) ?? null;
+}
+
+function drawPicks() {
+  const items = state.picks.map((pick) => {
+    const text = describePick(pick);
+    return element("li", {}, element("button", {
+      type: "button",
+      aria: { label: `Remove the filter: ${text}` },
+      on: { click: () => choose({ picks: state.picks.filter((other) => !samePick(other, pick)) }) },
+    }, text, element("span", { aria: { hidden: "true" } }, " ×")));
+  });
+  byId("picks").replaceChildren(...items);
+  byId("picks").hidden = !items.length;
+}
+
+let fields = [];
+
+function redrawFields() {
+  drawFields(fields, () => state.picks, (picks) => choose({ picks }));
+}
+
+async function loadFields() {
+  const index = current();
+  if (!index) return;
+  try {
+    const listed = await listFields(index.name);
+    if (current()?.name !== index.name) return;
+    if (JSON.stringify(listed) === JSON.stringify(fields) && byId("fields").childElementCount) return;
+    fields = listed;
+    redrawFields();
+  } catch (error) {
+    noticeTrouble(error);
+  }
+}
+
+/** Ask for sizes and fields again, from time to time: the index may have changed, or been replaced. */
+async function refresh() {
+  if (Date.now() - refreshed < FRESH_MS) return;
+  refreshed = Date.now();
+  try {
+    indexes = await listIndexes();
+    await loadFields();
+    if (!state.q.trim()) drawAbout();
+  } catch (error) {
+    noticeTrouble(error);
+  }
+}
+
+// asking
+
+function ask() {
+  const index = current();
+  stopWaiting();
+  if (!state.q.trim() || state.view === "map") {
+    asking.cancel();
+    shown = null;
+    list.replaceChildren();
+    list.dataset.question = "";
+    byId("more").hidden = true;
+    byId("notices").replaceChildren();
+    byId("where-error").textContent = "";
+    drawAbout();
+    return;
+  }
+  waiting = setTimeout(() => say("trouble", "The service has not answered yet; still waiting."), SLOW_MS);
+  asking.ask({ ...state, index: index.name }, typing);
+}
+
+function show(asked, answer, explained) {
+  stopWaiting();
+  if (explained) {
+    if (shown) shown.answer = answer;
+    addSentences(list, answer.hits);
+    return;
+  }
+  recovered();
+  const filtered = Boolean(asked.where.trim() || asked.picks.length);
+  shown = { state: asked, answer };
+  byId("about").hidden = true;
+  byId("where-error").textContent = "";
+  where.removeAttribute("aria-invalid");
+  byId("status").textContent = found(answer.hits.length, answer.matched, filtered);
+  drawNotices(answer);
+  drawHits(list, answer.hits, {
+    href: (hit) => addressOf({ ...state, open: hit.uri, at: `${hit.start}-${hit.end}` }),
+    open,
+    copyLink: (hit) => copy(linkTo(hit.uri, `${hit.start}-${hit.end}`), "Link copied"),
+    copyText: (hit) => copy(`${hit.text}\n\n${[hit.title, hit.uri].filter(Boolean).join(", ")}`, "Text copied"),
+    pick: (field, value) => choose({ picks: [...state.picks.filter((pick) => !samePick(pick, [field, "=", value])), [field, "=", value]] }),
+  });
+  list.dataset.question = asked.q.trim();
+  byId("more").hidden = answer.hits.length < asked.k || answer.hits.length >= answer.matched || asked.k >= 200;
+  refresh();
+}
+
+function drawNotices(answer) {
+  const notices = answer.notes.map((note) => element("p", { className: "note" }, note));
+  if (answer.answered === false && answer.hits.length) {
+    notices.unshift(element("div", { className: "unanswered", role: "status" },
+      element("p", {}, element("strong", {}, "Nothing here seems to answer this.")),
+      element("p", {}, "These are the nearest passages there are, but they are no nearer than the best hits of unrelated questions usually are.")));
+  }
+  byId("notices").replaceChildren(...notices);
+}
+
+function drawAbout() {
+  const index = current();
+  if (!index) return;
+  byId("status").textContent = "";
+  byId("about").replaceChildren(
+    element("p", { className: "size" }, `${counted(index.documents, "document")} in ${counted(index.passages, "passage")}`),
+    element("p", {}, index.model ? `Embedded with ${index.model}.` : "With vectors of its own: this page searches them by words."),
+    element("p", {}, "Ask a question, or describe what you are looking for. Hits appear while you type."),
+    element("p", { className: "hint" }, element("kbd", {}, "/"), " comes back to the question, ", element("kbd", {}, "?"), " shows every key."));
+  byId("about").hidden = false;
+}
+
+function open(hit) {
+  typing = false;
+  const before = state;
+  state = { ...state, open: hit.uri, at: `${hit.start}-${hit.end}` };
+  history.pushState({ inside: true, opened: true }, "", addressOf(state));
+  draw(before);
+}
+
+// trouble
+
+function fail(asked, error) {
+  stopWaiting();
+  if (!(error instanceof Refused)) {
+    noticeTrouble(error);
+    return;
+  }
+  recovered();
+  if (error.status === 503) {
+    say("trouble", error.message);
+    again((error.retryAfter || 1) * 1000);
+  } else if (["bad-filter", "unknown-field"].includes(error.slug) && asked.where.trim()) {
+    // The hits stay: a condition is wrong for as long as it is being typed.
+    byId("where-error").textContent = error.message.replace(/^filter: /, "");
+    where.setAttribute("aria-invalid", "true");
+    byId("filters").open = true;
+  } else {
+    shown = null;
+    list.replaceChildren();
+    list.dataset.question = asked.q.trim();
+    byId("more").hidden = true;
+    byId("about").hidden = true;
+    byId("status").textContent = "";
+    byId("notices").replaceChildren(element("p", { className: "error" }, error.message));
+  }
+}
+
+function noticeTrouble(error) {
+  if (error instanceof Unreachable) {
+    say("trouble", "The service does not answer; trying again.");
+    again(RETRY_MS);
+  } else {
+    say("trouble", error.message);
+  }
+}
+
+/** Ask again when the service answers. */
+function again(pause) {
+  clearTimeout(retry);
+  retry = setTimeout(async () => {
+    if (await answers()) {
+      if (indexes.length) {
+        ask();
+        refreshed = 0;
+        if (!state.q.trim()) refresh().then(recovered);
+      } else start();
+    } else again(RETRY_MS);
+  }, pause);
+}
+
+function recovered() {
+  clearTimeout(retry);
+  retry = null;
+  byId("trouble").hidden = true;
+}
+
+function stopWaiting() {
+  clearTimeout(waiting);
+  waiting = null;
+}
+
+/** Show a message in its place: of "trouble" above everything, of "said" for a moment. */
+function say(id, message) {
+  byId(id).textContent = message;
+  byId(id).hidden = false;
+}
+
+// copying
+
+const linkTo = (uri, at) => new URL(addressOf({ ...state, index: current().name, open: uri, at }), location.href).href;
+
+async function copy(text, said) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say("said", said);
+  } catch {
+    say("said", "The browser does not allow copying here"); // without https only this machine's own pages may
+  }
+  setTimeout(() => { byId("said").textContent = ""; }, 2500);
+}
+
+// the beginning
+
+function listen() {
+  question.addEventListener("input", () => type({ q: question.value, k: EMPTY.k, open: "", at: "" }));
+  question.addEventListener("blur", () => { typing = false; });
+  where.addEventListener("input", () => type({ where: where.value, k: EMPTY.k }));
+  where.addEventListener("blur", () => { typing = false; });
+  byId("modes").addEventListener("change", (event) => choose({ mode: event.target.value }));
+  byId("index").addEventListener("change", (event) => choose({ index: event.target.value, where: "", picks: [] }));
+  byId("more").addEventListener("click", async () => {
+    list.lastElementChild?.querySelector("a.title").focus();
+    go({ k: state.k + EMPTY.k }, { replace: true });
+  });
+  for (const [id, view] of [["to-search", "search"], ["to-map", "map"]]) {
+    byId(id).addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      choose({ view, k: state.k });
+      if (view === "search") question.focus();
+    });
+  }
+  byId("reader-link").addEventListener("click", () => copy(linkTo(state.open, state.at), "Link copied"));
+  byId("open-help").addEventListener("click", () => byId("help").showModal());
+  byId("help-close").addEventListener("click", () => byId("help").close());
+  byId("help").addEventListener("click", (event) => event.target === byId("help") && byId("help").close());
+  const wide = matchMedia("(min-width: 60rem)");
+  const unfold = () => { byId("filters").open = wide.matches || state.picks.length > 0 || Boolean(state.where); };
+  wide.addEventListener("change", unfold);
+  unfold();
+  listenToKeys({ commit: () => { typing = false; } });
+}
+
+async function start() {
+  try {
+    indexes = await listIndexes();
+  } catch (error) {
+    noticeTrouble(error);
+    return;
+  }
+  recovered();
+  refreshed = Date.now();
+  byId("index").replaceChildren(...indexes.map(({ name }) => element("option", { value: name }, name)));
+  if (!current()) {
+    say("trouble", `No index ${state.index} is served here.`);
+    state = { ...state, index: "", open: "", at: "" };
+  }
+  draw(null);
+  loadFields();
+  if (!state.open && state.view === "search" && matchMedia("(hover: hover)").matches) question.focus();
+}
+
+question.value = state.q;
+listen();
+start();
