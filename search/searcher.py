@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from types import TracebackType
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from indexer.filters.unknown_fields import without_unknown_fields
 from indexer.lookup import document_of, documents_of, has_document, is_uri, unknown_uri
 from indexer.notes import Note
 from indexer.records import Document, Vector
-from indexer.settings import Calibration
+from indexer.settings import Calibration, MapRecord
 from indexer.stores.field_types import check_filter
 from indexer.stores.open import open_store
 from indexer.stores.port import FieldValues, Info, Snapshot, Unit
@@ -32,6 +32,9 @@ from search.ranker import Ranker
 from search.rerank import DEPTH
 from search.rerank import rerank as rerank_hits
 from search.timings import Timings
+
+if TYPE_CHECKING:
+    from indexer.map.file import Map
 
 UnknownFields = Literal["error", "empty"]
 
@@ -294,6 +297,24 @@ class Searcher:
                     self._values = {}  # a new dictionary: another thread may be reading the old one
                 self._values[key] = values
         return values
+
+    def uris(self, where: Filter | None = None) -> list[str]:
+        """Return the uris of the documents that a filter leaves, or of all, in the order they were added."""
+        with self._store.snapshot() as snapshot:
+            condition = self._known_fields_only(snapshot, filter_tree(where))
+            return [] if condition is False else snapshot.uris(condition)
+
+    @property
+    def map_record(self) -> MapRecord | None:
+        """The record of the map that was drawn of the index, which changes with the map; None where there is none."""
+        with self._store.snapshot() as snapshot:
+            return snapshot.settings.map
+
+    def map(self) -> Map | None:
+        """Return the map that `likewise map` has drawn; None where there is none, or its file is damaged."""
+        from indexer.map.file import read_map
+
+        return read_map(self._store.derived(), self.map_record)
 
     def vectors(self, uri: str) -> Vector:
         """Return the stored vectors of a document's passages (passages, dimensions), float32 unit rows.

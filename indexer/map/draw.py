@@ -30,7 +30,7 @@ def draw_map(store: Store, step: Note) -> Map:
     """
     require_umap()
     step("reading the vectors")
-    uris, texts, vectors = _documents(store)
+    uris, texts, vectors = document_vectors(store)
     seconds = seconds_to_project(vectors)
     step(f"placing {len(uris):,} documents, about {_duration(seconds)}")
     places = project(vectors)
@@ -40,13 +40,6 @@ def draw_map(store: Store, step: Note) -> Map:
     with store.writer() as writer:
         writer.change(lambda settings: replace(settings, map=record))
     return drawn
-
-
-def stored_map(store: Store) -> Map | None:
-    """Return the map that was drawn of an index; None where there is none, or its file is missing or damaged."""
-    with store.snapshot() as snapshot:
-        record = snapshot.settings.map
-    return read_map(store.derived(), record)
 
 
 def redraw_if_outdated(store: Store, step: Note, note: Note, draw: Callable[[Store, Note], Map] = draw_map) -> None:
@@ -65,7 +58,7 @@ def redraw_if_outdated(store: Store, step: Note, note: Note, draw: Callable[[Sto
         note(f"the map is out of date, and drawing it again needs {error.name}: pip install 'likewise[map]'")
 
 
-def _documents(store: Store) -> tuple[list[str], list[str], Vector]:
+def document_vectors(store: Store) -> tuple[list[str], list[str], Vector]:
     """Return uri, text and mean vector of each document that has vectors."""
     uris: list[str] = []
     texts: list[str] = []

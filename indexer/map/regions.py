@@ -23,7 +23,7 @@ MIN_DOCUMENTS = 8
 _TERMS = 3
 _CHARACTERS = 600
 """How much of each document is read: titles and beginnings say what it is about."""
-_COMMON = 0.2
+_COMMON = 0.5
 """Terms in more than this share of documents distinguish nothing."""
 _WORD = re.compile(r"[^\W\d_][\w-]*[^\W_]")
 

@@ -374,6 +374,9 @@ class Snapshot(Protocol):
     def count(self, where: Where) -> int:
         """Return how many documents a filter leaves."""
 
+    def uris(self, where: Where | None = None) -> list[str]:
+        """Return the uris of the documents that a filter leaves, in the order they were added."""
+
     def values(self, field: str, limit: int) -> FieldValues:
         """Return the values of a field and the `limit` most frequent of them. A field that no document has, has none.
 

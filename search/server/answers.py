@@ -103,6 +103,46 @@ class FieldsAnswer(_Answer):
     fields: list[FieldAnswer]
 
 
+class RegionAnswer(_Answer):
+    """A region of a map."""
+
+    x: float
+    y: float
+    level: int = Field(description="0 for the largest regions.")
+    documents: int
+    terms: list[str] = Field(description="The terms that distinguish it, best first.")
+
+
+class MapAnswer(_Answer):
+    """The map of an index, without its places."""
+
+    documents: int
+    outdated: bool = Field(description="Whether a quarter of the documents has come or gone since it was drawn.")
+    regions: list[RegionAnswer]
+
+
+class ColoursAnswer(_Answer):
+    """The points of a map by the value of a field."""
+
+    field: str
+    values: list[ValueAnswer] = Field(description="The most frequent values.")
+    colours: str = Field(description="One byte per point in base64: the position of its value, or 255 for others.")
+
+
+class PlacedDocument(_Answer):
+    """A document of the map."""
+
+    point: int | None = Field(description="null where it came after the map was drawn.")
+    uri: str
+    title: str
+
+
+class PlacedAnswer(_Answer):
+    """Documents of the map."""
+
+    documents: list[PlacedDocument]
+
+
 class SectionAnswer(_Answer):
     """The beginning of a part of a document."""
 

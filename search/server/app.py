@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -33,6 +33,7 @@ from search.server.documents import Writers
 from search.server.embeddings import embed
 from search.server.guard import Guard, Rules
 from search.server.limits import Lane
+from search.server.maps import Maps
 from search.server.metrics import CONTENT_TYPE, Metrics
 from search.server.openapi import describe_api
 from search.server.page.page import Page
@@ -40,11 +41,12 @@ from search.server.problems import Problem, problem_of
 from search.server.requests import (
     DocumentsRequest,
     EmbeddingsRequest,
+    PlacedRequest,
     RerankRequest,
     SearchRequest,
     SimilarRequest,
     body_of,
-    uri_parameter,
+    parameter,
 )
 from search.server.rerank import rerank as rerank_documents
 
@@ -142,6 +144,7 @@ class Service:
     ) -> None:
         self.indexes, self.metrics, self.log = indexes, metrics, log
         self._scorer, self._writable, self._writers = scorer, writable, Writers()
+        self._maps = Maps()
         self._searches = Lane(SEARCH_THREADS, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
         self._heavy = Lane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
         self._openapi, self._page = describe_api(), Page()
@@ -159,6 +162,10 @@ class Service:
             Route("/openapi.json", self.openapi),
             Route("/v1/indexes", self.list_indexes),
             Route(f"{index}/fields", self.fields),
+            Route(f"{index}/map", self.map),
+            Route(f"{index}/map/places", self.map_places),
+            Route(f"{index}/map/colours", self.map_colours),
+            Route(f"{index}/map/documents", self.map_documents, methods=["POST"]),
             Route(f"{index}/search", self.search, methods=["POST"]),
             Route(f"{index}/similar", self.similar, methods=["POST"]),
             Route(f"{index}/document", self.document, methods=["GET", "DELETE"]),
@@ -234,7 +241,31 @@ class Service:
             vector=body.vector,
         )
         _note(request, mode=query.mode, k=query.k, query=query.text)
-        return await self._hits(request, served, lambda: served.searcher.answer(query))
+        area = body.area
+
+        def search() -> Hits:
+            if area is None:
+                return served.searcher.answer(query)
+            return served.searcher.answer(replace(query, where=self._maps.within(served, area, query.condition)))
+
+        return await self._hits(request, served, search)
+
+    async def map(self, request: Request) -> Response:
+        served = self._index(request)
+        return JSONResponse(await self._searches.run(lambda: self._maps.describe(served)))
+
+    async def map_places(self, request: Request) -> Response:
+        served = self._index(request)
+        places = await self._searches.run(lambda: self._maps.places(served))
+        return Response(places, media_type="application/octet-stream")
+
+    async def map_colours(self, request: Request) -> Response:
+        served, field = self._index(request), parameter(request, "field")
+        return JSONResponse(await self._searches.run(lambda: self._maps.colours(served, field)))
+
+    async def map_documents(self, request: Request) -> Response:
+        served, body = self._index(request), await body_of(request, PlacedRequest)
+        return JSONResponse(await self._searches.run(lambda: self._maps.documents(served, body.points, body.uris)))
 
     async def similar(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, SimilarRequest)
@@ -253,7 +284,7 @@ class Service:
         return Response(text, media_type="application/json")
 
     async def document(self, request: Request) -> Response:
-        served, uri = self._index(request), uri_parameter(request)
+        served, uri = self._index(request), parameter(request, "uri")
         if request.method == "DELETE":
             self._require_writable()
             return JSONResponse(await self._heavy.run(lambda: self._writers.delete(served, uri)))

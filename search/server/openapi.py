@@ -39,6 +39,7 @@ _URI = {
     "schema": {"type": "string", "minLength": 1},
     "description": "Uri of a document.",
 }
+_FIELD = {**_URI, "name": "field", "description": "A metadata field."}
 _SCHEMAS = "#/components/schemas/"
 
 
@@ -61,6 +62,10 @@ def describe_api() -> dict[str, Any]:
         answers.RerankAnswer,
         requests.RerankRequest,
     )
+    drawn = _operation("Describe the map of an index", answers.MapAnswer)
+    places = _text("Return x and y of every point as little-endian float32", "application/octet-stream")
+    colours = _operation("Return the value of a field at every point", answers.ColoursAnswer)
+    placed = _operation("Name documents of the map", answers.PlacedAnswer, requests.PlacedRequest)
     index = "/v1/indexes/{name}"
     return {
         "openapi": "3.1.0",
@@ -78,6 +83,10 @@ def describe_api() -> dict[str, Any]:
             "/v1/indexes": {"get": _operation("List the indexes, with their fields", answers.IndexesAnswer)},
             f"{index}/fields": {"parameters": [_NAME], "get": fields},
             f"{index}/search": {"parameters": [_NAME], "post": search},
+            f"{index}/map": {"parameters": [_NAME], "get": drawn},
+            f"{index}/map/places": {"parameters": [_NAME], "get": places},
+            f"{index}/map/colours": {"parameters": [_NAME, _FIELD], "get": colours},
+            f"{index}/map/documents": {"parameters": [_NAME], "post": placed},
             f"{index}/similar": {"parameters": [_NAME], "post": similar},
             f"{index}/document": {"parameters": [_NAME, _URI], "get": get, "delete": delete},
             f"{index}/documents": {"parameters": [_NAME], "put": put},
@@ -106,8 +115,8 @@ def _operation(
     return operation
 
 
-def _text(summary: str) -> dict[str, Any]:
-    content = {"text/plain": {"schema": {"type": "string"}}}
+def _text(summary: str, media_type: str = "text/plain") -> dict[str, Any]:
+    content = {media_type: {"schema": {"type": "string"}}}
     return {
         "summary": summary,
         "responses": {"200": {"description": "Done.", "content": content}, **_problems(answers.ProblemAnswer)},

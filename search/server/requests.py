@@ -13,6 +13,7 @@ from starlette.requests import Request
 from search.query import Mode
 from search.served import MAX_HITS
 from search.server.limits import MAX_DIMENSIONS, MAX_FILTER_CHARACTERS, MAX_QUERY_CHARACTERS
+from search.server.maps import MAX_CORNERS, MAX_TITLES
 from search.server.problems import Problem
 
 Uri = Annotated[str, Field(min_length=1, max_length=10_000)]
@@ -28,6 +29,11 @@ HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits to
 
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+Area = Annotated[
+    list[Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)]], Field(min_length=3, max_length=MAX_CORNERS)
+]
 
 
 class SearchRequest(_Body):
@@ -61,6 +67,10 @@ class SearchRequest(_Body):
         None, description="Leave out hits with a lower percentile."
     )
 
+    area: Area | None = Field(
+        None, description="Corners [x, y] of a polygon on the map: only documents inside it are ranked."
+    )
+
     @model_validator(mode="after")
     def _asks(self) -> SearchRequest:
         if self.query is None and self.vector is None:
@@ -76,6 +86,15 @@ class SimilarRequest(_Body):
     uri: Uri
     k: HitCount = 10
     where: Where = None
+
+
+class PlacedRequest(_Body):
+    """Documents of the map, by their points or by their uris."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"points": [0, 1, 2]}]})
+
+    points: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MAX_TITLES)] = []
+    uris: Annotated[list[Uri], Field(max_length=MAX_HITS)] = []
 
 
 class NewDocument(_Body):
@@ -162,16 +181,16 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
         raise Problem(400, "bad-input", _describe(error)) from None
 
 
-def uri_parameter(request: Request) -> str:
-    """Return the parameter `uri` of a request's query string.
+def parameter(request: Request, name: str) -> str:
+    """Return a parameter of a request's query string.
 
     Raises:
         Problem: 400, it is missing, empty or given twice.
     """
-    uris = request.query_params.getlist("uri")
-    if len(uris) != 1 or not uris[0]:
-        raise Problem(400, "bad-input", "name one document as ?uri=")
-    return uris[0]
+    values = request.query_params.getlist(name)
+    if len(values) != 1 or not values[0]:
+        raise Problem(400, "bad-input", f"give one ?{name}=")
+    return values[0]
 
 
 def _describe(error: ValidationError) -> str:

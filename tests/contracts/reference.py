@@ -196,6 +196,11 @@ class ReferenceSnapshot:
     def count(self, where: Where) -> int:
         return len(self._allowed(where))
 
+    def uris(self, where: Where | None = None) -> list[str]:
+        allowed = self._allowed(where)
+        stored = sorted(self._state.documents.items(), key=lambda item: item[1].id)
+        return [uri for uri, document in stored if document.id in allowed]
+
     def values(self, field: str, limit: int) -> port.FieldValues:
         of_documents = [values_of(stored.fields.get(field)) for stored in self._state.documents.values()]
         counts = Counter((type_of(value), value) for values in of_documents for value in set_of(values))

@@ -756,6 +756,9 @@ def test_dates_mean_the_time_they_name(store: Store) -> None:
     with store.snapshot() as snapshot:
         assert snapshot.count(parse("created = 2000-09-26 and modified = 2025-03")) == 1
         assert snapshot.count(parse("created = 2000-09-25")) == 3
+        assert snapshot.uris(parse("created = 2000-09-26 and modified = 2025-03")) == ["a"]
+        assert len(snapshot.uris(parse("created = 2000-09-25"))) == 3
+        assert snapshot.uris() == [document.uri for document in store.iterate()]
         assert snapshot.check(None).ok
         assert "code" not in snapshot.info().dates
     with store.writer() as writer:

@@ -189,6 +189,13 @@ def document_flags(view: View, where: Where) -> Flags:
     return _flags(view, condition.select, condition.parameters)
 
 
+def uris(view: View, where: Where | None) -> list[str]:
+    """Return the uris of the documents that a filter leaves, in the order they were added."""
+    flags = None if where is None else document_flags(view, where)
+    rows = view.connection.execute("SELECT id, uri FROM document ORDER BY id")
+    return [uri for id_, uri in rows if flags is None or flags[id_]]
+
+
 def _combine(operation: np.ufunc, view: View, parts: Sequence[Where]) -> Flags:
     flags = document_flags(view, parts[0])
     for part in parts[1:]:

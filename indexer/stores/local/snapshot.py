@@ -95,6 +95,9 @@ class LocalSnapshot:
     def count(self, where: Where) -> int:
         return int(np.count_nonzero(queries.document_flags(self._view, where)))
 
+    def uris(self, where: Where | None = None) -> list[str]:
+        return queries.uris(self._view, where)
+
     def values(self, field: str, limit: int) -> FieldValues:
         return read_values(self._view.connection, field, limit)
 

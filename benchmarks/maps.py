@@ -1,0 +1,55 @@
+"""How many neighbours the map keeps, beside principal components; how long it takes; what its regions are called.
+
+    python -m benchmarks.maps [INDEX...]      default: indexes of $LIKEWISE_EVAL_DATA/data/scifact and peps, made here
+
+Share of a document's ten nearest by cosine that are among its fifty nearest on the map, over 1,000 documents.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.data import evaluation_data
+from benchmarks.machine import machine
+from benchmarks.quality import LIKEWISE
+from indexer.map.draw import document_vectors
+from indexer.map.projection import neighbours_kept, principal_components, project
+from indexer.map.regions import find_regions
+from indexer.stores.open import open_store
+
+
+def report(index: Path) -> None:
+    store = open_store(str(index))
+    uris, texts, vectors = document_vectors(store)
+    project(vectors[:100])  # compiles
+    begun = time.perf_counter()
+    places = project(vectors)
+    seconds = time.perf_counter() - begun
+    kept, plain = neighbours_kept(vectors, places), neighbours_kept(vectors, principal_components(vectors))
+    print(f"| {index.stem} | {len(uris):,} | {seconds:.0f} | {kept:.2f} | {plain:.2f} |\n", flush=True)
+    for region in find_regions(places, texts):
+        if region.level < 2:
+            print(f"{'  ' * region.level}* {', '.join(region.terms)} ({region.documents})")
+    print()
+
+
+def main() -> None:
+    print(f"{machine()}\n\n| index | documents | seconds | neighbours kept | principal components |")
+    print("| --- | --- | --- | --- | --- |")
+    if sys.argv[1:]:
+        for argument in sys.argv[1:]:
+            report(Path(argument))
+        return
+    for name, source in (("scifact", "scifact/corpus.jsonl"), ("peps", "peps")):
+        with tempfile.TemporaryDirectory() as folder:
+            index = Path(folder) / f"{name}.index"
+            subprocess.run([LIKEWISE, "index", index, evaluation_data() / source], check=True, capture_output=True)
+            report(index)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""The maps of the served indexes: places as bytes, colours by a field, titles of places, and areas as filters."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.filters.tree import And, In, Where
+from indexer.map.file import Map
+from indexer.settings import MapRecord
+from search.served import ServedIndex
+from search.server.problems import Problem
+
+COLOURS = 11
+"""Values of a field with a colour of their own; all others share one."""
+MAX_CORNERS = 500
+MAX_TITLES = 300
+
+Area = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    record: MapRecord
+    map: Map
+    points: dict[str, int]  # by uri
+
+
+class Maps:
+    """Reads maps when they are first asked for, and again when another one was drawn."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, _Drawn] = {}
+        self._lock = threading.Lock()
+
+    def describe(self, served: ServedIndex) -> dict[str, Any]:
+        """Return what there is to draw except the places."""
+        drawn = self._drawn(served).map
+        documents = served.searcher.count()
+        return {
+            "documents": len(drawn.uris),
+            "outdated": 4 * abs(documents - len(drawn.uris)) >= len(drawn.uris),
+            "regions": [asdict(region) for region in drawn.regions],
+        }
+
+    def places(self, served: ServedIndex) -> bytes:
+        """Return x and y of every point as little-endian float32."""
+        return self._drawn(served).map.places.astype("<f4").tobytes()
+
+    def colours(self, served: ServedIndex, field: str) -> dict[str, Any]:
+        """Return the most frequent values of a field, and for each point the position of its value, or 255."""
+        drawn = self._drawn(served)
+        colours = np.full(len(drawn.map.uris), 255, np.uint8)
+        values = []
+        for position, (value, documents) in enumerate(served.searcher.values(field, COLOURS).frequent):
+            values.append({"value": value, "documents": documents})
+            uris = served.searcher.uris({field: value})
+            colours[[drawn.points[uri] for uri in uris if uri in drawn.points]] = position
+        return {"field": field, "values": values, "colours": base64.b64encode(colours.tobytes()).decode("ascii")}
+
+    def documents(
+        self, served: ServedIndex, points: Sequence[int] | None, uris: Sequence[str] | None
+    ) -> dict[str, Any]:
+        """Return point, uri and title of documents by their points or by their uris; unknown ones are left out."""
+        drawn = self._drawn(served)
+        names = drawn.map.uris
+        asked = [names[point] for point in points or () if point < len(names)] + list(uris or ())
+        found = served.searcher.get_many(asked)
+        return {
+            "documents": [
+                {"point": drawn.points.get(document.uri), "uri": document.uri, "title": document.title}
+                for document in found
+            ]
+        }
+
+    def within(self, served: ServedIndex, area: Area, where: Where | None) -> Where:
+        """Return a filter that leaves the documents of an area, a polygon on the map, which `where` leaves, too."""
+        drawn = self._drawn(served).map
+        inside = [drawn.uris[point] for point in np.flatnonzero(contains(np.array(area), drawn.places))]
+        chosen = In("uri", tuple(inside))
+        return chosen if where is None else And((chosen, where))
+
+    def _drawn(self, served: ServedIndex) -> _Drawn:
+        """Return the map of an index as it is now.
+
+        Raises:
+            Problem: 404, there is none.
+        """
+        record = served.searcher.map_record
+        with self._lock:
+            read = self._read.get(served.name)
+            if record is None or read is None or read.record != record:
+                drawn = served.searcher.map()
+                if drawn is None:
+                    self._read.pop(served.name, None)
+                    raise Problem(404, "no-map", "there is no map of this index: its owner makes one with likewise map")
+                assert record is not None
+                read = _Drawn(record, drawn, {uri: point for point, uri in enumerate(drawn.uris)})
+                self._read[served.name] = read
+            return read
+
+
+def contains(area: NDArray[np.floating], places: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Return for each place (n, 2) whether it is inside a polygon (corners, 2), by the even-odd rule."""
+    inside = np.zeros(len(places), np.bool_)
+    x, y = places[:, 0], places[:, 1]
+    for (x1, y1), (x2, y2) in zip(area, np.roll(area, -1, axis=0), strict=True):
+        if y1 == y2:
+            continue
+        crosses = (y1 > y) != (y2 > y)
+        inside ^= crosses & (x < (x2 - x1) * (y - y1) / (y2 - y1) + x1)
+    return inside

@@ -1,0 +1,173 @@
+"""Places keep neighbours, regions get the terms that distinguish them, and the file is one that was written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import indexer.map.draw
+import indexer.map.projection
+from indexer import Document, Index
+from indexer.errors import BadInput
+from indexer.map.draw import draw_map, redraw_if_outdated
+from indexer.map.file import NAME, Map, read_map, write_map
+from indexer.map.projection import neighbours_kept, principal_components, project
+from indexer.map.regions import find_regions
+from indexer.settings import MapRecord
+from indexer.stores.open import open_store
+from search import Searcher
+
+TOPICS = ("moon orbit crater", "oven dough loaf", "tyre brake engine")
+
+
+def clouds(documents: int, dimensions: int = 24) -> tuple[np.ndarray[Any, np.dtype[np.float32]], list[int]]:
+    """Unit vectors around three centres, and the centre of each."""
+    random = np.random.default_rng(1)
+    centres = random.normal(size=(3, dimensions))
+    topics = [number % 3 for number in range(documents)]
+    rows = centres[topics] + random.normal(0, 0.4, (documents, dimensions))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32), topics
+
+
+@pytest.fixture
+def by_components(monkeypatch: pytest.MonkeyPatch) -> None:
+    """UMAP compiles for half a minute: most tests are content with principal components."""
+    monkeypatch.setattr(indexer.map.projection, "_umap", principal_components)
+
+
+def test_places_are_scaled_and_topics_apart(by_components: None) -> None:
+    vectors, topics = clouds(90)
+    places = project(vectors)
+    assert (places.min(axis=0).tolist(), places.max(axis=0).tolist()) == ([0, 0], [1, 1])
+    middles = np.array([places[np.array(topics) == topic].mean(axis=0) for topic in range(3)])
+    nearest = ((places[:, None] - middles) ** 2).sum(axis=2).argmin(axis=1)
+    assert nearest.tolist() == topics
+
+
+@pytest.mark.parametrize("documents", [3, 5, 16])
+def test_few_documents_have_places_too(documents: int) -> None:
+    places = project(np.eye(documents, dtype=np.float32))
+    assert places.shape == (documents, 2)
+    assert np.isfinite(places).all()
+
+
+def test_two_documents_are_no_map() -> None:
+    with pytest.raises(BadInput, match="needs three documents, and there are 2"):
+        project(np.eye(2, dtype=np.float32))
+
+
+def test_equal_vectors_and_one_dimension_have_places(by_components: None) -> None:
+    assert np.isfinite(project(np.ones((20, 1), np.float32))).all()
+    assert np.isfinite(project(np.tile(np.float32([0.6, 0.8]), (20, 1)))).all()
+
+
+def test_regions_are_named_by_what_distinguishes_them(by_components: None) -> None:
+    vectors, topics = clouds(300)
+    texts = [f"{TOPICS[topic]} the same words everywhere {number}" for number, topic in enumerate(topics)]
+    places = project(vectors)
+    regions = [region for region in find_regions(places, texts) if region.level == 0]
+    assert sum(region.documents for region in regions) == 300
+    for region in regions:
+        assert set(region.terms) in [set(topic.split()) for topic in TOPICS]
+    middles = [np.median(places[np.array(topics) == topic], axis=0) for topic in range(3)]
+    for region in regions:
+        topic = next(number for number, words in enumerate(TOPICS) if region.terms[0] in words)
+        assert np.hypot(*(middles[topic] - (region.x, region.y))) < 0.25
+
+
+def test_few_documents_have_no_regions() -> None:
+    assert find_regions(np.zeros((5, 2), np.float32), ["word"] * 5) == []
+
+
+def test_a_share_of_neighbours_is_kept() -> None:
+    vectors, _ = clouds(200, 2)
+    assert neighbours_kept(vectors, vectors) == 1.0
+    shuffled = np.random.default_rng(0).permutation(vectors)
+    assert neighbours_kept(vectors, shuffled) < 0.5
+
+
+def test_the_file_is_read_only_if_it_is_the_one_that_was_written(tmp_path: Path) -> None:
+    drawn = Map(("ü", "b"), np.array([[0, 1], [0.5, 0.25]], np.float32), ())
+    record = write_map(tmp_path / "derived", drawn)
+    read = read_map(tmp_path / "derived", record)
+    assert read is not None
+    assert (read.uris, read.places.tolist(), read.regions) == (drawn.uris, drawn.places.tolist(), ())
+    assert read_map(tmp_path / "derived", None) is None
+    assert read_map(tmp_path / "derived", replace(record, sha256="0")) is None
+    content = (tmp_path / "derived" / NAME).read_bytes()
+    for damaged in (content[:-1], content[:10] + b"x" + content[11:], b""):
+        (tmp_path / "derived" / NAME).write_bytes(damaged)
+        assert read_map(tmp_path / "derived", record) is None
+    assert MapRecord.from_json(record.to_json()) == record
+
+
+@pytest.fixture
+def topics(tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(indexer.map.draw, "require_umap", lambda: None)
+    folder = tmp_path / "topics.index"
+    with Index.create(folder, model=encoder) as index:
+        index.add([Document(f"d{number}", f"{TOPICS[number % 3]} {number}") for number in range(60)])
+    return folder
+
+
+def test_a_map_is_drawn_stored_and_copied(by_components: None, topics: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    store = open_store(topics)
+    drawn = draw_map(store, said.append)
+    assert said == ["reading the vectors", "placing 60 documents, about 10 s", "naming the regions"]
+    assert drawn.uris == tuple(f"d{number}" for number in range(60))
+    with Searcher(topics) as searcher:
+        stored = searcher.map()
+    assert stored is not None
+    assert (stored.uris, stored.places.tolist()) == (drawn.uris, drawn.places.tolist())
+    with Index.open(topics) as index:
+        assert index.check().ok
+        index.backup(tmp_path / "copy.index")
+    copied = Searcher(tmp_path / "copy.index").map()
+    assert copied is not None and copied.places.tolist() == drawn.places.tolist()
+
+
+def test_a_map_is_drawn_again_when_a_quarter_has_changed(by_components: None, topics: Path) -> None:
+    store, notes = open_store(topics), list[str]()
+    redraw_if_outdated(store, lambda _: None, notes.append)
+    assert Searcher(topics).map() is None
+    draw_map(store, lambda _: None)
+    for added, documents in ((14, 60), (1, 75)):
+        with Index.open(topics) as index:
+            index.add([Document(f"new {added} {number}", "oven dough") for number in range(added)])
+        redraw_if_outdated(store, lambda _: None, notes.append)
+        drawn = Searcher(topics).map()
+        assert drawn is not None and len(drawn.uris) == documents
+    assert notes == []
+
+
+@pytest.mark.slow  # UMAP compiles for half a minute
+def test_umap_keeps_more_neighbours_than_principal_components() -> None:
+    pytest.importorskip("umap")
+    random = np.random.default_rng(2)
+    centres = random.normal(size=(40, 32))
+    rows = centres[random.integers(40, size=1500)] + random.normal(0, 0.5, (1500, 32))
+    vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    places = project(vectors)
+    assert neighbours_kept(vectors, places, 300) > 1.5 * neighbours_kept(vectors, principal_components(vectors), 300)
+    np.testing.assert_array_equal(project(vectors), places)  # repeatable
+
+
+def test_a_table_for_other_explorers(by_components: None, topics: Path, tmp_path: Path, likewise: Any) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "topics.parquet"
+    ended = likewise("export", str(topics), "--parquet", str(file))
+    assert (ended.code, "60 document(s) have no x and y" in ended.err) == (0, True)
+    drawn = draw_map(open_store(topics), lambda _: None)
+    ended = likewise("export", str(topics), "--parquet", str(file), "--vectors")
+    assert (ended.code, ended.err) == (0, "")
+    rows = parquet.read_table(file).to_pylist()
+    assert [row["uri"] for row in rows] == list(drawn.uris)
+    np.testing.assert_array_equal([[row["x"], row["y"]] for row in rows], drawn.places)
+    assert (rows[0]["text"], rows[0]["metadata"]) == (f"{TOPICS[0]} 0", "{}")
+    with Searcher(topics) as searcher:
+        np.testing.assert_allclose(rows[5]["vector"], searcher.vectors("d5")[0], atol=1e-6)

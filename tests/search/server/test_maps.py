@@ -1,0 +1,107 @@
+"""The map over HTTP: places, regions, colours, titles, and an area as a filter."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from indexer import Document, Index
+from indexer.map.file import NAME, Map, write_map
+from indexer.map.regions import Region
+from indexer.stores.open import open_store
+from search.server.maps import contains
+
+MAP = "/v1/indexes/papers/map"
+PLACES = np.array([[0, 0], [1, 0], [0, 1], [0.25, 0.75]], np.float32)
+URIS = ("moon", "sun", "erde", "bread")
+
+
+def keep(folder: Path, drawn: Map) -> None:
+    store = open_store(folder)
+    record = write_map(store.derived(), drawn)
+    with store.writer() as writer:
+        writer.change(lambda settings: replace(settings, map=record))
+    store.close()
+
+
+@pytest.fixture
+def mapped(papers: Path) -> Path:
+    keep(papers, Map(URIS, PLACES, (Region(0.5, 0.5, 0, 4, ("sky", "bread")),)))
+    return papers
+
+
+@pytest.fixture
+def client(open_client: Callable[..., TestClient], mapped: Path) -> TestClient:
+    return open_client({"papers": mapped})
+
+
+def test_places_regions_and_titles(client: TestClient) -> None:
+    assert client.get(MAP).json() == {
+        "documents": 4,
+        "outdated": False,
+        "regions": [{"x": 0.5, "y": 0.5, "level": 0, "documents": 4, "terms": ["sky", "bread"]}],
+    }
+    places = client.get(f"{MAP}/places")
+    assert places.headers["content-type"] == "application/octet-stream"
+    np.testing.assert_array_equal(np.frombuffer(places.content, "<f4").reshape(-1, 2), PLACES)
+    named = client.post(f"{MAP}/documents", json={"points": [3, 0, 99], "uris": ["erde", "mars"]}).json()["documents"]
+    assert [(each["point"], each["uri"], each["title"]) for each in named] == [
+        (3, "bread", "Bread"),
+        (0, "moon", "Moon"),
+        (2, "erde", "Erde"),
+    ]
+
+
+def test_colours_are_the_frequent_values_of_a_field(client: TestClient) -> None:
+    answered = client.get(f"{MAP}/colours", params={"field": "lang"}).json()
+    assert answered["values"] == [{"value": "en", "documents": 3}, {"value": "de", "documents": 1}]
+    assert list(b64decode(answered["colours"])) == [0, 0, 1, 0]
+    assert list(b64decode(client.get(f"{MAP}/colours", params={"field": "tags"}).json()["colours"])).count(255) == 3
+    unknown = client.get(f"{MAP}/colours", params={"field": "lnag"})
+    assert (unknown.status_code, unknown.json()["slug"]) == (400, "unknown-field")
+
+
+def test_an_area_is_a_filter(client: TestClient) -> None:
+    left = [[-0.5, -0.5], [0.5, -0.5], [0.5, 1.5], [-0.5, 1.5]]
+
+    def found(**asked: Any) -> list[str]:
+        answer = client.post("/v1/indexes/papers/search", json={"query": "sun", "mode": "dense", **asked})
+        return sorted(hit["uri"] for hit in answer.json()["hits"])
+
+    assert found(area=left) == ["bread", "erde", "moon"]
+    assert found(area=left, where='lang = "en"') == ["bread", "moon"]
+    assert found(area=[[2, 2], [3, 2], [3, 3]]) == []
+    for wrong in ([[0, 0], [1, 1]], [[0, 0, 0]] * 3, [["a", 0]] * 3):
+        assert client.post("/v1/indexes/papers/search", json={"query": "sun", "area": wrong}).status_code == 400
+
+
+def test_without_a_map_the_answer_says_how_to_get_one(
+    open_client: Callable[..., TestClient], papers: Path, encoder: Any
+) -> None:
+    client = open_client({"papers": papers})
+    for path in ("", "/places", "/colours?field=lang"):
+        answer = client.get(f"{MAP}{path}")
+        assert (answer.status_code, answer.json()["slug"]) == (404, "no-map")
+        assert "likewise map" in answer.json()["detail"]
+    keep(papers, Map(URIS, PLACES, ()))
+    assert client.get(MAP).json()["documents"] == 4
+    with Index.open(papers) as index:
+        index.add([Document("mars", "mars")])
+    assert client.get(MAP).json()["outdated"] is True
+    (papers / "derived" / NAME).write_bytes(b"damaged")
+    keep_record = open_client({"papers": papers}).get(MAP)
+    assert keep_record.status_code == 404
+
+
+def test_a_point_is_inside_by_the_even_odd_rule() -> None:
+    """A star of five points: its middle is outside."""
+    star = np.array([[np.sin(turn * 4 * np.pi / 5), np.cos(turn * 4 * np.pi / 5)] for turn in range(5)])
+    places = np.array([[0, 0], [0, 0.9], [0, -0.9], [0.9, 0.3], [5, 5]])
+    assert contains(star, places).tolist() == [False, True, False, True, False]
