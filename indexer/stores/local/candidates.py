@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.stores import vectors
-from indexer.stores.local import queries
 from indexer.stores.local.dense import rank
 from indexer.stores.local.views import View
 from indexer.stores.local.words import rank as word_rank
@@ -96,7 +95,7 @@ def _cosines(view: View, vector: Vector, passages: Ids, dense: Ranking) -> NDArr
     """Return the cosines of passages (n,), which are in ascending order.
 
     Args:
-        dense: passages whose cosines with this vector are known: their vectors are not read again.
+        dense: passages whose cosines with this vector are known: they are not computed again.
     """
     cosines = np.empty(len(passages), np.float32)
     unknown = np.ones(len(passages), np.bool_)
@@ -104,7 +103,7 @@ def _cosines(view: View, vector: Vector, passages: Ids, dense: Ranking) -> NDArr
         positions = np.minimum(np.searchsorted(passages, dense.passages), len(passages) - 1)
         same = passages[positions] == dense.passages
         cosines[positions[same]], unknown[positions[same]] = dense.scores[same], False
-    cosines[unknown] = vectors.cosines(queries.vectors_by_id(view, passages[unknown])[1], vector)
+    cosines[unknown] = vectors.cosines(view.state.vectors_of(passages[unknown]), vector)
     return cosines
 
 

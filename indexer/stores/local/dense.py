@@ -1,8 +1,8 @@
 """Ranking by cosine over every part of a snapshot, with a filter, by document or by passage.
 
-FAISS proposes passages, and the vectors in the catalog decide: each proposed passage is scored again from its stored
-vector. A row that differs between the two is reported as damage, and never returned. Where every part was searched
-exactly, more passages are fetched until none that was left out could still enter the answer.
+FAISS proposes passages, and each is scored again from its vector, so that its score does not depend on the part that
+holds it. Where every part was searched exactly, more passages are fetched until none that was left out could still
+enter the answer. Vectors are read from the parts; `queries.passages` shows a passage only if the catalog has the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import IndexDamaged
 from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.stores.local import queries
@@ -22,9 +21,6 @@ from indexer.stores.vectors import cosines
 _MAX_SCORE_ERROR = 2e-6
 """Largest difference between FAISS's score of a row and ours: float32 sums in another order, and the row's length is 1
 only to about 1e-6 (vectors.py)."""
-
-_DAMAGE_SCORE_ERROR = 1e-4
-"""A larger difference than this means that the two scores are not of the same row."""
 
 _SPARE_ROWS = 8
 """Rows fetched beyond those asked for, so that ties and near-ties at the end seldom cost a second search."""
@@ -76,10 +72,7 @@ def _nearest(
     order = np.argsort(-proposed, kind="stable")[:n]
     floor = float(proposed[order[-1]]) if len(order) == n else -2.0
     ids, document_ids = np.concatenate(passages)[order], np.concatenate(documents)[order]
-    exist, rows = queries.vectors_by_id(view, ids)
-    stored = cosines(rows, vector)
-    if not exist.all() or np.abs(stored - proposed[order]).max(initial=0) > _DAMAGE_SCORE_ERROR:
-        raise IndexDamaged("catalog.db: does not agree with its segments; likewise check says what is damaged")
+    stored = cosines(view.state.vectors_of(ids), vector)
     # Equal scores in the order the passages were added, so that answers do not depend on how they are stored.
     order = np.lexsort((ids, -stored))
     return ids[order], document_ids[order], stored[order], floor, provable

@@ -216,9 +216,11 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
     """Return passages by their ids, in the order asked for.
 
     Raises:
-        IndexDamaged: the text or vector of a row does not match its checksum, or there is no passage of an id.
+        IndexDamaged: the text or vector of a row does not match its checksum, there is no passage of an id, or the
+            part that ranked it holds another vector.
     """
     by_id: dict[int, Passage] = {}
+    blobs: dict[int, bytes] = {}
     for batch in _batches(ids):
         for row in view.connection.execute(
             "SELECT p.id, p.document_id, d.uri, d.title, substr(t.text, p.start + 1, p.end - p.start),"
@@ -233,11 +235,14 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
                 passage = Passage(*values, json.loads(metadata))  # type: ignore[call-arg]  # 13 columns
                 if checksum(values[4], vector) != recorded_checksum or row_hash(passage) != recorded_hash:
                     raise damage_of(values[2])
-                by_id[values[0]] = passage
+                by_id[passage.id], blobs[passage.id] = passage, vector
             except (AttributeError, TypeError, ValueError) as error:
                 raise damage_of(values[2]) from error
     if len(by_id) < len(set(ids)):
         raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
+    ranked = view.state.vectors_of(np.fromiter(blobs, np.int64))
+    if ranked.astype("<f2").tobytes() != b"".join(blobs.values()):
+        raise IndexDamaged("catalog.db: does not agree with its segments; likewise check says what is damaged")
     return [by_id[id_] for id_ in ids]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from indexer.errors import IndexDamaged, StorageError
+from indexer.records import Vector
 from indexer.settings import Settings
 from indexer.stores.field_types import FieldTypes
 from indexer.stores.local.connections import (
@@ -103,6 +104,23 @@ class State:
     lost: int = 0
     notes: tuple[str, ...] = ()
     allowed: dict[str, AllowedRows] = field(default_factory=dict)
+
+    def vectors_of(self, passages: Ids) -> Vector:
+        """Return the vectors of passages (n, dimensions), float32, in the order of their ids (n,).
+
+        Raises:
+            IndexDamaged: a passage is in none of the parts.
+        """
+        rows, held = np.empty((len(passages), self.dimensions), np.float32), 0
+        for part in self.parts:
+            ids = part.positions.passages
+            positions = np.minimum(np.searchsorted(ids, passages), len(ids) - 1)
+            of_part = ids[positions] == passages
+            rows[of_part] = part.segment.rows(positions[of_part])
+            held += int(np.count_nonzero(of_part))
+        if held < len(passages):
+            raise IndexDamaged("catalog.db: does not agree with its segments; likewise check says what is damaged")
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +337,7 @@ def _load(
     # Another thread may be at a later commit: its tail may hold rows that this transaction does not have.
     is_past = earlier is not None and earlier.sealed == sealed and earlier.generation <= generation
     tail = _tail(connection, sealed, earlier.tail if earlier and is_past else None, dimensions)
-    if len(tail.rows):
+    if len(tail.vectors):
         parts.append(Part(tail, _NO_IDS))
     # The highest id ever given, not the highest one alive: segments still hold rows of removed documents.
     (last_document,) = connection.execute(
@@ -331,7 +349,7 @@ def _load(
         history=history,
         dimensions=dimensions,
         parts=tuple(parts),
-        tail=tail if len(tail.rows) else None,
+        tail=tail if len(tail.vectors) else None,
         sealed=sealed,
         damaged=bool(notes),
         settings=settings,
@@ -373,12 +391,12 @@ def _tail(connection: sqlite3.Connection, sealed: int, earlier: PlainSegment | N
     alive = connection.execute("SELECT id FROM passage WHERE id > ? AND id <= ? ORDER BY id", (sealed, last)).fetchall()
     if len(alive) < len(ids):
         kept = np.searchsorted(ids, np.array(alive, np.int64).reshape(-1))
-        earlier = PlainSegment(earlier.rows[kept], Positions(ids[kept], earlier.positions.documents[kept], None))
-    if not len(new.rows):
+        earlier = PlainSegment(earlier.vectors[kept], Positions(ids[kept], earlier.positions.documents[kept], None))
+    if not len(new.vectors):
         return earlier
     passages = np.concatenate([earlier.positions.passages, new.positions.passages])
     documents = np.concatenate([earlier.positions.documents, new.positions.documents])
-    return PlainSegment(np.concatenate([earlier.rows, new.rows]), Positions(passages, documents, None))
+    return PlainSegment(np.concatenate([earlier.vectors, new.vectors]), Positions(passages, documents, None))
 
 
 def _read_rows(

@@ -16,6 +16,7 @@ from indexer.errors import IndexDamaged
 from indexer.settings import Probed
 from indexer.stores.local import views
 from indexer.stores.local.store import LocalStore
+from indexer.stores.vectors import checksum
 from search import Searcher
 
 ROWS = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
@@ -102,6 +103,21 @@ def test_a_changed_row_of_the_catalog_is_named_and_never_returned(
         index.add([Document("d6", "the text of 6")], vectors=ROWS[6:7])
         assert index.check().ok
     assert likewise("check", folder).code == 0
+
+
+@pytest.mark.parametrize("change", ["another vector", "no row"])
+def test_a_passage_whose_segment_holds_another_vector_is_never_returned(folder: Path, change: str) -> None:
+    vector = ROWS[20].astype("<f2").tobytes()  # with its checksum: nothing but the segment shows the change
+    with closing(sqlite3.connect(folder / "catalog.db")) as catalog, catalog:
+        if change == "no row":
+            catalog.execute("DELETE FROM passage WHERE document_id = 7")
+        else:
+            new = "UPDATE passage SET vector = ?, checksum = ? WHERE document_id = 7"
+            catalog.execute(new, (vector, checksum("the text of 6", vector)))
+    with Searcher(folder) as searcher:
+        with pytest.raises(IndexDamaged, match=r"catalog\.db: "):
+            searcher.search_vector(ROWS[6], 1)
+        assert searcher.search_vector(ROWS[5], 1)[0].uri == "d5"
 
 
 @pytest.mark.parametrize(

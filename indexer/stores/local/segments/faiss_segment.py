@@ -319,17 +319,21 @@ def _without_padding(scores: Vector, positions: NDArray[np.int64]) -> tuple[Vect
 class PlainSegment:
     """Rows that are kept in memory and scanned with numpy: the tail, or those of a segment whose file is damaged."""
 
-    def __init__(self, rows: Vector, positions: Positions) -> None:
-        self.rows, self.positions = rows, positions
+    def __init__(self, vectors: Vector, positions: Positions) -> None:
+        self.vectors, self.positions = vectors, positions
+
+    def rows(self, positions: NDArray[np.int64]) -> Vector:
+        """Return the vectors at these positions (n, dimensions), float32."""
+        return self.vectors[positions]
 
     def search(self, vector: Vector, n: int, mask: Mask | None, depth: int | None) -> SegmentHits:
         """Do the same as `FaissSegment.search`, always exactly."""
         if mask is None:
-            return (*_best(self.rows @ vector, np.arange(len(self.rows)), n), True)
+            return (*_best(self.vectors @ vector, np.arange(len(self.vectors)), n), True)
         allowed = mask.positions
         if allowed is None:
-            allowed = np.flatnonzero(np.unpackbits(mask.bits, bitorder="little", count=len(self.rows)))
-        return (*_best(self.rows[allowed] @ vector, allowed, n), True)
+            allowed = np.flatnonzero(np.unpackbits(mask.bits, bitorder="little", count=len(self.vectors)))
+        return (*_best(self.vectors[allowed] @ vector, allowed, n), True)
 
 
 def _best(scores: Vector, positions: NDArray[np.int64], n: int) -> tuple[Vector, NDArray[np.int64]]:

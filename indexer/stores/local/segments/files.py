@@ -178,4 +178,4 @@ def _map(path: Path) -> NDArray[np.uint8]:
             return np.fromfile(file, np.uint8)
         if sys.version_info >= (3, 13):
             return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, trackfd=False), np.uint8)
-        return np.memmap(file, np.uint8, "r")
+        return np.asarray(np.memmap(file, np.uint8, "r"))  # plain: each slice of a memmap takes microseconds more
