@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders.batching import batches, unit
+from indexer.encoders.batching import unit
 from indexer.encoders.cache import cache_folder
 from indexer.encoders.openvino.files import (
     GRAPH,
@@ -30,7 +30,7 @@ from indexer.encoders.openvino.files import (
 )
 from indexer.encoders.port import Role
 from indexer.encoders.recipe import Recipe
-from indexer.encoders.tokenizer import Tokenizer
+from indexer.encoders.tokenizer import Ids, Tokenizer
 from indexer.errors import ModelError
 from indexer.records import Vector
 
@@ -95,9 +95,7 @@ class CompiledEncoder:
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         rows = self.tokenizer.ids(texts, role, truncate)
         vectors = np.empty((len(rows), self.dimensions), np.float32)
-        for order in batches(rows, _BATCH_TOKENS):
-            longest = len(rows[order[0]])
-            width = max(longest, min(longest + -longest % _WIDTH, self.max_tokens))
+        for order, width in self._batches(rows):
             ids = np.zeros((len(order), width), np.int64)
             mask = np.zeros_like(ids)
             for row, index in enumerate(order):
@@ -105,6 +103,20 @@ class CompiledEncoder:
                 mask[row, : len(rows[index])] = 1
             vectors[order] = unit(self._request().infer([ids, mask])[0], order, self.recipe.model)
         return vectors
+
+    def _batches(self, rows: Sequence[Ids]) -> Iterator[tuple[list[int], int]]:
+        """Yield batches of texts, as positions in `rows`, with the width that each is padded to.
+
+        A text gets the width that it has alone: 32 questions together take a quarter less than padded to the longest.
+        """
+        by_width: dict[int, list[int]] = {}
+        for index, row in enumerate(rows):
+            width = max(len(row), min(len(row) + -len(row) % _WIDTH, self.max_tokens))
+            by_width.setdefault(width, []).append(index)
+        for width, indexes in sorted(by_width.items(), reverse=True):
+            most = max(1, _BATCH_TOKENS // width)
+            for start in range(0, len(indexes), most):
+                yield indexes[start : start + most], width
 
     def _request(self) -> Any:
         """Return this thread's inference request, as threads must not share one."""
