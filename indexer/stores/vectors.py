@@ -20,6 +20,9 @@ _MAX_LENGTH_ERROR = 5e-7
 _MAX_STORED_ERROR = 1e-3
 """Largest error of a stored row's squared length: rows of few dimensions have few components to correct it with."""
 
+_FLOAT_BITS = np.int32(-0x80000000 | 0x0FFFE000)  # sign, five bits of the exponent, ten of the mantissa
+_EXPONENT_SHIFT = np.float32(2.0**112)  # between the biases of the exponents, 127 and 15
+
 _BATCH_ROWS = 256
 """Rows that are rounded together: a batch that fits the processor's cache takes half the time."""
 
@@ -132,6 +135,18 @@ def from_blobs(blobs: list[bytes], dimensions: int) -> Vector:
     if not all(isinstance(blob, bytes) and len(blob) == 2 * dimensions for blob in blobs):
         raise IndexDamaged("catalog.db: a stored vector is damaged; likewise check names its document")
     return np.frombuffer(b"".join(blobs), dtype="<f2").reshape(len(blobs), dimensions).astype(np.float32)
+
+
+def to_float32(half: NDArray[np.float16]) -> Vector:
+    """Return finite little-endian float16 (n, dimensions) as float32, bit for bit as `astype` does, which is half as
+    fast: numpy converts one number after the other, and whole registers of integers.
+    """
+    bits = half.view("<i2").astype("<i4")
+    bits <<= 13  # exponent and mantissa to their places; the sign fills all bits above the exponent
+    bits &= _FLOAT_BITS
+    values = bits.view("<f4")
+    values *= _EXPONENT_SHIFT
+    return values
 
 
 def cosines(rows: Vector, vector: Vector) -> Vector:

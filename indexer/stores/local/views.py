@@ -105,6 +105,17 @@ class State:
     notes: tuple[str, ...] = ()
     allowed: dict[str, AllowedRows] = field(default_factory=dict)
 
+    def passages_of(self, documents: Ids) -> tuple[Ids, Ids]:
+        """Return every passage of these documents (n,), in order of the ids, and the document of each (n,)."""
+        passages, owners = [_NO_IDS], [_NO_IDS]
+        for part in self.parts:
+            positions = np.sort(part.positions.of_documents(documents))
+            if len(part.dead):
+                positions = np.setdiff1d(positions, part.dead, assume_unique=True)
+            passages.append(part.positions.passages[positions])
+            owners.append(part.positions.documents[positions])
+        return np.concatenate(passages), np.concatenate(owners)
+
     def vectors_of(self, passages: Ids) -> Vector:
         """Return the vectors of passages (n, dimensions), float32, in the order of their ids (n,).
 

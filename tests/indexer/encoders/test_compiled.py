@@ -221,3 +221,14 @@ def test_the_openvino_runtime_compiles_once(
     assert np.abs(first.encode(sentences) - second.encode(sentences)).max() < FLOAT32
     exact = load_encoder(tiny("bert"), precision="float32").encode(sentences)
     assert np.abs(first.encode(sentences) - exact).max() < FLOAT32
+
+
+def test_each_text_of_a_batch_is_padded_to_the_width_that_it_has_alone(compiled: Path, tmp_path: Path) -> None:
+    encoder = CompiledEncoder.open(compiled, tmp_path)
+    most = encoder.max_tokens
+    lengths = [3, 17, most, 16, 3, 33]
+    batches = list(encoder._batches([np.zeros(length, np.int32) for length in lengths]))
+    assert batches == [([2], most), ([5], 48), ([1], 32), ([0, 3, 4], 16)]
+    texts = ["cat", "a cat sat on the mat " * 3, "the dog", "the dog barks at the moon " * 6]
+    single = np.concatenate([encoder.encode([text], truncate=True) for text in texts])
+    assert (encoder.encode(texts, truncate=True) * single).sum(1).min() > 0.9999

@@ -10,6 +10,9 @@ import pytest
 from opened import snapshot_of
 
 from indexer import Document, Index
+from indexer.stores.local import masks
+from indexer.stores.local.store import LocalStore
+from indexer.stores.vectors import from_blobs, to_blobs
 from search import Searcher
 
 DIMENSIONS = 32
@@ -98,3 +101,62 @@ def test_exact_is_said_only_of_brute_force(tmp_path: Path) -> None:
         shown = snapshot_of(searcher).passages_by_id(brute.passages.tolist())
         assert {int(passage.uri) for passage in shown} == set(truth.tolist())
         assert len(searcher.search_vector(rows[5], 10_000)) == 10_000
+
+
+@pytest.mark.parametrize("rows_per_listed_row", [0, 10**9], ids=["gathered", "scanned"])
+def test_few_allowed_rows_are_found_exactly_however_they_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_listed_row: int
+) -> None:
+    monkeypatch.setattr(masks, "_ROWS_PER_LISTED_ROW", rows_per_listed_row)
+    rows = from_blobs(to_blobs(_clustered(2_000)), DIMENSIONS)  # as they are stored
+    with Index.create(tmp_path / "x.index", dimensions=DIMENSIONS) as index:
+        index.add([Document(str(i), "text", metadata={"n": i}) for i in range(len(rows))], vectors=rows)
+        index.compact("approximate")
+        index.remove(["7"])
+    with Searcher(tmp_path / "x.index") as searcher:
+        for last in (1, 5, 300, 1_999):
+            hits = searcher.search_vector(rows[7], 10, f"n < {last}")
+            allowed = [i for i in range(last) if i != 7]
+            truth = sorted(allowed, key=lambda i: -float(rows[i] @ rows[7]))[:10]
+            assert [int(hit.uri) for hit in hits] == truth
+            assert (hits.exact, hits.matched) == (True, len(allowed))
+
+
+def test_ranking_reads_memory_alone_and_showing_takes_one_statement(tmp_path: Path) -> None:
+    rows, statements = _clustered(300), list[str]()
+    with Index.create(tmp_path / "x.index", dimensions=DIMENSIONS) as index:
+        documents = [Document(str(i), f"word{i % 7} text") for i in range(len(rows))]
+        index.add(documents[:200], vectors=rows[:200])
+        index.compact()
+        index.add(documents[200:], vectors=rows[200:])
+    store = LocalStore(tmp_path / "x.index")
+    for _ in range(2):  # the first question opens what the second finds open
+        with store.snapshot() as snapshot:
+            statements.clear()
+            snapshot._view.connection.set_trace_callback(statements.append)
+            snapshot.words("word3", 10)
+            snapshot.dense(rows[0], 10)
+            candidates = snapshot.candidates(rows[0], "word3", 100, None, "document", exact=False)
+            ranking = len(statements)
+            snapshot.passages_by_id(candidates.passages[:10].tolist())
+            showing = len(statements) - ranking
+            snapshot._view.connection.set_trace_callback(None)
+    store.close()
+    assert (ranking, showing) == (0, 1), statements
+
+
+def test_candidates_have_every_passage_of_a_document_that_was_replaced(tmp_path: Path) -> None:
+    rows = _clustered(40)
+    with Index.create(tmp_path / "x.index", dimensions=DIMENSIONS) as index:
+        index.add([Document(str(i), f"text {i}") for i in range(20)], vectors=rows[:20])
+        index.compact()
+        index.add([Document("3", "another text")], vectors=rows[30:31])  # keeps its id, in a passage with a new one
+        index.compact()
+        index.add([Document("5", "another text")], vectors=rows[31:32])
+        index.remove(["8"])
+        candidates = snapshot_of(index).candidates(rows[31], "text", 100, None, "document", exact=False)
+        shown = snapshot_of(index).passages_by_id(candidates.passages.tolist())
+    vectors = {str(i): rows[i] for i in range(20) if i != 8} | {"3": rows[30], "5": rows[31]}
+    assert {passage.uri for passage in shown} == set(vectors)
+    expected = [float(vectors[passage.uri] @ rows[31]) for passage in shown]
+    np.testing.assert_allclose(candidates.cosines, expected, atol=1e-3)

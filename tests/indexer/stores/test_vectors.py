@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from indexer.errors import BadInput, IndexDamaged
-from indexer.stores.vectors import checksum, from_blobs, stored_rows, to_blobs, unit_rows
+from indexer.stores.vectors import checksum, from_blobs, stored_rows, to_blobs, to_float32, unit_rows
 
 
 def _random(count: int, dimensions: int) -> np.ndarray:
@@ -75,3 +75,9 @@ def test_a_checksum_tells_of_every_bit_and_letter() -> None:
     flipped = [blob[:i] + bytes([blob[i] ^ 1 << bit]) + blob[i + 1 :] for i in range(32) for bit in range(8)]
     assert all(checksum(text, other) != sound for other in flipped)
     assert checksum("a text, è", blob) != sound
+
+
+def test_every_finite_float16_becomes_the_float32_that_numpy_makes_of_it() -> None:
+    every = np.arange(2**16, dtype="<u2").view("<f2")
+    finite = every[np.isfinite(every)].reshape(2, -1)
+    assert to_float32(finite).tobytes() == finite.astype("<f4").tobytes()

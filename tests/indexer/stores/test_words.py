@@ -110,7 +110,8 @@ class Kept:
 
     def scores(self, question: str, ids: NDArray[np.int64], unit: Unit) -> NDArray[np.float32]:
         with self.store._views.view() as view:
-            return word_rank.score(self.store._words.words_of(view), question, ids, unit)
+            words = self.store._words.words_of(view)
+            return word_rank.score(words, words.analysis.terms(question), ids, unit)
 
     def holds_what_the_book_says(self, where: Callable[[int], bool] | None = None, filter_: str | None = None) -> None:
         condition = parse(filter_) if filter_ else None

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged
 from indexer.records import Vector
-from indexer.stores.local.masks import Mask
+from indexer.stores.local.masks import MAX_EXACT_ROWS, Mask
 from indexer.stores.local.segments.files import Positions, SegmentFile, map_positions, paths, publish, verify
+from indexer.stores.vectors import to_float32
 
 # A forked child has none of the threads that FAISS would wait for, so FAISS works in the calling thread there.
 os.register_at_fork(after_in_child=lambda: faiss.omp_set_num_threads(1))
@@ -252,7 +253,7 @@ class FaissSegment:
 
     def rows(self, positions: NDArray[np.int64]) -> Vector:
         """Return the vectors at these positions (n, dimensions), float32."""
-        return np.asarray(self._rows[positions], np.float32)
+        return to_float32(self._rows[positions])
 
     def search(self, vector: Vector, n: int, mask: Mask | None, depth: int | None) -> SegmentHits:
         """Return the n best positions for a unit vector (dimensions,); fewer only where fewer are allowed.
@@ -267,6 +268,8 @@ class FaissSegment:
         if mask is not None and mask.positions is not None:
             return (*_best(self.rows(mask.positions) @ vector, mask.positions, n), True)
         selector = None if mask is None else faiss.IDSelectorBitmap(mask.bits)  # type: ignore[call-arg, arg-type]
+        if mask is not None and mask.count <= MAX_EXACT_ROWS:
+            depth = None
         reach = next((reach for reach in self._reach if depth is not None and depth <= reach.depth), None)
         with _in_this_thread():
             if reach is not None:

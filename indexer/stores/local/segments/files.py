@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +50,9 @@ class SegmentFile:
     parameters: str = "{}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Positions:
-    """The ids at each position of a segment, mapped from its file: nothing is read before it is used.
+    """The ids at each position of a part, of a segment mapped from its file: nothing is read before it is used.
 
     Attributes:
         passages, documents: ids (n,), int64; passages ascending.
@@ -61,6 +62,25 @@ class Positions:
     passages: NDArray[np.int64]
     documents: NDArray[np.int64]
     lists: NDArray[np.int32] | None
+
+    def of_documents(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions of every passage of these documents, in no particular order."""
+        ordered, order = self._by_document
+        first = np.searchsorted(ordered, documents)
+        counts = np.searchsorted(ordered, documents, side="right") - first
+        places = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        return places if order is None else order[places]
+
+    @cached_property
+    def _by_document(self) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+        """The documents in ascending order, and the position of each; None where they are in this order already.
+
+        They are, unless a document was replaced: it keeps its id, and its passages get new ones.
+        """
+        if bool((self.documents[1:] >= self.documents[:-1]).all()):
+            return self.documents, None
+        order = np.argsort(self.documents, kind="stable")
+        return self.documents[order], order
 
 
 def paths(folder: Path, name: str) -> tuple[Path, Path]:

@@ -34,28 +34,23 @@ def rank(view: View, words: Words, text: str, k: int, where: Where | None, unit:
         NoWords: the text has no word, or none but the language's stop words.
     """
     terms = words.analysis.question_terms(text)
-    restriction = _restriction(view, words, where)
-    if unit == "passage":
-        hits = words.passages.search(terms, k, restriction)
-        return Ranking(hits.ids, hits.documents, hits.scores, hits.matched, exact=True)
-    hits = words.documents.search(terms, k, restriction)
-    best = _best_passages(words.passages, terms, hits)
+    hits = rank_units(view, words, terms, k, where, unit)
+    best = hits.ids if unit == "passage" else _best_passages(words.passages, terms, hits)
     return Ranking(best, hits.documents, hits.scores, hits.matched, exact=True)
 
 
-def rank_documents(view: View, words: Words, text: str, k: int, where: Where | None) -> WordHits:
-    """Return the same documents as `rank`, without looking for the passage that each is shown by."""
-    terms = words.analysis.question_terms(text)
-    return words.documents.search(terms, k, _restriction(view, words, where))
+def rank_units(view: View, words: Words, terms: Sequence[str], k: int, where: Where | None, unit: Unit) -> WordHits:
+    """Return the same units as `rank` for some terms, without looking for the passage that a document is shown by."""
+    postings = words.passages if unit == "passage" else words.documents
+    return postings.search(terms, k, _restriction(view, words, where))
 
 
-def score(words: Words, text: str, ids: Ids, unit: Unit) -> NDArray[np.float32]:
-    """Return the BM25 score (n,) that `rank` gives each document or passage; 0 where it holds no word of the text.
+def score(words: Words, terms: Sequence[str], ids: Ids, unit: Unit) -> NDArray[np.float32]:
+    """Return the BM25 score (n,) that `rank` gives each document or passage; 0 where it holds none of the terms.
 
     Args:
         ids: of documents, or of passages (n,).
     """
-    terms = words.analysis.terms(text)
     if unit == "document":
         return words.documents.scores(terms, "document", ids)
     return words.passages.scores(terms, "id", ids)
