@@ -36,7 +36,7 @@ from search.fusion import CANDIDATES
 from search.query import Mode
 
 QUESTIONS = 200
-ROUNDS = 5
+ROUNDS = 3
 THREADS = 1, 2, 8, 32
 EMBEDDED = 200
 """Documents that the model embeds when an index is made, so that cosines are calibrated as in every real index."""

@@ -134,7 +134,7 @@ def from_blobs(blobs: list[bytes], dimensions: int) -> Vector:
     """
     if not all(isinstance(blob, bytes) and len(blob) == 2 * dimensions for blob in blobs):
         raise IndexDamaged("catalog.db: a stored vector is damaged; likewise check names its document")
-    return np.frombuffer(b"".join(blobs), dtype="<f2").reshape(len(blobs), dimensions).astype(np.float32)
+    return to_float32(np.frombuffer(b"".join(blobs), dtype="<f2").reshape(len(blobs), dimensions))
 
 
 def to_float32(half: NDArray[np.float16]) -> Vector:

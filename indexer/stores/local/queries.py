@@ -229,7 +229,7 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
             " FROM passage p JOIN document d ON d.id = p.document_id JOIN document_text t ON t.document_id = d.id"
             f" WHERE p.id IN ({','.join('?' * len(batch))})",
             batch,
-        ).fetchall():  # a quarter faster than one by one between the checks
+        ):
             *values, metadata, recorded_hash, recorded_checksum, vector = row
             try:
                 passage = Passage(*values, json.loads(metadata))  # type: ignore[call-arg]  # 13 columns
@@ -241,7 +241,7 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
     if len(by_id) < len(set(ids)):
         raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
     ranked = view.state.vectors_of(np.fromiter(blobs, np.int64))
-    if ranked.astype("<f2").tobytes() != b"".join(blobs.values()):
+    if not np.array_equal(ranked, from_blobs(list(blobs.values()), view.state.dimensions)):
         raise IndexDamaged("catalog.db: does not agree with its segments; likewise check says what is damaged")
     return [by_id[id_] for id_ in ids]
 

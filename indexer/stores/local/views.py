@@ -125,8 +125,10 @@ class State:
         rows, held = np.empty((len(passages), self.dimensions), np.float32), 0
         for part in self.parts:
             ids = part.positions.passages
-            positions = np.minimum(np.searchsorted(ids, passages), len(ids) - 1)
+            positions = np.minimum(ids.searchsorted(passages), len(ids) - 1)
             of_part = ids[positions] == passages
+            if of_part.all():
+                return part.segment.rows(positions)
             rows[of_part] = part.segment.rows(positions[of_part])
             held += int(np.count_nonzero(of_part))
         if held < len(passages):

@@ -35,7 +35,9 @@ def rank(view: View, words: Words, text: str, k: int, where: Where | None, unit:
     """
     terms = words.analysis.question_terms(text)
     hits = rank_units(view, words, terms, k, where, unit)
-    best = hits.ids if unit == "passage" else _best_passages(words.passages, terms, hits)
+    best = hits.ids  # of a document, the id of its first passage
+    if unit == "document" and len(view.state.passages_of(hits.documents)[0]) > len(best):  # some have several passages
+        best = _best_passages(words.passages, terms, hits)
     return Ranking(best, hits.documents, hits.scores, hits.matched, exact=True)
 
 
