@@ -7,7 +7,7 @@ const MOST_HITS = 200;
 
 /** The state of a page that was asked nothing. A pick is a condition that was chosen: [field, operator, value]. */
 export const EMPTY = Object.freeze({
-  view: "search", index: "", q: "", mode: "", where: "", picks: [], k: HITS, open: "", at: "",
+  view: "search", index: "", q: "", mode: "", where: "", picks: [], k: HITS, open: "", at: "", area: null,
 });
 
 /** Return the state that an address holds. What it cannot mean is left out. */
@@ -25,6 +25,7 @@ export function readAddress(query) {
     k: k >= 1 ? Math.min(k, MOST_HITS) : HITS,
     open: text("open"),
     at: /^\d+-\d+$/.test(text("at")) ? text("at") : "",
+    area: readArea(text("area")),
   };
 }
 
@@ -34,6 +35,7 @@ export function addressOf(state) {
   for (const name of ["view", "index", "q", "mode", "where", "k", "open", "at"]) {
     if (state[name] !== EMPTY[name]) given.set(name, state[name]);
   }
+  if (state.area) given.set("area", state.area.map((corner) => corner.join("_")).join("~"));
   for (const pick of state.picks) given.append("pick", JSON.stringify(pick));
   const query = given.toString();
   return query ? `?${query}` : "./";
@@ -41,7 +43,7 @@ export function addressOf(state) {
 
 /** Return whether two states ask the service the same question. */
 export function asksTheSame(one, other) {
-  const asked = ({ index, q, mode, where, picks, k }) => JSON.stringify([index, q.trim(), mode, where.trim(), picks, k]);
+  const asked = ({ index, q, mode, where, picks, k, area }) => JSON.stringify([index, q.trim(), mode, where.trim(), picks, k, area]);
   return asked(one) === asked(other);
 }
 
@@ -54,4 +56,11 @@ function readPick(text) {
   } catch {
     return null; // an address that somebody has shortened
   }
+}
+
+/** Return the corners of an area on the map: x_y~x_y~…; null where there is none. */
+function readArea(text) {
+  const corners = text.split("~").map((corner) => corner.split("_").map(Number));
+  const sound = corners.length >= 3 && corners.every((corner) => corner.length === 2 && corner.every(Number.isFinite));
+  return text && sound ? corners : null;
 }

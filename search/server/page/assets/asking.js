@@ -7,6 +7,16 @@ import { search } from "./service.js";
 const PAUSE_MS = 40; // between two keys of a fast typist
 const SENTENCES_PAUSE_MS = 200; // embedding every sentence of the hits must not hold up the next question
 
+/** Return the request for the question of a state. */
+export function bodyOf(state) {
+  const body = { query: state.q.trim(), k: state.k };
+  if (state.mode) body.mode = state.mode;
+  const where = filterOf(state);
+  if (where) body.where = where;
+  if (state.area) body.area = state.area;
+  return body;
+}
+
 export class Asking {
   #requests = new AbortController();
   #timers = [];
@@ -36,10 +46,7 @@ export class Asking {
   }
 
   async #send(state, signal) {
-    const body = { query: state.q.trim(), k: state.k };
-    if (state.mode) body.mode = state.mode;
-    const where = filterOf(state);
-    if (where) body.where = where;
+    const body = bodyOf(state);
     try {
       const answer = await search(state.index, body, signal);
       if (signal.aborted) return;

@@ -1,12 +1,13 @@
 // The page: its state is the address, and everything that is shown is drawn from the state and the service's answers.
 
 import { addressOf, asksTheSame, EMPTY, readAddress } from "./address.js";
-import { Asking } from "./asking.js";
+import { Asking, bodyOf } from "./asking.js";
 import { samePick } from "./conditions.js";
 import { byId, element } from "./element.js";
 import { describePick, drawFields } from "./filters.js";
 import { addSentences, drawHits } from "./hits.js";
 import { listenToKeys } from "./keys.js";
+import { MapView } from "./map.js";
 import { Reader } from "./reader.js";
 import { counted, found } from "./sentences.js";
 import { answers, listFields, listIndexes, Refused, Unreachable } from "./service.js";
@@ -28,6 +29,11 @@ const where = byId("where");
 const list = byId("hits");
 const asking = new Asking(show, fail);
 const reader = new Reader(() => state.open && leave());
+const map = new MapView({
+  open: (uri) => go({ open: uri, at: "" }),
+  setArea: (area) => choose({ area }),
+  trouble: noticeTrouble,
+});
 
 // the state
 
@@ -94,6 +100,7 @@ function draw(before) {
   if (before && before.index !== state.index) loadFields();
   else if (before && JSON.stringify(before.picks) !== JSON.stringify(state.picks)) redrawFields();
   if (index && (!before || !asksTheSame(before, state) || retry !== null)) ask();
+  drawMap(index);
   if (index && state.open) reader.show(index.name, state.open, state.at, hitOf(state));
   else reader.close();
 }
@@ -102,6 +109,15 @@ const current = () => indexes.find(({ name }) => name === state.index) ?? (state
 
 function hitOf({ open, at }) {
   return shown?.answer.hits.find((hit) => hit.uri === open && `${hit.start}-${hit.end}` === at) ?? null;
+}
+
+function drawMap(index) {
+  if (!index || state.view !== "map") return;
+  const asked = byId("map-question");
+  if (document.activeElement !== asked) asked.value = state.q;
+  byId("map-within").hidden = !state.area;
+  byId("map-within").href = addressOf({ ...state, view: "search" });
+  map.show(index.name, state, state.q.trim() ? bodyOf({ ...state, area: null }) : null);
 }
 
 function drawPicks() {
@@ -113,6 +129,13 @@ function drawPicks() {
       on: { click: () => choose({ picks: state.picks.filter((other) => !samePick(other, pick)) }) },
     }, text, element("span", { aria: { hidden: "true" } }, " ×")));
   });
+  if (state.area) {
+    items.push(element("li", {}, element("button", {
+      type: "button",
+      aria: { label: "Remove the filter: an area of the map" },
+      on: { click: () => choose({ area: null }) },
+    }, "an area of the map", element("span", { aria: { hidden: "true" } }, " ×"))));
+  }
   byId("picks").replaceChildren(...items);
   byId("picks").hidden = !items.length;
 }
@@ -120,6 +143,7 @@ function drawPicks() {
 let fields = [];
 
 function redrawFields() {
+  map.offerFields(fields);
   drawFields(fields, () => state.picks, (picks) => choose({ picks }));
 }
 
@@ -178,7 +202,7 @@ function show(asked, answer, explained) {
     return;
   }
   recovered();
-  const filtered = Boolean(asked.where.trim() || asked.picks.length);
+  const filtered = Boolean(asked.where.trim() || asked.picks.length || asked.area);
   shown = { state: asked, answer };
   byId("about").hidden = true;
   byId("where-error").textContent = "";
@@ -314,10 +338,11 @@ async function copy(text, said) {
 function listen() {
   question.addEventListener("input", () => type({ q: question.value, k: EMPTY.k, open: "", at: "" }));
   question.addEventListener("blur", () => { typing = false; });
+  byId("map-question").addEventListener("input", (event) => type({ q: event.target.value, open: "", at: "" }));
   where.addEventListener("input", () => type({ where: where.value, k: EMPTY.k }));
   where.addEventListener("blur", () => { typing = false; });
   byId("modes").addEventListener("change", (event) => choose({ mode: event.target.value }));
-  byId("index").addEventListener("change", (event) => choose({ index: event.target.value, where: "", picks: [] }));
+  byId("index").addEventListener("change", (event) => choose({ index: event.target.value, where: "", picks: [], area: null }));
   byId("more").addEventListener("click", async () => {
     list.lastElementChild?.querySelector("a.title").focus();
     go({ k: state.k + EMPTY.k }, { replace: true });

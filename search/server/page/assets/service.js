@@ -16,7 +16,7 @@ export class Unreachable extends Error {}
 const DEADLINE_MS = 30_000;
 
 /** Return the JSON that the service answers. Raises Refused, Unreachable, or AbortError where `signal` was aborted. */
-export async function request(path, { body, signal, deadline = DEADLINE_MS } = {}) {
+export async function request(path, { body, signal, deadline = DEADLINE_MS, read = null } = {}) {
   const signals = [AbortSignal.timeout(deadline), ...(signal ? [signal] : [])];
   const options = { signal: AbortSignal.any(signals), headers: { Accept: "application/json" } };
   if (body !== undefined) {
@@ -25,6 +25,7 @@ export async function request(path, { body, signal, deadline = DEADLINE_MS } = {
   }
   try {
     const answer = await fetch(path, options);
+    if (answer.ok && read) return await read(answer);
     const json = await answer.json();
     if (!answer.ok) throw new Refused(answer.status, json, Number(answer.headers.get("Retry-After")));
     return json;
@@ -40,4 +41,21 @@ export const listIndexes = async () => (await request("v1/indexes")).indexes;
 export const listFields = async (index) => (await request(`${of(index)}/fields`)).fields;
 export const search = (index, body, signal) => request(`${of(index)}/search`, { body, signal });
 export const getDocument = (index, uri, signal) => request(`${of(index)}/document?uri=${encodeURIComponent(uri)}`, { signal });
+
+// the map
+
+export const getMap = (index) => request(`${of(index)}/map`);
+export const nameDocuments = async (index, body, signal) => (await request(`${of(index)}/map/documents`, { body, signal })).documents;
+
+/** Return x and y of every point of a map. */
+export async function getPlaces(index) {
+  return new Float32Array(await request(`${of(index)}/map/places`, { read: (answer) => answer.arrayBuffer() }));
+}
+
+/** Return the frequent values of a field, and the position of the value of each point. */
+export async function getColours(index, field) {
+  const { values, colours } = await request(`${of(index)}/map/colours?field=${encodeURIComponent(field)}`);
+  return { values, colours: Uint8Array.from(atob(colours), (character) => character.charCodeAt(0)) };
+}
+
 export const answers = () => request("healthz", { deadline: 3000 }).then(() => true, () => false);
