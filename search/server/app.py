@@ -111,13 +111,17 @@ def create_app(
     def answer(request: Request, error: Exception) -> Response:
         return service.answer_error(request, error)
 
+    middleware = [
+        Middleware(Observed, service=service),
+        Middleware(Guard, rules=Rules(token, tuple(allowed_hosts), loopback_only, tuple(cors_origins))),
+    ]
+    if cors_origins:
+        middleware.append(
+            Middleware(CORSMiddleware, allow_origins=cors_origins, allow_methods=["*"], allow_headers=["*"])
+        )
     return Starlette(
         routes=service.routes(),
-        middleware=[
-            Middleware(Observed, service=service),
-            Middleware(Guard, rules=Rules(token, tuple(allowed_hosts), loopback_only, tuple(cors_origins))),
-            Middleware(CORSMiddleware, allow_origins=cors_origins, allow_methods=["*"], allow_headers=["*"]),
-        ],
+        middleware=middleware,
         exception_handlers=dict.fromkeys((HTTPException, LikewiseError, Problem, Exception), answer),
         lifespan=lifespan,
     )
