@@ -19,6 +19,7 @@ from benchmarks.quality import LIKEWISE
 from indexer.map.draw import document_vectors
 from indexer.map.projection import neighbours_kept, principal_components, project
 from indexer.map.regions import find_regions
+from indexer.stores.analysis import stored_analysis
 from indexer.stores.open import open_store
 
 
@@ -31,7 +32,7 @@ def report(index: Path) -> None:
     seconds = time.perf_counter() - begun
     kept, plain = neighbours_kept(vectors, places), neighbours_kept(vectors, principal_components(vectors))
     print(f"| {index.stem} | {len(uris):,} | {seconds:.0f} | {kept:.2f} | {plain:.2f} |\n", flush=True)
-    for region in find_regions(places, texts):
+    for region in find_regions(places, texts, stored_analysis("en")):
         if region.level < 2:
             print(f"{'  ' * region.level}* {', '.join(region.terms)} ({region.documents})")
     print()

@@ -12,6 +12,7 @@ from indexer.map.projection import project, require_umap, seconds_to_project
 from indexer.map.regions import find_regions
 from indexer.notes import Note
 from indexer.records import Vector
+from indexer.stores.analysis import stored_analysis
 from indexer.stores.port import Store
 
 _TITLE_WEIGHT = 3  # a title says more than the text that follows
@@ -35,7 +36,9 @@ def draw_map(store: Store, step: Note) -> Map:
     step(f"placing {len(uris):,} documents, about {_duration(seconds)}")
     places = project(vectors)
     step("naming the regions")
-    drawn = Map(tuple(uris), places, tuple(find_regions(places, texts)))
+    with store.snapshot() as snapshot:
+        analysis = stored_analysis(snapshot.settings.language)
+    drawn = Map(tuple(uris), places, tuple(find_regions(places, texts, analysis)))
     record = write_map(store.derived(), drawn)
     with store.writer() as writer:
         writer.change(lambda settings: replace(settings, map=record))

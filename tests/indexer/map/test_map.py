@@ -18,6 +18,7 @@ from indexer.map.file import NAME, Map, read_map, write_map
 from indexer.map.projection import neighbours_kept, principal_components, project
 from indexer.map.regions import find_regions
 from indexer.settings import MapRecord
+from indexer.stores.analysis import stored_analysis
 from indexer.stores.open import open_store
 from search import Searcher
 
@@ -69,7 +70,7 @@ def test_regions_are_named_by_what_distinguishes_them(by_components: None) -> No
     vectors, topics = clouds(300)
     texts = [f"{TOPICS[topic]} the same words everywhere {number}" for number, topic in enumerate(topics)]
     places = project(vectors)
-    regions = [region for region in find_regions(places, texts) if region.level == 0]
+    regions = [region for region in find_regions(places, texts, stored_analysis("en")) if region.level == 0]
     assert sum(region.documents for region in regions) == 300
     for region in regions:
         assert set(region.terms) in [set(topic.split()) for topic in TOPICS]
@@ -80,7 +81,7 @@ def test_regions_are_named_by_what_distinguishes_them(by_components: None) -> No
 
 
 def test_few_documents_have_no_regions() -> None:
-    assert find_regions(np.zeros((5, 2), np.float32), ["word"] * 5) == []
+    assert find_regions(np.zeros((5, 2), np.float32), ["word"] * 5, stored_analysis("en")) == []
 
 
 def test_a_share_of_neighbours_is_kept() -> None:
