@@ -24,9 +24,13 @@ def drawn(page: str) -> set[Arrow]:
 
 
 def listed(page: str) -> set[Arrow]:
-    """The arrows of the list of sub-folders."""
+    """The arrows of the list of sub-folders; those of `indexer/` are listed without its name."""
     lines = [line.split(" → ") for line in page.partition("```text\n")[2].partition("```")[0].splitlines()]
-    return {(f"indexer/{start}", f"indexer/{end}") for start, ends in lines for end in ends.split(", ")}
+    return {(_whole(start), _whole(end)) for start, ends in lines for end in ends.split(", ")}
+
+
+def _whole(folder: str) -> str:
+    return folder if folder.startswith("search/") else f"indexer/{folder}"
 
 
 def room(file: Path) -> str:
@@ -63,6 +67,7 @@ def test_the_drawing_is_read_as_it_is_meant() -> None:
         ("x/y", "z"),
     }
     assert listed("```text\na → b, a/c\n```") == {("indexer/a", "indexer/b"), ("indexer/a", "indexer/a/c")}
+    assert listed("```text\nsearch/a → search/a/b\n```") == {("search/a", "search/a/b")}
 
 
 def test_every_value_is_imported_by_another_folder() -> None:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-
-from search.server.problems import Problem
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -68,12 +67,12 @@ class Page:
         """Answer GET /page/{file}.
 
         Raises:
-            Problem: 404, the page has no such file.
+            HTTPException: 404, the page has no such file.
         """
-        asset = self._assets.get(request.path_params["file"])
-        if asset is None or request.path_params["file"] == _FIRST:
-            raise Problem(404, "not-found", "the page has no such file")
-        return asset.answer(request)
+        name = request.path_params["file"]
+        if name == _FIRST or name not in self._assets:  # the addresses in it are relative to /
+            raise HTTPException(404)
+        return self._assets[name].answer(request)
 
 
 def _asset(file: Path) -> Asset:

@@ -67,7 +67,7 @@ def test_its_own_page_and_a_named_one_may_ask(open_client: Callable[..., TestCli
 
 def test_only_healthz_is_open_without_the_token(open_client: Callable[..., TestClient], papers: Path) -> None:
     client = open_client({"papers": papers}, token=TOKEN)
-    routes = ("/", "/readyz", "/metrics", "/openapi.json", "/v1/indexes", "/nothing", "/mcp")
+    routes = ("/", "/page/page.js", "/readyz", "/metrics", "/openapi.json", "/v1/indexes", "/nothing", "/mcp")
     for path in routes:
         assert client.get(path).status_code == 401
         assert client.get(path, headers={"Authorization": f"Bearer {TOKEN}x"}).status_code == 401

@@ -196,13 +196,6 @@ def test_the_log_has_a_line_per_request_and_no_question(papers: Path, capfd: pyt
         assert entry.get("query") == ("secret moon" if asked else None)
 
 
-def test_the_page_lists_the_indexes_and_loads_nothing(client: TestClient) -> None:
-    page = client.get("/")
-    assert "<td>papers</td><td>4</td>" in page.text
-    assert page.headers["content-security-policy"].startswith("default-src 'none'")
-    assert page.headers["x-content-type-options"] == "nosniff"
-
-
 def test_vectors_in_openai_form_are_those_of_the_encoder(client: TestClient, encoder: Any) -> None:
     answered = client.post("/v1/embeddings", json={"model": "papers", "input": ["the moon", "bread"]}).json()
     rows = np.array([entry["embedding"] for entry in answered["data"]], np.float32)

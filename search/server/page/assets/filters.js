@@ -25,6 +25,16 @@ export function drawFields(fields, picks, choose) {
       element("summary", { title: counted(field.documents, "document") }, field.name),
       hasRange(field) ? drawRange(field, picks, choose) : drawValues(field, picks, choose));
   }));
+  syncFields(picks());
+}
+
+/** Show in the controls which conditions are chosen now; the controls stay, and with them the focus. */
+export function syncFields(picks) {
+  for (const input of byId("fields").querySelectorAll("input")) {
+    const [field, operator, value] = JSON.parse(input.dataset.pick);
+    if (input.type === "checkbox") input.checked = picks.some((pick) => samePick(pick, [field, operator, value]));
+    else input.value = picks.find((pick) => pick[0] === field && pick[1] === operator)?.[2] ?? "";
+  }
 }
 
 /** Return what the chips of chosen conditions say. */
@@ -53,7 +63,7 @@ function drawValues(field, picks, choose) {
     const text = String(value.value);
     const box = element("input", {
       type: "checkbox",
-      checked: picks().some((other) => samePick(other, pick)),
+      dataset: { pick: JSON.stringify(pick) },
       on: {
         change: () => choose(box.checked ? [...picks(), pick] : picks().filter((other) => !samePick(other, pick))),
       },
@@ -65,7 +75,8 @@ function drawValues(field, picks, choose) {
   };
   // What one document alone has is shown on request: it says little about the collection.
   const shared = field.values.filter(({ documents }) => documents > 1).length;
-  const few = Math.min(VALUES, Math.max(shared, 1));
+  const chosen = field.values.findLastIndex(({ value }) => picks().some((pick) => samePick(pick, [field.name, "=", value])));
+  const few = Math.max(Math.min(VALUES, Math.max(shared, 1)), chosen + 1);
   list.append(...field.values.slice(0, few).map(draw));
   if (field.values.length <= few) return list;
   const more = element("button", {
@@ -86,11 +97,10 @@ function drawValues(field, picks, choose) {
 function drawRange(field, picks, choose) {
   const { min, max } = field.days ?? field.numbers;
   const bound = (label, operator, hint) => {
-    const chosen = picks().find((pick) => pick[0] === field.name && pick[1] === operator);
     const input = element("input", {
       type: field.days ? "date" : "number",
       ...(field.days ? { min, max } : { step: "any", placeholder: String(hint) }),
-      value: chosen ? String(chosen[2]) : "",
+      dataset: { pick: JSON.stringify([field.name, operator, null]) },
       on: {
         change: () => {
           const rest = picks().filter((pick) => pick[0] !== field.name || pick[1] !== operator);

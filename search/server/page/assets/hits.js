@@ -26,8 +26,8 @@ export const keyOf = (hit) => `${hit.uri}\n${hit.start}`;
  * @param {Object} actions `href(hit)`, `open(hit)`, `copyLink(hit)`, `copyText(hit)`, `pick(field, value)`
  */
 export function drawHits(list, hits, actions) {
-  const opened = new Set([...list.querySelectorAll("li")].filter((item) => item.querySelector(".why:not([hidden])")).map((item) => item.dataset.key));
-  const focused = document.activeElement?.closest?.("#hits li")?.dataset.key;
+  const opened = new Set([...list.children].filter((item) => item.querySelector(".why:not([hidden])")).map((item) => item.dataset.key));
+  const focused = document.activeElement?.closest?.("#hits > li")?.dataset.key;
   const items = hits.map((hit, rank) => drawHit(hit, rank, actions, opened.has(keyOf(hit))));
   list.replaceChildren(...items);
   if (focused) items.find((item) => item.dataset.key === focused)?.querySelector("a.title").focus();

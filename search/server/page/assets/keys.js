@@ -40,7 +40,7 @@ function move(target, step) {
     titles[0].focus();
     return true;
   }
-  const item = target.closest?.("#hits li");
+  const item = target.closest?.("#hits > li");
   if (!item) return false;
   const next = titles.findIndex((title) => item.contains(title)) + step;
   if (next < 0) toTheQuestion();

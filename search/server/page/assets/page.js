@@ -4,7 +4,7 @@ import { addressOf, asksTheSame, EMPTY, readAddress } from "./address.js";
 import { Asking, bodyOf } from "./asking.js";
 import { samePick } from "./conditions.js";
 import { byId, element } from "./element.js";
-import { describePick, drawFields } from "./filters.js";
+import { describePick, drawFields, syncFields } from "./filters.js";
 import { addSentences, drawHits } from "./hits.js";
 import { listenToKeys } from "./keys.js";
 import { MapView } from "./map.js";
@@ -23,6 +23,7 @@ let typing = false; // the address of a question that is being typed replaces it
 let waiting = null;
 let retry = null;
 let refreshed = 0;
+let isInTrouble = false; // whether the line above everything is about a service that does not answer
 
 const question = byId("question");
 const where = byId("where");
@@ -98,7 +99,7 @@ function draw(before) {
   }
   drawPicks();
   if (before && before.index !== state.index) loadFields();
-  else if (before && JSON.stringify(before.picks) !== JSON.stringify(state.picks)) redrawFields();
+  else syncFields(state.picks);
   if (index && (!before || !asksTheSame(before, state) || retry !== null)) ask();
   drawMap(index);
   if (index && state.open) reader.show(index.name, state.open, state.at, hitOf(state));
@@ -190,7 +191,7 @@ function ask() {
     drawAbout();
     return;
   }
-  waiting = setTimeout(() => say("trouble", "The service has not answered yet; still waiting."), SLOW_MS);
+  waiting = setTimeout(() => warn("The service has not answered yet; still waiting."), SLOW_MS);
   asking.ask({ ...state, index: index.name }, typing);
 }
 
@@ -261,7 +262,7 @@ function fail(asked, error) {
   }
   recovered();
   if (error.status === 503) {
-    say("trouble", error.message);
+    warn(error.message);
     again((error.retryAfter || 1) * 1000);
   } else if (["bad-filter", "unknown-field"].includes(error.slug) && asked.where.trim()) {
     // The hits stay: a condition is wrong for as long as it is being typed.
@@ -281,10 +282,10 @@ function fail(asked, error) {
 
 function noticeTrouble(error) {
   if (error instanceof Unreachable) {
-    say("trouble", "The service does not answer; trying again.");
+    warn("The service does not answer; trying again.");
     again(RETRY_MS);
   } else {
-    say("trouble", error.message);
+    warn(error.message);
   }
 }
 
@@ -305,7 +306,8 @@ function again(pause) {
 function recovered() {
   clearTimeout(retry);
   retry = null;
-  byId("trouble").hidden = true;
+  if (isInTrouble) byId("trouble").hidden = true;
+  isInTrouble = false;
 }
 
 function stopWaiting() {
@@ -313,10 +315,11 @@ function stopWaiting() {
   waiting = null;
 }
 
-/** Show a message in its place: of "trouble" above everything, of "said" for a moment. */
-function say(id, message) {
-  byId(id).textContent = message;
-  byId(id).hidden = false;
+/** Show above everything that the service does not answer, until it does. */
+function warn(message) {
+  isInTrouble = true;
+  byId("trouble").textContent = message;
+  byId("trouble").hidden = false;
 }
 
 // copying
@@ -326,9 +329,9 @@ const linkTo = (uri, at) => new URL(addressOf({ ...state, index: current().name,
 async function copy(text, said) {
   try {
     await navigator.clipboard.writeText(text);
-    say("said", said);
+    byId("said").textContent = said;
   } catch {
-    say("said", "The browser does not allow copying here"); // without https only this machine's own pages may
+    byId("said").textContent = "The browser does not allow copying here"; // without https only this machine's own pages may
   }
   setTimeout(() => { byId("said").textContent = ""; }, 2500);
 }
@@ -377,7 +380,8 @@ async function start() {
   refreshed = Date.now();
   byId("index").replaceChildren(...indexes.map(({ name }) => element("option", { value: name }, name)));
   if (!current()) {
-    say("trouble", `No index ${state.index} is served here.`);
+    byId("trouble").textContent = `No index ${state.index} is served here.`;
+    byId("trouble").hidden = false;
     state = { ...state, index: "", open: "", at: "" };
   }
   draw(null);

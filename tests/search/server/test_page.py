@@ -1,0 +1,708 @@
+"""The page at /, as files and in a browser, with its Content-Security-Policy enforced."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import CHROMIUM, FLAGS, serving_here
+from starlette.testclient import TestClient
+
+from indexer import Document, Index
+from search.server import create_app
+from search.server.page.page import FOLDER, POLICY
+
+try:
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+except ModuleNotFoundError:  # the extra `dev` has them
+    CHROMIUM = None
+
+in_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="needs playwright, and Chromium (LIKEWISE_TEST_CHROMIUM, or on PATH)"
+)
+
+HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
+BEFORE, AFTER = ("\n".join(f"Line {n} {place}, of nothing." for n in range(900)) for place in ("before", "after"))
+EN = {"lang": "en"}
+DOCUMENTS = [
+    Document(
+        "moon", "The moon orbits the earth.\nIt is full once a month. 🦉 owls see it.", "Moon", EN | {"year": 2020}
+    ),
+    Document("sun", "The sun is a star. It shines by day.", "Sun", EN | {"year": 2021, "tags": ["star", "day"]}),
+    Document("erde", "Die Erde kreist um die Sonne.", "Erde", {"year": 2022, "lang": "de"}),
+    Document("bread", "Bread is baked in an oven.", "Bread", EN | {"year": 2019}),
+    Document("comet", "A comet has a tail.", "Comet", EN | {"year": 2018}),
+    Document(
+        f"javascript:alert('{HOSTILE}')",
+        "A hostile planet <img src=x onerror=hacked=1>",
+        HOSTILE,
+        EN
+        | {
+            "link": "javascript:window.hacked=1",
+            "home": "https://example.org/a",
+            "html": HOSTILE,
+            f"<b>{HOSTILE}": "x",
+            "data": "data:text/html,<script>parent.hacked=1</script>",
+            "year": 2017,
+        },
+    ),
+]
+BOOKS = [Document("long", f"{BEFORE}\nA comet has a tail.\n{AFTER}", "A long text")]
+FLOOD = [
+    Document(f"n{n}", f"Number {n} of many.", f"Number {n}", {"n": n, "created": f"2024-01-{n + 1:02}"})
+    for n in range(30)
+]
+
+
+# files
+
+
+@pytest.fixture(scope="module")
+def files(shared: TestClient) -> dict[str, Any]:
+    return {
+        path.name: shared.get("/" if path.name == "index.html" else f"/page/{path.name}") for path in FOLDER.iterdir()
+    }
+
+
+def test_files_have_their_type_and_the_policy(files: dict[str, Any]) -> None:
+    types = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+    assert {"index.html", "page.css", "page.js", "icon.svg"} <= files.keys()
+    for name, answer in files.items():
+        assert answer.status_code == 200, name
+        assert answer.headers["content-type"].startswith(types[Path(name).suffix])
+        assert answer.headers["content-security-policy"] == POLICY
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-cache"
+    assert sum(len(answer.content) for answer in files.values()) < 200_000
+    assert "unsafe" not in POLICY
+    assert POLICY.startswith("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'")
+
+
+def test_a_browser_that_has_a_file_gets_304(shared: TestClient, files: dict[str, Any]) -> None:
+    tag = files["page.css"].headers["etag"]
+    for known in (tag, f"W/{tag}", f'"other", {tag}'):
+        again = shared.get("/page/page.css", headers={"If-None-Match": known})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert shared.get("/page/page.css", headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["none.js", "index.html", "..%2f..%2fpage.py", "%2e%2e/page.py", "page.py", ".."])
+def test_nothing_but_the_files_of_the_page_is_served(shared: TestClient, name: str) -> None:
+    assert b"import" not in shared.get(f"/page/{name}").content
+
+
+def test_no_file_parses_html_or_runs_text(files: dict[str, Any]) -> None:
+    """The policy refuses these in a browser that knows it; no browser should have to."""
+    forbidden = (
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setHTML|parseFromString|srcdoc"
+    )
+    for name, answer in files.items():
+        assert not re.search(forbidden, answer.text), name
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)\w", answer.text), name  # no outside host
+    html = files["index.html"].text
+    assert not re.search(r"\sstyle=|\son\w+=|<style|<script(?![^>]*\ssrc=)", html)
+    assert 'setTimeout("' not in "".join(answer.text for answer in files.values())
+
+
+def test_every_file_of_the_page_is_used_and_there(files: dict[str, Any]) -> None:
+    named = set()
+    for answer in files.values():
+        named |= {Path(path).name for path in re.findall(r'(?:src|href)="page/([\w.]+)"', answer.text)}
+        named |= set(re.findall(r'from "\./([\w.]+)"', answer.text))
+    assert named == files.keys() - {"index.html"}
+
+
+def test_wheels_hold_the_files() -> None:
+    """hatch packs every file of a package that git does not ignore."""
+    root = FOLDER.parents[3]
+    ignored = (root / ".gitignore").read_text().split()
+    assert not {"*.js", "*.css", "*.html", "*.svg", "assets", "assets/", "page", "page/"} & set(ignored)
+    assert 'packages = ["indexer", "search"]' in (root / "pyproject.toml").read_text()
+
+
+# in a browser
+
+
+@dataclass
+class Site:
+    """A running service and the folders of its indexes."""
+
+    port: int
+    folders: dict[str, Path]
+    stop: Callable[[], None] = lambda: None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, module_encoder: Any) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("page")
+    folders = {name: folder / f"{name}.index" for name in ("papers", "numbers", "books")}
+    for path, documents in zip(folders.values(), (DOCUMENTS, FLOOD, BOOKS), strict=True):
+        with Index.create(path, model=module_encoder) as index:
+            index.add(documents)
+    app = create_app({name: str(path) for name, path in folders.items()})
+    with serving_here(app) as port:
+        yield Site(port, folders)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield opened
+        opened.close()
+
+
+@dataclass
+class Tab:
+    """A page in the browser, with what its console reported."""
+
+    page: Page
+    site: Site
+    reported: list[str] = field(default_factory=list)
+
+    def go(self, query: str = "") -> None:
+        self.page.goto(self.site.address + query)
+        expect(self.page.locator("#index option")).not_to_have_count(0)
+
+    def ask(self, question: str) -> None:
+        self.page.locator("#question").fill(question)
+        expect(self.page.locator("#hits")).to_have_attribute("data-question", question)
+
+    @property
+    def titles(self) -> list[str]:
+        return self.page.locator("#hits a.title").all_inner_texts()
+
+    @property
+    def query(self) -> str:
+        return str(self.page.evaluate("location.search"))
+
+
+@pytest.fixture
+def open_tab(browser: Browser, site: Site) -> Iterator[Callable[..., Tab]]:
+    """Open a tab with an empty profile. At the end nothing may have gone wrong in it, nor met the policy."""
+    tabs: list[Tab] = []
+
+    with ExitStack() as closing:
+
+        def open_one(of: Site = site, **options: Any) -> Tab:
+            context = closing.enter_context(browser.new_context(viewport={"width": 1280, "height": 900}, **options))
+            context.set_default_timeout(10_000)
+            tab = Tab(context.new_page(), of)
+            tab.page.on("console", lambda message: tab.reported.append(f"{message.type}: {message.text}"))
+            tab.page.on("pageerror", lambda error: tab.reported.append(f"uncaught: {error}"))
+            tab.page.add_init_script(
+                "document.addEventListener('securitypolicyviolation',"
+                " event => console.error('policy', event.violatedDirective, event.blockedURI));"
+            )
+            tabs.append(tab)
+            return tab
+
+        yield open_one
+        reported = [line for tab in tabs for line in tab.reported]
+    assert reported == []
+
+
+@pytest.fixture
+def tab(open_tab: Callable[..., Tab]) -> Tab:
+    return open_tab()
+
+
+@in_browser
+def test_typing_gives_hits_with_their_words_and_best_sentence_marked(tab: Tab) -> None:
+    tab.go()
+    expect(tab.page.locator("#about")).to_contain_text("6 documents")
+    expect(tab.page.locator("#question")).to_be_focused()
+    tab.page.keyboard.type("the moon full")
+    expect(tab.page.locator("#hits")).to_have_attribute("data-question", "the moon full")
+    assert tab.titles[0] == "Moon"
+    assert tab.page.locator("#hits > li").first.locator(".passage mark").all_inner_texts() == ["moon", "full"]
+    expect(tab.page.locator("#status")).to_contain_text("6 documents, best first")
+    sentence = tab.page.locator("#hits > li").first.locator(".sentence")
+    expect(sentence).to_have_text(re.compile("The moon orbits the earth|It is full once a month"))
+    assert "q=the+moon+full" in tab.query
+    assert tab.page.title() == "the moon full – likewise"
+
+
+@in_browser
+def test_offsets_count_code_points(tab: Tab) -> None:
+    tab.go("?q=owls")
+    expect(tab.page.locator("#hits > li").first.locator(".passage mark")).to_have_text("owls")
+    tab.page.locator("#hits a.title").first.click()
+    expect(tab.page.locator("#found mark")).to_have_text("owls")
+
+
+@in_browser
+def test_a_late_answer_never_replaces_a_later_one(tab: Tab) -> None:
+    """The first request is held back; the question that follows cancels it and is answered."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if route.request.post_data_json["query"] == "bread":
+            held.append(route)
+        else:
+            route.continue_()
+
+    failed: list[str] = []
+    tab.page.on("requestfailed", lambda request: failed.append(f"{request.post_data_json['query']}: {request.failure}"))
+    tab.page.route("**/search", hold)
+    tab.go()
+    tab.page.locator("#question").fill("bread")
+    tab.page.wait_for_timeout(100)
+    tab.ask("moon")
+    assert tab.titles[0] == "Moon"
+    assert [route.request.post_data_json["query"] for route in held] == ["bread"]
+    assert failed == ["bread: net::ERR_ABORTED"]
+    hits = {"query": "bread", "mode": "hybrid", "matched": 0, "exact": True, "answered": None, "notes": [], "hits": []}
+    held[0].fulfill(json=hits)
+    tab.page.wait_for_timeout(100)
+    assert tab.titles[0] == "Moon"
+
+
+@in_browser
+def test_values_and_conditions_filter(tab: Tab) -> None:
+    tab.go("?q=earth")
+    expect(tab.page.locator("#status")).to_contain_text("6 documents")
+    language = tab.page.locator("#fields details[data-field=lang]")
+    assert [re.sub(r"\s+", " ", text) for text in language.locator("label").all_inner_texts()] == ["en 5 documents"]
+    language.get_by_role("button", name="1 more").click()
+    language.get_by_label("de").check()
+    expect(language.get_by_label("de")).to_be_focused()
+    expect(tab.page.locator("#status")).to_have_text("All 1 document that pass the filters, best first")
+    assert tab.titles == ["Erde"]
+    assert 'pick=["lang","=","de"]' in tab.page.evaluate("decodeURIComponent(location.search)")
+    tab.page.get_by_role("button", name="Remove the filter: lang is de").click()
+    expect(tab.page.locator("#status")).to_contain_text("6 documents")
+
+    tab.page.locator("#where").fill("yaer >= 2021")
+    expect(tab.page.locator("#where-error")).to_contain_text('no field "yaer" in this index; near: year')
+    expect(tab.page.locator("#where")).to_have_attribute("aria-invalid", "true")
+    assert len(tab.titles) == 6  # what was found stays
+    tab.page.locator("#where").fill("year >= 2021")
+    expect(tab.page.locator("#status")).to_contain_text("2 documents that pass")
+    expect(tab.page.locator("#where-error")).to_be_empty()
+    assert len(tab.reported) == 1 and "400" in tab.reported.pop()  # the browser reports the refusal itself
+
+    tab.page.locator("#hits > li", has_text="Sun").get_by_role("button", name="tags day").click()
+    expect(tab.page.locator("#status")).to_contain_text("1 document that")
+    assert tab.titles == ["Sun"]
+
+
+@in_browser
+def test_ranges_of_numbers_and_dates_filter(tab: Tab) -> None:
+    tab.go("?index=numbers&q=number")
+    expect(tab.page.locator("#status")).to_have_text("The 10 best of 30 documents")
+    created, numbers = (tab.page.locator(f"#fields details[data-field={name}]") for name in ("created", "n"))
+    created.get_by_label("from").fill("2024-01-21")
+    created.get_by_label("from").blur()
+    expect(tab.page.locator("#status")).to_have_text("All 10 documents that pass the filters, best first")
+    numbers.get_by_label("to").fill("24")
+    numbers.get_by_label("to").blur()
+    expect(tab.page.locator("#status")).to_have_text("All 5 documents that pass the filters, best first")
+    tab.page.go_back()
+    expect(tab.page.locator("#status")).to_have_text("All 10 documents that pass the filters, best first")
+    expect(numbers.get_by_label("to")).to_have_value("")
+
+
+@in_browser
+def test_more_hits_are_shown_on_request(tab: Tab) -> None:
+    tab.go("?index=numbers&q=number")
+    tab.page.get_by_role("button", name="Show more").click()
+    expect(tab.page.locator("#hits > li")).to_have_count(20)
+    assert "k=20" in tab.query
+
+
+@in_browser
+def test_a_panel_says_why(tab: Tab) -> None:
+    tab.go("?q=moon")
+    first = tab.page.locator("#hits > li").first
+    expect(first.locator(".sentence")).to_be_visible()
+    button = first.get_by_role("button", name="Why this hit")
+    expect(button).to_have_attribute("aria-expanded", "false")
+    button.click()
+    expect(button).to_have_attribute("aria-expanded", "true")
+    why = first.locator(".why")
+    for said in ("Meaning", "Words", "BM25", "cosine", "Words of your question in it: moon", "Its nearest sentence"):
+        expect(why).to_contain_text(said)
+    answer = tab.page.request.post(
+        f"{tab.site.address}v1/indexes/papers/search",
+        data={"query": "moon"},
+        headers={"Content-Type": "application/json"},
+    ).json()["hits"][0]
+    expect(why).to_contain_text(f"Score {answer['score']:.2f} is the sum of")
+    expect(why).to_contain_text(f"cosine {answer['cosine']:.3f}")
+
+
+@in_browser
+def test_a_hit_opens_in_its_document_and_back_closes_it(tab: Tab) -> None:
+    tab.go("?index=books&q=comet+tail")
+    tab.page.locator("#hits a.title").first.click()
+    dialog = tab.page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("A long text")
+    expect(dialog.locator("#found")).to_contain_text("A comet has a tail.")
+    expect(dialog.locator("#found")).to_be_in_viewport()
+    assert dialog.locator("#found mark").all_inner_texts() == ["comet", "tail"]
+    expect(dialog.locator("#reader-body")).to_contain_text("Line 899 before, of nothing.")  # its neighbours
+    expect(dialog.locator("#reader-body")).not_to_contain_text("Line 1 before,")
+    dialog.get_by_role("button", name="Show everything before").click()
+    expect(dialog.locator("#reader-body")).to_contain_text("Line 1 before,")
+    linked = tab.page.url
+    tab.page.go_back()
+    expect(dialog).to_be_hidden()
+    assert "open" not in tab.query
+    tab.page.go_forward()
+    expect(dialog).to_be_visible()
+    assert tab.page.url == linked
+    dialog.get_by_role("button", name="Close").click()
+    expect(dialog).to_be_hidden()
+    assert "open" not in tab.query
+
+
+@in_browser
+def test_the_keyboard_alone_is_enough(tab: Tab) -> None:
+    tab.go()
+    keyboard, page = tab.page.keyboard, tab.page
+    page.locator("#open-help").focus()
+    keyboard.press("/")
+    expect(page.locator("#question")).to_be_focused()
+    keyboard.type("moon")
+    expect(page.locator("#hits")).to_have_attribute("data-question", "moon")
+    keyboard.press("ArrowDown")
+    expect(page.locator("#hits a.title").nth(0)).to_be_focused()
+    keyboard.press("ArrowDown")
+    expect(page.locator("#hits a.title").nth(1)).to_be_focused()
+    keyboard.press("ArrowUp")
+    keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("It is full once a month.")
+    keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page.locator("#hits a.title").nth(0)).to_be_focused()
+    keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("go to the question")
+    keyboard.press("Escape")
+    keyboard.press("ArrowUp")
+    expect(page.locator("#question")).to_be_focused()
+    keyboard.press("ArrowDown")
+    keyboard.press("Control+k")
+    expect(page.locator("#question")).to_be_focused()
+    keyboard.type("/?")  # in a text these are letters
+    expect(page.locator("#question")).to_have_value("/?")
+
+
+@in_browser
+def test_a_link_shows_what_was_shown(tab: Tab, open_tab: Callable[..., Tab]) -> None:
+    tab.go()
+    tab.ask("earth and sun")
+    tab.page.get_by_title("What the passage means").click()
+    tab.page.locator("#where").fill("year > 2018")
+    expect(tab.page.locator("#status")).to_contain_text("4 documents that pass")
+    tab.page.locator("#hits a.title", has_text="Erde").click()
+    expect(tab.page.locator("#found")).to_contain_text("Die Erde kreist um die Sonne.")
+    other = open_tab()
+    other.page.goto(tab.page.url)
+    expect(other.page.locator("#found")).to_contain_text("Die Erde kreist um die Sonne.")
+    other.page.keyboard.press("Escape")
+    expect(other.page.locator("#question")).to_have_value("earth and sun")
+    expect(other.page.get_by_label("Meaning")).to_be_checked()
+    expect(other.page.locator("#status")).to_contain_text("4 documents that pass")
+    assert (other.titles, "open" in other.query) == (tab.titles, False)
+
+
+@in_browser
+def test_back_returns_to_the_question_before(tab: Tab) -> None:
+    tab.go()
+    tab.page.keyboard.type("moon")
+    tab.page.keyboard.press("Enter")
+    tab.page.locator("#question").fill("bread")
+    expect(tab.page.locator("#hits")).to_have_attribute("data-question", "bread")
+    tab.page.go_back()
+    expect(tab.page.locator("#question")).to_have_value("moon")
+    expect(tab.page.locator("#hits")).to_have_attribute("data-question", "moon")
+    tab.page.go_back()
+    expect(tab.page.locator("#question")).to_have_value("")
+    expect(tab.page.locator("#about")).to_be_visible()
+
+
+@in_browser
+def test_indexes_are_chosen_among(tab: Tab) -> None:
+    tab.go("?q=number")
+    tab.page.get_by_label("Index").select_option("numbers")
+    expect(tab.page.locator("#status")).to_have_text("The 10 best of 30 documents")
+    expect(tab.page.locator("#fields details[data-field=created]")).to_be_visible()
+    expect(tab.page.locator("#fields details[data-field=lang]")).to_have_count(0)
+    tab.go("?index=none&q=number")
+    expect(tab.page.get_by_role("alert").first).to_have_text("No index none is served here.")
+
+
+@in_browser
+def test_a_question_that_nothing_answers_is_told_so(tab: Tab) -> None:
+    answer = {"query": "x", "mode": "hybrid", "matched": 6, "exact": True, "answered": False, "notes": ["a note"]}
+    hit = {
+        **{
+            "uri": "a",
+            "title": "",
+            "text": "b",
+            "start": 0,
+            "end": 1,
+            "score": 0.5,
+            "cosine": 0.1,
+            "percentile": 99.84,
+        },
+        **{"page": 3, "line": None, "heading": "A > B", "path": None, "format": None, "modified": None},
+        **{"metadata": {}, "why": None},
+    }
+    tab.page.route("**/search", lambda route: route.fulfill(json={**answer, "hits": [hit]}))
+    tab.go("?q=x")
+    expect(tab.page.locator("#notices")).to_contain_text("Nothing here seems to answer this.")
+    expect(tab.page.locator("#notices")).to_contain_text("a note")
+    expect(tab.page.locator("#hits .place")).to_have_text("a · page 3 · A > B")
+    expect(tab.page.locator("#hits .near")).to_have_text("nearer than 99.8 % of random passages")
+
+
+@in_browser
+def test_a_refusal_is_shown(tab: Tab) -> None:
+    tab.go("?q=the&mode=words")
+    expect(tab.page.locator("#notices")).to_contain_text("has only words that are too common")
+    assert tab.titles == []
+    tab.reported.clear()  # the browser reports the status 400 itself
+    tab.ask("moon")
+    assert tab.titles[0] == "Moon"
+
+
+@in_browser
+def test_hostile_documents_are_text(tab: Tab) -> None:
+    tab.go("?q=hostile+planet&mode=words")
+    hit = tab.page.locator("#hits > li").first
+    expect(hit.locator("a.title")).to_have_text(HOSTILE)
+    expect(hit.locator(".passage")).to_have_text("A hostile planet <img src=x onerror=hacked=1>")
+    expect(hit.locator(".sentence")).to_be_visible()
+    hit.get_by_role("button", name="Why this hit").click()
+    hit.locator("a.title").click()
+    expect(tab.page.locator("#found")).to_have_text("A hostile planet <img src=x onerror=hacked=1>")
+    tab.page.locator("#reader .facts summary").click()
+    expect(tab.page.locator("#reader .facts")).to_contain_text("javascript:window.hacked=1")
+    links = tab.page.evaluate("[...document.querySelectorAll('a[href]')].map(link => link.href)")
+    assert {link.split(":")[0] for link in links} == {"http", "https"}
+    assert [link for link in links if not link.startswith(tab.site.address)] == ["https://example.org/a"] * 2
+    assert (
+        tab.page.evaluate("document.querySelectorAll('#hits img, #hits script, dialog img, dialog script').length") == 0
+    )
+    assert tab.page.evaluate("window.hacked") is None
+
+
+@in_browser
+def test_the_policy_is_enforced(open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab()
+    tab.go()
+    script = """async () => {
+        const violated = [];
+        document.addEventListener("securitypolicyviolation", (event) => violated.push(event.effectiveDirective));
+        const script = document.createElement("script");
+        const image = document.createElement("img");
+        const style = document.createElement("style");
+        image.src = "https://example.org/x.png";
+        style.textContent = "body { color: red }";
+        let refused = 0;
+        for (const act of [
+            () => { script.textContent = "window.hacked = 1"; },
+            () => { document.body.innerHTML = "<b>x</b>"; },
+            () => { document.body.setAttribute("onclick", "window.hacked = 1"); },
+        ]) try { act(); } catch (error) { refused += error instanceof TypeError; }
+        script.append("window.hacked = 1");
+        try { document.body.append(script); } catch (error) { refused += error instanceof TypeError; }
+        document.body.append(image, style);
+        document.body.click();
+        // Later, because the browser lets what a debugger runs make programs of text.
+        await new Promise((done) => setTimeout(() => {
+            try { Function("window.hacked = 1")(); } catch (error) { refused += error instanceof EvalError; }
+            done();
+        }));
+        await fetch("https://example.org/").catch(() => { refused += 1; });
+        await new Promise((done) => setTimeout(done, 100));
+        return [refused, [...new Set(violated)].sort(), window.hacked ?? null];
+    }"""
+    refused, violated, hacked = tab.page.evaluate(script)
+    assert refused >= 4
+    assert {"connect-src", "img-src", "style-src-elem", "require-trusted-types-for"} <= set(violated)
+    assert hacked is None
+    assert tab.reported
+    tab.reported.clear()
+
+
+@in_browser
+def test_an_index_that_is_replaced_is_searched_as_it_is_now(
+    open_tab: Callable[..., Tab], tmp_path: Path, module_encoder: Any
+) -> None:
+    folder, other = tmp_path / "a.index", tmp_path / "b.index"
+    for path, name in ((folder, "old"), (other, "new")):
+        with Index.create(path, model=module_encoder) as index:
+            index.add([Document(f"{name} {n}", f"A {name} comet.", f"The {name} comet {n}", {name: "x"}) for n in "ab"])
+    with serving_here(create_app({"a": str(folder)})) as port:
+        tab = open_tab(Site(port, {}))
+        tab.go("?q=comet")
+        expect(tab.page.locator("#hits a.title").first).to_contain_text("The old comet")
+        shutil.move(folder, tmp_path / "gone.index")
+        shutil.move(other, folder)
+        tab.page.locator("#hits a.title").first.click()
+        expect(tab.page.locator("#reader-body")).to_have_text(
+            "This document is no longer in the index. Ask again to see what is."
+        )
+        tab.page.keyboard.press("Escape")
+        tab.page.evaluate("Date.now = () => 4e12")  # fields are asked for again after a while
+        tab.ask("a comet")
+        assert sorted(tab.titles) == ["The new comet a", "The new comet b"]
+        expect(tab.page.locator("#fields details")).to_have_attribute("data-field", "new")
+        assert [line for line in tab.reported if "404" not in line] == []
+        tab.reported.clear()
+
+
+@in_browser
+def test_a_service_that_stops_is_asked_until_it_answers(open_tab: Callable[..., Tab], site: Site) -> None:
+    app = {"papers": str(site.folders["papers"])}
+    with serving_here(create_app(app)) as port:
+        tab = open_tab(Site(port, {}))
+        tab.go("?q=moon")
+        expect(tab.page.locator("#hits a.title").first).to_have_text("Moon")
+    tab.page.locator("#question").fill("bread")
+    trouble = tab.page.get_by_role("alert").first
+    expect(trouble).to_have_text("The service does not answer; trying again.")
+    assert tab.titles[0] == "Moon"
+    with serving_here(create_app(app), port):
+        expect(tab.page.locator("#hits a.title").first).to_have_text("Bread")
+        expect(trouble).to_be_hidden()
+    assert [line for line in tab.reported if "ERR_CONNECTION_REFUSED" not in line] == []
+    tab.reported.clear()
+
+
+@in_browser
+def test_a_service_that_hangs_is_waited_for_and_told_of(open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab()
+    tab.page.clock.install()
+    held: list[Route] = []
+    tab.page.route("**/search", lambda route: held.append(route))
+    tab.go()
+    tab.page.locator("#question").fill("moon")
+    tab.page.clock.run_for(100)
+    tab.page.clock.run_for(5000)
+    trouble = tab.page.get_by_role("alert").first
+    expect(trouble).to_have_text("The service has not answered yet; still waiting.")
+    held[0].continue_()
+    expect(tab.page.locator("#hits a.title").first).to_have_text("Moon")
+    expect(trouble).to_be_hidden()
+
+
+@in_browser
+def test_a_full_service_is_asked_again(tab: Tab) -> None:
+    problem = {
+        "type": "about:blank",
+        "title": "Service Unavailable",
+        "status": 503,
+        "detail": "too much to do",
+        "slug": "full",
+    }
+    answers: list[str] = []
+
+    def refuse_first(route: Route) -> None:
+        answers.append(route.request.url)
+        if len(answers) == 1:
+            route.fulfill(status=503, json=problem, headers={"Retry-After": "0"})
+        else:
+            route.continue_()
+
+    tab.page.route("**/search", refuse_first)
+    tab.go("?q=moon")
+    expect(tab.page.locator("#hits a.title").first).to_have_text("Moon")
+    expect(tab.page.get_by_role("alert").first).to_be_hidden()
+    assert len(answers) >= 2
+    tab.reported.clear()  # the browser reports the status 503 itself
+
+
+@in_browser
+def test_hits_are_copied_as_link_and_as_text(open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab(permissions=["clipboard-read", "clipboard-write"])
+    tab.go("?q=bread")
+    hit = tab.page.locator("#hits > li").first
+    hit.get_by_role("button", name="Copy text").click()
+    expect(tab.page.locator("#said")).to_have_text("Text copied")
+    read = "navigator.clipboard.readText()"
+    assert tab.page.evaluate(read) == "Bread is baked in an oven.\n\nBread, bread"
+    hit.get_by_role("button", name="Copy link").click()
+    expect(tab.page.locator("#said")).to_have_text("Link copied")
+    link = tab.page.evaluate(read)
+    assert link.startswith(tab.site.address)
+    tab.page.goto(link)
+    expect(tab.page.locator("#found")).to_have_text("Bread is baked in an oven.")
+
+
+@in_browser
+def test_without_a_map_the_page_says_how_to_get_one(tab: Tab) -> None:
+    tab.go("?q=moon")
+    tab.page.get_by_role("link", name="Map").click()
+    expect(tab.page.get_by_role("main")).to_contain_text("likewise map INDEX")
+    expect(tab.page.locator("#hits")).to_be_hidden()
+    tab.page.get_by_role("link", name="Search", exact=True).click()
+    expect(tab.page.locator("#hits a.title").first).to_have_text("Moon")
+
+
+@in_browser
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+def test_nothing_hinders_people_with_disabilities(open_tab: Callable[..., Tab], scheme: str, width: int) -> None:
+    """axe-core finds nothing, on every view. Its rules for text contrast and target size are among them."""
+    tab = open_tab(color_scheme=scheme, reduced_motion="reduce")
+    tab.page.set_viewport_size({"width": width, "height": 800})
+
+    def check(view: str) -> None:
+        # Its own styles for measuring would break the policy, which is about this page, not about its tests.
+        found = Axe().run(tab.page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]})
+        violations = [
+            (view, each["id"], each["impact"], node["html"][:200], node["failureSummary"])
+            for each in found.response["violations"]
+            for node in each["nodes"]
+        ]
+        assert violations == []
+        assert {"color-contrast", "target-size", "label"} & {each["id"] for each in found.response["passes"]}
+
+    tab.go()
+    expect(tab.page.locator("#fields details").first).to_be_attached()
+    check("start")
+    tab.page.locator("#filters").evaluate("filters => { filters.open = true; }")
+    tab.ask("the moon and bread")
+    expect(tab.page.locator(".sentence").first).to_be_visible()
+    tab.page.get_by_role("button", name="Why this hit").first.click()
+    tab.page.locator("#where").fill("nothing = ")
+    expect(tab.page.locator("#where-error")).not_to_be_empty()
+    check("hits, why and an error")
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    tab.page.locator("#where").fill("")
+    tab.page.locator("#hits a.title").first.click()
+    expect(tab.page.locator("#found")).to_be_visible()
+    check("document")
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    tab.page.keyboard.press("Escape")
+    tab.page.locator("#open-help").click()
+    check("help")
+    tab.page.keyboard.press("Escape")
+    tab.page.get_by_role("link", name="Map").click()
+    check("map")
+    paper = tab.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    red = int(re.findall(r"\d+", paper)[0])
+    assert (red > 200) == (scheme == "light")
+    tab.reported.clear()  # of the condition that was refused
+
+
+def test_the_names_of_fields_are_those_of_filters() -> None:
+    """The page flattens metadata as the stores do; the hostile document has the hard names."""
+    source = (FOLDER / "hits.js").read_text()
+    names = json.loads(re.search(r"COLUMNS = (\[.*\])", source)[1])  # type: ignore[index]
+    assert names == ["uri", "title", "path", "format", "modified", "metadata"]
