@@ -590,7 +590,7 @@ def test_a_service_that_hangs_is_waited_for_and_told_of(open_tab: Callable[..., 
     tab = open_tab()
     tab.page.clock.install()
     held: list[Route] = []
-    tab.page.route("**/search", lambda route: held.append(route))
+    tab.page.route("**/search", lambda route: held.append(route))  # noqa: PLW0108 - playwright cannot wrap built-ins
     tab.go()
     tab.page.locator("#question").fill("moon")
     tab.page.clock.run_for(100)
