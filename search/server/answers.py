@@ -143,6 +143,20 @@ class PlacedAnswer(_Answer):
     documents: list[PlacedDocument]
 
 
+class JudgmentAnswer(_Answer):
+    """What was said of a document."""
+
+    uri: str
+    grade: int = Field(description="1 or more if it answers the question, 0 or less if it does not.")
+
+
+class JudgmentsAnswer(_Answer):
+    """The judgments of one question."""
+
+    writable: bool = Field(description="Whether the service takes judgments.")
+    judgments: list[JudgmentAnswer]
+
+
 class SectionAnswer(_Answer):
     """The beginning of a part of a document."""
 

@@ -32,6 +32,7 @@ from search.server.access_log import AccessLog
 from search.server.documents import Writers
 from search.server.embeddings import embed
 from search.server.guard import Guard, Rules
+from search.server.judgments import Judgments
 from search.server.limits import Lane
 from search.server.maps import Maps
 from search.server.metrics import CONTENT_TYPE, Metrics
@@ -41,6 +42,7 @@ from search.server.problems import Problem, problem_of
 from search.server.requests import (
     DocumentsRequest,
     EmbeddingsRequest,
+    JudgmentRequest,
     PlacedRequest,
     RerankRequest,
     SearchRequest,
@@ -173,6 +175,7 @@ class Service:
             Route(f"{index}/search", self.search, methods=["POST"]),
             Route(f"{index}/similar", self.similar, methods=["POST"]),
             Route(f"{index}/document", self.document, methods=["GET", "DELETE"]),
+            Route(f"{index}/judgments", self.judgments, methods=["GET", "PUT"]),
             Route(f"{index}/documents", self.put_documents, methods=["PUT"]),
             Route("/v1/embeddings", self.embeddings, methods=["POST"]),
             Route("/v1/rerank", self.rerank, methods=["POST"]),
@@ -299,6 +302,20 @@ class Service:
         self._require_writable()
         body = await body_of(request, DocumentsRequest)
         return JSONResponse(await self._heavy.run(lambda: self._writers.put(served, body.documents)))
+
+    async def judgments(self, request: Request) -> Response:
+        served = self._index(request)
+        if request.method == "PUT":
+            self._require_writable()
+            body = await body_of(request, JudgmentRequest)
+            grades = await self._heavy.run(lambda: Judgments(served).judge(body.query, body.uri, body.grade))
+        elif self._writable:
+            question = parameter(request, "query")
+            grades = await self._searches.run(lambda: Judgments(served).of(question))
+        else:
+            grades = {}
+        judged = [{"uri": uri, "grade": grade} for uri, grade in grades.items()]
+        return JSONResponse({"writable": self._writable, "judgments": judged})
 
     async def embeddings(self, request: Request) -> Response:
         body = await body_of(request, EmbeddingsRequest)

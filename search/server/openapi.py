@@ -40,6 +40,7 @@ _URI = {
     "description": "Uri of a document.",
 }
 _FIELD = {**_URI, "name": "field", "description": "A metadata field."}
+_QUERY = {**_URI, "name": "query", "description": "A question."}
 _SCHEMAS = "#/components/schemas/"
 
 
@@ -48,6 +49,10 @@ def describe_api() -> dict[str, Any]:
     search = _operation("Rank the documents of an index by a question", answers.SearchAnswer, requests.SearchRequest)
     similar = _operation("Find the documents nearest to one", answers.SearchAnswer, requests.SimilarRequest)
     fields = _operation("List the fields of an index, with their frequent values", answers.FieldsAnswer)
+    judgments = _operation("Return the judgments of a question", answers.JudgmentsAnswer) | {"parameters": [_QUERY]}
+    judge = _operation(
+        "Say whether a document answers a question (with --writable)", answers.JudgmentsAnswer, requests.JudgmentRequest
+    )
     get = _operation("Return a document", answers.DocumentAnswer)
     delete = _operation("Remove a document (with --writable)", answers.RemovedAnswer)
     put = _operation("Add or replace documents (with --writable)", answers.ChangesAnswer, requests.DocumentsRequest)
@@ -89,6 +94,7 @@ def describe_api() -> dict[str, Any]:
             f"{index}/map/documents": {"parameters": [_NAME], "post": placed},
             f"{index}/similar": {"parameters": [_NAME], "post": similar},
             f"{index}/document": {"parameters": [_NAME, _URI], "get": get, "delete": delete},
+            f"{index}/judgments": {"parameters": [_NAME], "get": judgments, "put": judge},
             f"{index}/documents": {"parameters": [_NAME], "put": put},
             "/v1/embeddings": {"post": embeddings},
             "/v1/rerank": {"post": rerank},

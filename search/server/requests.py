@@ -97,6 +97,20 @@ class PlacedRequest(_Body):
     uris: Annotated[list[Uri], Field(max_length=MAX_HITS)] = []
 
 
+class JudgmentRequest(_Body):
+    """Whether a document answers a question."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"query": "how do vaccines work", "uri": "a", "grade": 1}]}
+    )
+
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"\S")]
+    uri: Uri
+    grade: Annotated[int, Field(ge=0, le=1)] | None = Field(
+        description="1 if it answers, 0 if it does not, null to take a judgment back."
+    )
+
+
 class NewDocument(_Body):
     """A document to store."""
 

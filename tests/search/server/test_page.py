@@ -16,6 +16,7 @@ from chromium import CHROMIUM, FLAGS, serving_here
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
+from search.evaluation.measures import read_qrels, read_queries
 from search.server import create_app
 from search.server.page.page import FOLDER, POLICY
 
@@ -360,13 +361,13 @@ def test_a_hit_opens_in_its_document_and_back_closes_it(tab: Tab) -> None:
     linked = tab.page.url
     tab.page.go_back()
     expect(dialog).to_be_hidden()
-    assert "open" not in tab.query
+    expect(tab.page).not_to_have_url(re.compile("open="))
     tab.page.go_forward()
     expect(dialog).to_be_visible()
     assert tab.page.url == linked
     dialog.get_by_role("button", name="Close").click()
     expect(dialog).to_be_hidden()
-    assert "open" not in tab.query
+    expect(tab.page).not_to_have_url(re.compile("open="))
 
 
 @in_browser
@@ -416,7 +417,8 @@ def test_a_link_shows_what_was_shown(tab: Tab, open_tab: Callable[..., Tab]) -> 
     expect(other.page.locator("#question")).to_have_value("earth and sun")
     expect(other.page.get_by_label("Meaning")).to_be_checked()
     expect(other.page.locator("#status")).to_contain_text("4 documents that pass")
-    assert (other.titles, "open" in other.query) == (tab.titles, False)
+    expect(other.page).not_to_have_url(re.compile("open="))
+    assert other.titles == tab.titles
 
 
 @in_browser
@@ -646,6 +648,66 @@ def test_hits_are_copied_as_link_and_as_text(open_tab: Callable[..., Tab]) -> No
 
 
 @in_browser
+def test_two_modes_or_two_indexes_are_compared(tab: Tab) -> None:
+    def hits(side: int) -> list[str]:
+        titles = tab.page.locator("#comparison section").nth(side).locator(".title a").all_inner_texts()
+        return list(titles)
+
+    tab.go("?q=moon+day")
+    tab.page.get_by_label("Compare with").select_option("Words")
+    expect(tab.page.locator("#comparison h2")).to_have_text(["Both", "Words"])
+    expect(tab.page.locator("#status")).to_contain_text("2 of 6 hits are in both")
+    assert (sorted(hits(1)), len(hits(0))) == (["Moon", "Sun"], 6)
+    expect(tab.page.locator("#hits")).to_be_hidden()
+    tab.page.locator("#comparison section").nth(1).get_by_role("link", name="Sun").click()
+    expect(tab.page.locator("#found")).to_have_text("The sun is a star. It shines by day.")
+    tab.page.keyboard.press("Escape")
+    tab.page.get_by_label("Compare with").select_option("numbers")
+    expect(tab.page.locator("#comparison h2")).to_have_text(["papers", "numbers"])
+    expect(tab.page.locator("#status")).to_contain_text("0 of 6 hits are in both")
+    expect(tab.page.locator("#comparison .moved").first).to_have_text("only here")
+    tab.page.go_back()
+    expect(tab.page.locator("#comparison h2")).to_have_text(["Both", "Words"])
+    tab.page.get_by_label("Compare with").select_option("nothing")
+    expect(tab.page.locator("#comparison")).to_be_hidden()
+    expect(tab.page.locator("#hits > li")).to_have_count(6)
+
+
+@in_browser
+def test_hits_are_judged_where_the_service_may_write(
+    open_tab: Callable[..., Tab], tmp_path: Path, module_encoder: Any
+) -> None:
+    folder = tmp_path / "papers.index"
+    with Index.create(folder, model=module_encoder) as index:
+        index.add(DOCUMENTS)
+    with serving_here(create_app({"papers": str(folder)}, writable=True)) as port:
+        tab = open_tab(Site(port, {}))
+        tab.go("?q=moon&mode=words")
+        hit = tab.page.locator("#hits > li").first
+        answers, not_at_all = (
+            hit.get_by_role("button", name=name, exact=True) for name in ("Answers", "Does not answer")
+        )
+        not_at_all.click()
+        expect(not_at_all).to_have_attribute("aria-pressed", "true")
+        answers.click()
+        expect(answers).to_have_attribute("aria-pressed", "true")
+        expect(not_at_all).to_have_attribute("aria-pressed", "false")
+        tab.page.reload()
+        expect(answers).to_have_attribute("aria-pressed", "true")
+        queries = read_queries(tmp_path / "papers.judgments" / "queries.jsonl")
+        (grades,) = read_qrels(tmp_path / "papers.judgments" / "qrels.tsv", queries).grades.values()
+        assert (list(queries.values()), grades) == (["moon"], {"moon": 1})
+    tab.page.goto("about:blank")
+
+
+@in_browser
+def test_without_writable_nothing_is_judged(tab: Tab) -> None:
+    tab.go("?q=moon")
+    expect(tab.page.locator(".sentence").first).to_be_visible()
+    expect(tab.page.get_by_role("button", name="Answers")).to_have_count(0)
+
+
+@in_browser
 def test_without_a_map_the_page_says_how_to_get_one(tab: Tab) -> None:
     tab.go("?q=moon")
     tab.page.get_by_role("link", name="Map").click()
@@ -656,7 +718,7 @@ def test_without_a_map_the_page_says_how_to_get_one(tab: Tab) -> None:
 
 
 @in_browser
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
 def test_nothing_hinders_people_with_disabilities(open_tab: Callable[..., Tab], scheme: str, width: int) -> None:
     """axe-core finds nothing, on every view. Its rules for text contrast and target size are among them."""
     tab = open_tab(color_scheme=scheme, reduced_motion="reduce")
@@ -690,6 +752,11 @@ def test_nothing_hinders_people_with_disabilities(open_tab: Callable[..., Tab], 
     check("document")
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
     tab.page.keyboard.press("Escape")
+    tab.page.get_by_label("Compare with").select_option("Words")
+    expect(tab.page.locator("#comparison li").first).to_be_visible()
+    check("comparison")
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    tab.page.get_by_label("Compare with").select_option("nothing")
     tab.page.locator("#open-help").click()
     check("help")
     tab.page.keyboard.press("Escape")

@@ -7,7 +7,7 @@ const MOST_HITS = 200;
 
 /** The state of a page that was asked nothing. A pick is a condition that was chosen: [field, operator, value]. */
 export const EMPTY = Object.freeze({
-  view: "search", index: "", q: "", mode: "", where: "", picks: [], k: HITS, open: "", at: "", area: null,
+  view: "search", index: "", q: "", mode: "", with: "", where: "", picks: [], k: HITS, open: "", at: "", area: null,
 });
 
 /** Return the state that an address holds. What it cannot mean is left out. */
@@ -20,6 +20,7 @@ export function readAddress(query) {
     index: text("index"),
     q: text("q"),
     mode: MODES.includes(text("mode")) ? text("mode") : "",
+    with: /^(mode=(hybrid|dense|words)|index=.+)$/.test(text("with")) ? text("with") : "",
     where: text("where"),
     picks: given.getAll("pick").map(readPick).filter(Boolean),
     k: k >= 1 ? Math.min(k, MOST_HITS) : HITS,
@@ -32,7 +33,7 @@ export function readAddress(query) {
 /** Return the address of a state, relative to the page: only what differs from the empty state is in it. */
 export function addressOf(state) {
   const given = new URLSearchParams();
-  for (const name of ["view", "index", "q", "mode", "where", "k", "open", "at"]) {
+  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at"]) {
     if (state[name] !== EMPTY[name]) given.set(name, state[name]);
   }
   if (state.area) given.set("area", state.area.map((corner) => corner.join("_")).join("~"));
@@ -43,7 +44,9 @@ export function addressOf(state) {
 
 /** Return whether two states ask the service the same question. */
 export function asksTheSame(one, other) {
-  const asked = ({ index, q, mode, where, picks, k, area }) => JSON.stringify([index, q.trim(), mode, where.trim(), picks, k, area]);
+  const asked = (state) => JSON.stringify([
+    state.index, state.q.trim(), state.mode, state.with, state.where.trim(), state.picks, state.k, state.area,
+  ]);
   return asked(one) === asked(other);
 }
 

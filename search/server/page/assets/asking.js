@@ -22,11 +22,13 @@ export class Asking {
   #timers = [];
 
   /**
-   * @param {function(Object, Object)} show is given the state and its answer, and a second time with the sentences
+   * @param {function(Object, Object, ?Object)} show is given the state, its answer, and that to compare with
+   * @param {function(Object)} explain is given the answer a second time, with the sentence of each hit
    * @param {function(Object, Error)} fail is given the state and what went wrong
    */
-  constructor(show, fail) {
+  constructor(show, explain, fail) {
     this.show = show;
+    this.explain = explain;
     this.fail = fail;
   }
 
@@ -38,24 +40,36 @@ export class Asking {
     this.#timers = [];
   }
 
-  /** Ask the question of a state, after a pause if it is still being typed. */
-  ask(state, typing) {
+  /**
+   * Ask the question of a state, after a pause if it is still being typed.
+   * @param {?{index: string, mode: string}} other whom to ask the same, to compare
+   */
+  ask(state, other, typing) {
     this.cancel();
     const { signal } = this.#requests;
-    this.#timers.push(setTimeout(() => this.#send(state, signal), typing ? PAUSE_MS : 0));
+    this.#timers.push(setTimeout(() => this.#send(state, other, signal), typing ? PAUSE_MS : 0));
   }
 
-  async #send(state, signal) {
+  /** Return what to ask another mode or index; an area is one of the map of this index. */
+  #bodyOfOther(state, other, body) {
+    const area = other.index === state.index ? body.area : undefined;
+    return { ...body, mode: other.mode || undefined, area };
+  }
+
+  async #send(state, other, signal) {
     const body = bodyOf(state);
     try {
-      const answer = await search(state.index, body, signal);
+      const [answer, compared] = await Promise.all([
+        search(state.index, body, signal),
+        other && search(other.index, this.#bodyOfOther(state, other, body), signal),
+      ]);
       if (signal.aborted) return;
-      this.show(state, answer, false);
-      if (!answer.hits.length) return;
+      this.show(state, answer, compared);
+      if (other || !answer.hits.length) return;
       this.#timers.push(setTimeout(async () => {
         try {
           const explained = await search(state.index, { ...body, explain: true }, signal);
-          if (!signal.aborted) this.show(state, explained, true);
+          if (!signal.aborted) this.explain(explained);
         } catch {
           // The hits are shown already, and the next request says what is wrong.
         }

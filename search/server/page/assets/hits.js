@@ -57,7 +57,7 @@ function drawHit(hit, rank, actions, opened) {
     },
   }, "Why this hit");
   const near = nearness(hit.percentile);
-  return element("li", { dataset: { key: keyOf(hit) } },
+  return element("li", { dataset: { key: keyOf(hit), uri: hit.uri } },
     element("article", { className: "hit" },
       element("h2", {}, element("a", {
         className: "title",
@@ -71,7 +71,8 @@ function drawHit(hit, rank, actions, opened) {
       element("div", { className: "actions" },
         toggle,
         element("button", { type: "button", on: { click: () => actions.copyLink(hit) } }, "Copy link"),
-        element("button", { type: "button", on: { click: () => actions.copyText(hit) } }, "Copy text")),
+        element("button", { type: "button", on: { click: () => actions.copyText(hit) } }, "Copy text"),
+        element("span", { className: "judge", role: "group", aria: { label: "Your judgment" } })),
       why));
 }
 

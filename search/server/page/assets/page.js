@@ -2,10 +2,12 @@
 
 import { addressOf, asksTheSame, EMPTY, readAddress } from "./address.js";
 import { Asking, bodyOf } from "./asking.js";
+import { drawChoices, drawComparison, modeOf, otherOf } from "./compare.js";
 import { samePick } from "./conditions.js";
 import { byId, element } from "./element.js";
 import { describePick, drawFields, syncFields } from "./filters.js";
 import { addSentences, drawHits } from "./hits.js";
+import { Judging } from "./judging.js";
 import { listenToKeys } from "./keys.js";
 import { MapView } from "./map.js";
 import { Reader } from "./reader.js";
@@ -28,7 +30,8 @@ let isInTrouble = false; // whether the line above everything is about a service
 const question = byId("question");
 const where = byId("where");
 const list = byId("hits");
-const asking = new Asking(show, fail);
+const asking = new Asking(show, explain, fail);
+const judging = new Judging((error) => noticeTrouble(error));
 const reader = new Reader(() => state.open && leave());
 const map = new MapView({
   open: (uri) => go({ open: uri, at: "" }),
@@ -91,7 +94,8 @@ function draw(before) {
   if (index) {
     byId("index").value = index.name;
     byId("map-index").textContent = index.name;
-    const mode = state.mode || (index.model ? "hybrid" : "words");
+    const mode = modeOf(state, index);
+    drawChoices(byId("with"), state, indexes, index);
     for (const box of document.querySelectorAll("#modes input")) {
       box.checked = box.value === mode;
       box.disabled = !index.model && box.value !== "words";
@@ -185,6 +189,7 @@ function ask() {
     shown = null;
     list.replaceChildren();
     list.dataset.question = "";
+    byId("comparison").hidden = true;
     byId("more").hidden = true;
     byId("notices").replaceChildren();
     byId("where-error").textContent = "";
@@ -192,16 +197,17 @@ function ask() {
     return;
   }
   waiting = setTimeout(() => warn("The service has not answered yet; still waiting."), SLOW_MS);
-  asking.ask({ ...state, index: index.name }, typing);
+  asking.ask({ ...state, index: index.name }, otherOf(state, indexes, index), typing);
 }
 
-function show(asked, answer, explained) {
+function explain(answer) {
+  if (shown) shown.answer = answer;
+  addSentences(list, answer.hits);
+  judging.show(current().name, list.dataset.question);
+}
+
+function show(asked, answer, compared) {
   stopWaiting();
-  if (explained) {
-    if (shown) shown.answer = answer;
-    addSentences(list, answer.hits);
-    return;
-  }
   recovered();
   const filtered = Boolean(asked.where.trim() || asked.picks.length || asked.area);
   shown = { state: asked, answer };
@@ -210,7 +216,10 @@ function show(asked, answer, explained) {
   where.removeAttribute("aria-invalid");
   byId("status").textContent = found(answer.hits.length, answer.matched, filtered);
   drawNotices(answer);
-  drawHits(list, answer.hits, {
+  if (compared) compare(asked, answer, compared);
+  byId("comparison").hidden = !compared;
+  list.hidden = Boolean(compared);
+  drawHits(list, compared ? [] : answer.hits, {
     href: (hit) => addressOf({ ...state, open: hit.uri, at: `${hit.start}-${hit.end}` }),
     open,
     copyLink: (hit) => copy(linkTo(hit.uri, `${hit.start}-${hit.end}`), "Link copied"),
@@ -220,6 +229,27 @@ function show(asked, answer, explained) {
   list.dataset.question = asked.q.trim();
   byId("more").hidden = answer.hits.length < asked.k || answer.hits.length >= answer.matched || asked.k >= 200;
   refresh();
+}
+
+function compare(asked, answer, compared) {
+  const index = current();
+  const other = otherOf(asked, indexes, index);
+  const sameIndex = other.index === index.name;
+  const at = (hit) => `${hit.start}-${hit.end}`;
+  byId("status").textContent = drawComparison(byId("comparison"), [
+    {
+      label: sameIndex ? { hybrid: "Both", dense: "Meaning", words: "Words" }[answer.mode] : index.name,
+      hits: answer.hits,
+      href: (hit) => addressOf({ ...state, open: hit.uri, at: at(hit) }),
+      open,
+    },
+    {
+      label: other.label,
+      hits: compared.hits,
+      href: (hit) => addressOf({ ...state, index: other.index, with: `index=${index.name}`, open: hit.uri, at: at(hit) }),
+      open: sameIndex ? open : null, // a document of the other index is shown from there
+    },
+  ]);
 }
 
 function drawNotices(answer) {
@@ -273,6 +303,7 @@ function fail(asked, error) {
     shown = null;
     list.replaceChildren();
     list.dataset.question = asked.q.trim();
+    byId("comparison").hidden = true;
     byId("more").hidden = true;
     byId("about").hidden = true;
     byId("status").textContent = "";
@@ -346,6 +377,7 @@ function listen() {
   where.addEventListener("blur", () => { typing = false; });
   byId("modes").addEventListener("change", (event) => choose({ mode: event.target.value }));
   byId("index").addEventListener("change", (event) => choose({ index: event.target.value, where: "", picks: [], area: null }));
+  byId("with").addEventListener("change", (event) => choose({ with: event.target.value, k: state.k }));
   byId("more").addEventListener("click", async () => {
     list.lastElementChild?.querySelector("a.title").focus();
     go({ k: state.k + EMPTY.k }, { replace: true });

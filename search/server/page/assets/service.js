@@ -16,11 +16,11 @@ export class Unreachable extends Error {}
 const DEADLINE_MS = 30_000;
 
 /** Return the JSON that the service answers. Raises Refused, Unreachable, or AbortError where `signal` was aborted. */
-export async function request(path, { body, signal, deadline = DEADLINE_MS, read = null } = {}) {
+export async function request(path, { body, method = "POST", signal, deadline = DEADLINE_MS, read = null } = {}) {
   const signals = [AbortSignal.timeout(deadline), ...(signal ? [signal] : [])];
   const options = { signal: AbortSignal.any(signals), headers: { Accept: "application/json" } };
   if (body !== undefined) {
-    Object.assign(options, { method: "POST", body: JSON.stringify(body) });
+    Object.assign(options, { method, body: JSON.stringify(body) });
     options.headers["Content-Type"] = "application/json";
   }
   try {
@@ -41,6 +41,8 @@ export const listIndexes = async () => (await request("v1/indexes")).indexes;
 export const listFields = async (index) => (await request(`${of(index)}/fields`)).fields;
 export const search = (index, body, signal) => request(`${of(index)}/search`, { body, signal });
 export const getDocument = (index, uri, signal) => request(`${of(index)}/document?uri=${encodeURIComponent(uri)}`, { signal });
+export const getJudgments = (index, query) => request(`${of(index)}/judgments?query=${encodeURIComponent(query)}`);
+export const putJudgment = (index, body) => request(`${of(index)}/judgments`, { body, method: "PUT" });
 
 // the map
 

@@ -1,0 +1,55 @@
+// Thumbs at the hits, where the service takes judgments: which documents answer a question, for `evaluate` and `tune`.
+
+import { byId, element } from "./element.js";
+import { getJudgments, putJudgment } from "./service.js";
+
+const GRADES = [[1, "Answers"], [0, "Does not answer"]];
+
+export class Judging {
+  #closed = new Set(); // indexes of a service that takes no judgments: it is asked once
+
+  /** @param {function(Error)} fail is told what went wrong. */
+  constructor(fail) {
+    this.fail = fail;
+  }
+
+  /** Show what was judged of a question, and buttons to judge its hits, at those that are drawn. */
+  async show(index, question) {
+    if (this.#closed.has(index)) return;
+    try {
+      const { writable, judgments } = await getJudgments(index, question);
+      if (!writable) this.#closed.add(index);
+      else if (byId("hits").dataset.question === question) this.#draw(index, question, judgments);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #draw(index, question, judgments) {
+    const grades = new Map(judgments.map(({ uri, grade }) => [uri, grade]));
+    for (const item of byId("hits").children) {
+      const uri = item.dataset.uri;
+      const place = item.querySelector(".judge");
+      if (!place.childElementCount) {
+        place.append(...GRADES.map(([grade, label]) => element("button", {
+          type: "button",
+          dataset: { grade },
+          on: { click: (event) => this.#judge(index, question, uri, event.currentTarget.getAttribute("aria-pressed") === "true" ? null : grade) },
+        }, label)));
+      }
+      for (const button of place.children) {
+        const given = grades.has(uri) && (grades.get(uri) > 0) === (button.dataset.grade === "1");
+        button.setAttribute("aria-pressed", String(given));
+      }
+    }
+  }
+
+  async #judge(index, question, uri, grade) {
+    try {
+      const { judgments } = await putJudgment(index, { query: question, uri, grade });
+      if (byId("hits").dataset.question === question) this.#draw(index, question, judgments);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+}
