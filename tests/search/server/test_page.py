@@ -715,6 +715,8 @@ def test_without_a_map_the_page_says_how_to_get_one(tab: Tab) -> None:
     expect(tab.page.locator("#hits")).to_be_hidden()
     tab.page.get_by_role("link", name="Search", exact=True).click()
     expect(tab.page.locator("#hits a.title").first).to_have_text("Moon")
+    assert [line for line in tab.reported if "404" not in line] == []  # the browser reports that there is no map
+    tab.reported.clear()
 
 
 @in_browser
