@@ -7,15 +7,19 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from chromium import CHROMIUM, FLAGS, serving_here
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
+from indexer.map.file import Map, write_map
+from indexer.map.regions import Region
+from indexer.stores.open import open_store
 from search.evaluation.measures import read_qrels, read_queries
 from search.server import create_app
 from search.server.page.page import FOLDER, POLICY
@@ -152,6 +156,13 @@ def site(tmp_path_factory: pytest.TempPathFactory, module_encoder: Any) -> Itera
     for path, documents in zip(folders.values(), (DOCUMENTS, FLOOD, BOOKS), strict=True):
         with Index.create(path, model=module_encoder) as index:
             index.add(documents)
+    # Thirty numbers in six columns, the small ones below; two regions.
+    places = np.array([[number % 6 / 5, number // 6 / 4] for number in range(30)], np.float32)
+    regions = (Region(0.5, 0.2, 0, 15, ("small", "numbers")), Region(0.5, 0.8, 0, 15, ("large",)))
+    store = open_store(str(folders["numbers"]))
+    record = write_map(store.derived(), Map(tuple(document.uri for document in FLOOD), places, regions))
+    with store.writer() as writer:
+        writer.change(lambda settings: replace(settings, map=record))
     app = create_app({name: str(path) for name, path in folders.items()})
     with serving_here(app) as port:
         yield Site(port, folders)
@@ -719,6 +730,90 @@ def test_without_a_map_the_page_says_how_to_get_one(tab: Tab) -> None:
     tab.reported.clear()
 
 
+def ink(tab: Tab, x: float, y: float) -> list[int]:
+    """The colour of the map's canvas at a place of the map, all of which is shown: 24 pixels are around it."""
+    script = """([x, y]) => {
+        const canvas = document.getElementById("map-canvas");
+        const [width, height] = [canvas.clientWidth - 48, canvas.clientHeight - 48];
+        const copy = document.createElement("canvas");
+        const context = copy.getContext("2d", { willReadFrequently: true });
+        context.drawImage(canvas, -(24 + x * width), -(24 + (1 - y) * height));
+        return [...context.getImageData(0, 0, 1, 1).data];
+    }"""
+    return list(tab.page.evaluate(script, [x, y]))
+
+
+def await_drawing(tab: Tab, before: int = 1) -> int:
+    """Wait until the map was drawn more often than this, and return how often it was."""
+    for _ in range(200):
+        if (drawn := int(tab.page.locator("#map-canvas").get_attribute("data-drawn") or 0)) > before:
+            return drawn
+        tab.page.wait_for_timeout(25)
+    raise AssertionError("the map is not drawn")
+
+
+@in_browser
+def test_the_map_shows_points_colours_and_the_hits_of_the_question(tab: Tab) -> None:
+    tab.go("?view=map&index=numbers")
+    expect(tab.page.locator("#map-regions button").first).to_have_text(re.compile("small · numbers"))
+    expect(tab.page.locator("#map-size")).to_have_text("30 documents")
+    await_drawing(tab)
+    assert ink(tab, 0.2, 0.5)[3] > 100  # the thirteenth number
+    assert ink(tab, 0.3, 0.6)[3] == 0  # between four numbers
+    tab.page.locator("#map-question").fill("number 7 of many")
+    expect(tab.page.locator("#map-hits button").first).to_be_visible()
+    assert "q=number+7+of+many" in tab.query
+    tab.page.locator("#map-colour").select_option("n")
+    expect(tab.page.locator("#map-legend li")).to_have_count(12)
+    tab.page.locator("#map-hits button").first.click()
+    expect(tab.page.locator("#reader-body")).to_contain_text("of many.")
+    tab.page.keyboard.press("Escape")
+    box = tab.page.locator("#map-canvas").bounding_box()
+    assert box is not None
+    tab.page.mouse.click(box["x"] + 24 + (box["width"] - 48) * 0.4, box["y"] + 24 + (box["height"] - 48) * 0.25)
+    expect(tab.page.locator("#reader-title")).to_have_text("Number 20")
+
+
+@in_browser
+def test_an_area_of_the_map_becomes_a_filter(tab: Tab) -> None:
+    tab.go("?view=map&index=numbers&q=number")
+    expect(tab.page.locator("#map-hits button").first).to_be_visible()
+    box = tab.page.locator("#map-canvas").bounding_box()
+    assert box is not None
+    left, top = box["x"] + 24, box["y"] + 24
+    width, height = box["width"] - 48, box["height"] - 48
+    tab.page.get_by_role("button", name="Draw an area").click()
+    corners = [(-0.01, 0.9), (0.3, 0.9), (0.3, 1.01), (-0.01, 1.01)]  # the two smallest numbers
+    for at, (x, y) in enumerate(corners):
+        tab.page.mouse.move(left + x * width, top + y * height, steps=4)
+        if not at:
+            tab.page.mouse.down()
+    tab.page.mouse.up()
+    tab.page.get_by_role("link", name="Search in it").click()
+    expect(tab.page.locator("#status")).to_contain_text("2 documents")
+    assert sorted(tab.titles) == ["Number 0", "Number 1"]
+    assert "area=" in tab.query
+    tab.page.get_by_role("button", name="Remove the filter: an area of the map").click()
+    expect(tab.page.locator("#hits > li")).to_have_count(10)
+    tab.page.go_back()
+    expect(tab.page.locator("#hits > li")).to_have_count(2)
+
+
+@in_browser
+def test_the_map_is_moved_with_keys_and_buttons(tab: Tab) -> None:
+    tab.go("?view=map&index=numbers")
+    expect(tab.page.locator("#map-regions button")).to_have_count(2)
+    drawn = await_drawing(tab)
+    tab.page.locator("#map-canvas").focus()
+    for key in ("+", "ArrowLeft", "ArrowDown", "-", "0"):
+        tab.page.keyboard.press(key)
+        drawn = await_drawing(tab, drawn)
+    assert ink(tab, 0.2, 0.5)[3] > 100  # all of it is shown again
+    tab.page.locator("#map-regions button").first.click()
+    await_drawing(tab, drawn)
+    tab.page.get_by_role("button", name="Show all").click()
+
+
 @in_browser
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
 def test_nothing_hinders_people_with_disabilities(open_tab: Callable[..., Tab], scheme: str, width: int) -> None:
@@ -763,7 +858,11 @@ def test_nothing_hinders_people_with_disabilities(open_tab: Callable[..., Tab], 
     check("help")
     tab.page.keyboard.press("Escape")
     tab.page.get_by_role("link", name="Map").click()
+    check("no map")
+    tab.page.locator("#index").select_option("numbers")
+    expect(tab.page.locator("#map-regions li")).to_have_count(2)
     check("map")
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
     paper = tab.page.evaluate("getComputedStyle(document.body).backgroundColor")
     red = int(re.findall(r"\d+", paper)[0])
     assert (red > 200) == (scheme == "light")
