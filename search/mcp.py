@@ -32,6 +32,10 @@ MAX_ANSWER_BYTES = 9_500
 3 bytes."""
 _MAX_METADATA_BYTES = 1_000
 _DESCRIBED_FIELDS = 40
+_FIELD_INDENTATION = 30
+"""Bytes by which indented text is longer than compact JSON, per field of an index."""
+_MIN_TEXT_BYTES = 500
+"""Least text in an answer, so that cursors go on also where a uri takes all the room."""
 _READS = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
 Result = TypeVar("Result")
@@ -110,7 +114,7 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sy
         return await answer(lambda: _document(indexes.choose(index), uri, first_line, last_line, cursor))
 
     async def list_indexes() -> dict[str, Any]:
-        return await answer(lambda: {"indexes": [served.describe() for served in indexes.values()]})
+        return await answer(lambda: {"indexes": [_describe_index(served, len(indexes)) for served in indexes.values()]})
 
     for tool, title, description in (
         (search, "Search", _describe_search(indexes)),
@@ -163,6 +167,21 @@ def _describe_search(indexes: ServedIndexes) -> str:
     )
 
 
+def _describe_index(served: ServedIndex, indexes: int) -> dict[str, Any]:
+    """Return the description of one of several indexes, with as many of its fields as fit."""
+    described = served.describe()
+    fields, kept = described["fields"], dict[str, list[str]]()
+    described["fields"] = kept
+    room = MAX_ANSWER_BYTES // indexes - _size(described) - len(', "more_fields": 100000')
+    for name, types in fields.items():
+        room -= _size({name: types}) + _FIELD_INDENTATION
+        if room < 0:
+            described["more_fields"] = len(fields) - len(kept)
+            break
+        kept[name] = types
+    return described
+
+
 def _page(served: ServedIndex, hits: Hits, skip: int, arguments: Arguments) -> dict[str, Any]:
     """Return the hits from `skip` on that fit into one answer, and a cursor for the rest."""
     starts = _Lines(served)
@@ -175,17 +194,23 @@ def _page(served: ServedIndex, hits: Hits, skip: int, arguments: Arguments) -> d
         "hits": page,
     }
     room = MAX_ANSWER_BYTES - _size(answer) - 200  # for the cursor
+    reached = skip
     for hit in hits[skip:]:
-        described = _describe_hit(hit, starts)
+        try:
+            described = _describe_hit(hit, starts)
+        except UnknownUri:  # removed since it was ranked
+            reached += 1
+            continue
         if (over := _size(described) - room) > 0:
             if page:
                 break
             _cut(described, over)
         room -= _size(described) + 2
         page.append(described)
-    if more := len(hits) - skip - len(page):
+        reached += 1
+    if (more := len(hits) - reached) > 0:  # less than 0 where the index has shrunk since it gave the cursor
         answer["more"] = f"{more} more: ask again with this cursor"
-        answer["cursor"] = _cursor(skip + len(page), arguments)
+        answer["cursor"] = _cursor(reached, arguments)
     return answer
 
 
@@ -250,7 +275,7 @@ def _document(served: ServedIndex, uri: str, first: int | None, last: int | None
         "last_line": 0,
         "text": "",
     }
-    room = MAX_ANSWER_BYTES - _size(answer) - 200
+    room = max(_MIN_TEXT_BYTES, MAX_ANSWER_BYTES - _size(answer) - 200)
     kept = _fitting(document.text[position:end], room)
     if position + len(kept) < end and (newline := kept.rfind("\n")) > 0:
         kept = kept[: newline + 1]  # whole lines, unless one is longer than an answer

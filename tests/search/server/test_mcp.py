@@ -160,6 +160,52 @@ def test_a_document_is_read_by_lines(tmp_path: Path) -> None:
     converse(server, talk)
 
 
+def test_an_index_that_shrinks_between_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cursor beyond the last hit ends the pages, and a hit that is removed while lines are counted is left out."""
+    folder = tmp_path / "shrinks.index"
+    with Index.create(folder, dimensions=2) as index:
+        index.add([Document(f"d{number}", "word " * 1500) for number in range(8)], vectors=[[1, 0]] * 8)
+        indexes = ServedIndexes({"shrinks": str(folder)})
+
+        async def talk(client: Client) -> None:
+            first = await call(client, "search", query="word")
+            assert (len(first["hits"]), first["more"]) == (1, "7 more: ask again with this cursor")
+            second = await call(client, "search", query="word", cursor=first["cursor"])
+            index.remove([f"d{number}" for number in range(1, 8)])
+            last = await call(client, "search", query="word", cursor=second["cursor"])
+            assert last["hits"] == []
+            assert "cursor" not in last
+            ranked = indexes["shrinks"].searcher.answer
+            monkeypatch.setattr(
+                type(indexes["shrinks"].searcher), "answer", lambda _, query: remove_after(ranked(query))
+            )
+            assert (await call(client, "search", query="word"))["hits"] == []
+
+        def remove_after(hits: Any) -> Any:
+            index.remove([hit.uri for hit in hits])
+            return hits
+
+        converse(make_mcp_server(indexes), talk)
+
+
+def test_an_answer_stays_small_with_thousands_of_fields_and_with_a_uri_that_takes_all_room(tmp_path: Path) -> None:
+    uri, text = "u" * 9400, "word " * 300
+    folder = tmp_path / "wide.index"
+    with Index.create(folder, dimensions=2) as index:
+        metadata = {f"field {number}": number for number in range(2000)}
+        index.add([Document("a", "word", metadata=metadata), Document(uri, text)], vectors=[[1, 0], [1, 0]])
+    server = make_mcp_server(ServedIndexes({"wide": str(folder), "again": str(folder)}))
+
+    async def talk(client: Client) -> None:
+        for listed in (await call(client, "list_indexes"))["indexes"]:
+            assert len(listed["fields"]) > 40
+            assert len(listed["fields"]) + listed["more_fields"] == 2000
+        pages = await every_page(client, "get_document", uri=uri, index="wide")
+        assert "".join(page["text"] for page in pages) == text
+
+    converse(server, talk)
+
+
 def test_errors_say_what_to_do_and_no_path(server: Any, papers: Path) -> None:
     async def talk(client: Client) -> None:
         for tool, arguments, said in (
