@@ -11,16 +11,17 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from indexer.core import IndexCore
-from indexer.errors import LikewiseError
+from indexer.errors import IndexLocked, LikewiseError
 from indexer.ingest import Summary
 from indexer.notes import Note
 from indexer.records import Changes
 from indexer.runs import Outcome, index_sources
 from indexer.sources import ReadOptions, open_sources
+from indexer.stores.port import Writer
 
 QUIET_S = 0.5
 """Seconds without an event after which a scan begins, so that a burst of changes is one run."""
@@ -30,6 +31,8 @@ the events of a burst's end may be lost."""
 _LONGEST_BURST_S = 10.0
 """Seconds after which a scan begins although events still come."""
 _POLL_S = 1.0
+_LOCKED_S = 0.2
+"""Seconds between two attempts to get the lock that another writer holds."""
 
 
 class _Stopped(Exception):
@@ -119,7 +122,7 @@ class Watch:
                 raise _Stopped
 
         try:
-            with self._open() as index, index.store.writer(on_wait=self._note) as writer:
+            with self._open() as index, self._writer(index) as writer:
                 outcome = index_sources(
                     index,
                     writer,
@@ -135,6 +138,23 @@ class Watch:
         self._report(outcome)
         if outcome.refused is not None:
             self._note(str(outcome.refused))
+
+    @contextmanager
+    def _writer(self, index: IndexCore) -> Iterator[Writer]:
+        """Hold the lock of the index for the length of a block. Waiting for another writer ends when told to stop."""
+        with ExitStack() as held:
+            writer: Writer | None = None
+            waits = False
+            while writer is None:
+                try:
+                    writer = held.enter_context(index.store.writer(wait=False))
+                except IndexLocked:
+                    if not waits:
+                        self._note(f"{self._address} is being written by another process: waiting until it is done")
+                    waits = True
+                    if self._stop.wait(_LOCKED_S):
+                        raise _Stopped from None
+            yield writer
 
     @contextmanager
     def _events(self) -> Iterator[None]:

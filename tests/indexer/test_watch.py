@@ -212,3 +212,16 @@ def test_it_stops_after_the_commit_in_progress(tmp_path: Path, notes: Path, enco
     with Watching(tmp_path / "x.index", encoder, notes) as again:
         assert again.texts() == on_disk(notes)
         assert again.outcomes[0].summary.unchanged == kept
+
+
+def test_it_stops_while_another_writer_holds_the_lock(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    folder = tmp_path / "x.index"
+    with Index.create(folder, model=encoder) as other, other.lock():
+        watching = Watching(folder, encoder, notes)
+        watching.thread.start()
+        watching.until(lambda: bool(watching.notes))
+        assert "is being written by another process: waiting" in watching.notes[0]
+        watching.watch.stop()
+        watching.thread.join(30)
+        assert not watching.thread.is_alive()
+    assert watching.outcomes == []
