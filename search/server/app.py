@@ -179,7 +179,8 @@ class Service:
             Route(f"{index}/documents", self.put_documents, methods=["PUT"]),
             Route("/v1/embeddings", self.embeddings, methods=["POST"]),
             Route("/v1/rerank", self.rerank, methods=["POST"]),
-            Route("/mcp", _Delegating(lambda: self._mcp)),
+            # Not GET: a stream on which a stateless service has nothing to say would never end.
+            Route("/mcp", _Delegating(lambda: self._mcp), methods=["POST"]),
         ]
 
     @asynccontextmanager

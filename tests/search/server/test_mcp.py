@@ -15,6 +15,7 @@ import anyio
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from starlette.testclient import TestClient
 
 from indexer import Document, Index
 from search import Searcher
@@ -245,6 +246,12 @@ async def ask_three(client: Client) -> None:
 def test_over_http(serving: Any, own_vectors: Path) -> None:
     with serving(own_vectors) as service:
         converse(f"{service.address}/mcp", ask_three)
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_there_is_no_stream_and_no_session(shared: TestClient, method: str) -> None:
+    refused = shared.request(method, "/mcp", headers={"Accept": "text/event-stream"})
+    assert (refused.status_code, refused.json()["slug"]) == (405, "method-not-allowed")
 
 
 def test_over_stdio(own_vectors: Path) -> None:
