@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class ServedIndex:
 
     Attributes:
         name: its name for clients.
-        address: where it is kept; no client is told.
+        address: where it is kept, a DSN or an absolute path; no client is told.
         searcher: answers questions to it.
     """
 
@@ -83,8 +84,7 @@ class ServedIndex:
 
     def without_address(self, message: str) -> str:
         """Return a message with the name in place of the address, which is nobody's business."""
-        resolved = str(Path(self.address).absolute())
-        for address in sorted({self.searcher.address, resolved, self.address}, key=len, reverse=True):
+        for address in sorted({self.searcher.address, self.address}, key=len, reverse=True):
             message = message.replace(address, self.name)
         return message
 
@@ -105,7 +105,9 @@ class ServedIndexes(Mapping[str, ServedIndex]):
         if not addresses:
             raise BadInput("there is no index to serve: name at least one")
         self._indexes: dict[str, ServedIndex] = {}
-        for name, address in addresses.items():
+        for name, given in addresses.items():
+            # An absolute path is found in messages without doubt; "a" or "." would be found in every word.
+            address = given if "://" in given else os.path.abspath(given)  # noqa: PTH100
             searcher = Searcher(address, timings=timings)
             searcher.count()  # opening does not read yet, and a damaged index should be refused at the start
             self._indexes[name] = ServedIndex(name, address, searcher)
@@ -164,7 +166,7 @@ def addresses_by_name(arguments: Sequence[str]) -> dict[str, str]:
     for argument in arguments:
         renamed = _RENAMED.fullmatch(argument)
         if renamed and not Path(argument).exists():
-            name, address = renamed[1], renamed[2]
+            name, address = renamed[1], os.path.expanduser(renamed[2])  # noqa: PTH111 - not every shell expands it here
         else:
             name, address = _name_of(argument), argument
         if name in named:
@@ -179,7 +181,7 @@ def addresses_by_name(arguments: Sequence[str]) -> dict[str, str]:
 def _name_of(address: str) -> str:
     if "://" in address:
         return parse_qs(urlsplit(address).query).get("index", ["default"])[0]
-    name = Path(address).absolute().name
+    name = os.path.basename(os.path.abspath(address))  # noqa: PTH100, PTH119 - of "..", the folder's own name
     return _UNNAMEABLE.sub("-", name.removesuffix(".index")).strip("-") or "index"
 
 

@@ -106,6 +106,17 @@ def test_fields_are_listed_with_their_frequent_values(client: TestClient, papers
     assert client.get("/v1/indexes/none/fields").json()["slug"] == "unknown-index"
 
 
+def test_messages_keep_their_words_where_an_address_is_one_character(
+    open_client: Callable[..., TestClient], own_vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(own_vectors)
+    client = open_client({"v": Path()})
+    refused = client.post("/v1/indexes/v/search", json={"vector": [0.5, 0.5]})
+    assert refused.json()["detail"] == "the question's vector has 2 dimensions and v has 3"
+    refused = client.post("/v1/indexes/v/search", json={"query": "x", "where": "a.b = 1"})
+    assert '"a.b"' in refused.json()["detail"]
+
+
 def test_documents_are_put_and_deleted(writer: TestClient, papers: Path) -> None:
     new = {"uri": "mars", "text": "Mars is red.", "title": "Mars", "metadata": {"year": 2023, "moons": 2}}
     put = writer.put(DOCUMENTS, json={"documents": [new, {"uri": "sun", "text": "The sun is hot."}]})
