@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import select
 import sys
 import threading
 from collections.abc import Mapping
@@ -60,8 +61,10 @@ class AccessLog:
     def _write(self) -> None:
         while (line := self._lines.get()) is not None:
             rest = line.encode() + b"\n"
-            try:
-                while rest:
+            while rest:
+                try:
                     rest = rest[os.write(self._descriptor, rest) :]
-            except OSError:  # the reader has left: the service goes on
-                return
+                except BlockingIOError:  # whoever started this process may have made its standard output non-blocking
+                    select.select([], [self._descriptor], [])
+                except OSError:  # the reader has left: the service goes on
+                    return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from indexer.errors import BadInput, NotAnIndex
 from search import Searcher
 from search.evaluation.measures import read_qrels, read_queries
 from search.server import create_app
+from search.server.access_log import AccessLog
 
 SEARCH = "/v1/indexes/papers/search"
 DOCUMENT = "/v1/indexes/papers/document"
@@ -240,6 +242,19 @@ def test_the_log_has_a_line_per_request_and_no_question(papers: Path, capfd: pyt
         assert {name: entry[name] for name in expected} == expected
         assert entry["seconds"] > 0
         assert entry.get("query") == ("secret moon" if asked else None)
+
+
+def test_a_slow_reader_of_a_log_that_does_not_block_gets_every_line() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    log = AccessLog(writer)
+    for number in range(2000):  # more than a pipe holds
+        log.write({"number": number})
+    with open(reader) as lines:
+        assert [json.loads(next(lines))["number"] for _ in range(2000)] == list(range(2000))
+        log.close()
+        os.close(writer)
+        assert lines.read() == ""
 
 
 def test_vectors_in_openai_form_are_those_of_the_encoder(client: TestClient, encoder: Any) -> None:
