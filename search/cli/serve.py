@@ -16,6 +16,18 @@ from indexer.errors import BadInput
 from search.cli.extras import missing_extra
 from search.cli.output import say
 
+_WATCH = """
+import os, signal, threading
+
+def end_with_the_service():
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=end_with_the_service, daemon=True).start()
+from search.cli import main; main()
+"""
+"""The program of the process that watches. Its standard input ends when the service does, by kill -9 as well."""
+
 
 @click.command()
 @click.argument("indexes", metavar="[NAME=]INDEX...", nargs=-1)
@@ -109,9 +121,8 @@ def _watching(addresses: list[str], sources: tuple[str, ...]) -> Iterator[None]:
         raise BadInput(f"--watch needs exactly one INDEX, and {len(addresses)} are served: start a watch for each")
     from indexer.stores.open import is_store
 
-    program = "from search.cli import main; main()"
     with subprocess.Popen(
-        [sys.executable, "-c", program, "watch", addresses[0], *sources], stdout=sys.stderr
+        [sys.executable, "-c", _WATCH, "watch", addresses[0], *sources], stdin=subprocess.PIPE, stdout=sys.stderr
     ) as process:
         try:
             while not is_store(addresses[0]):  # a new index, which its first scan makes

@@ -75,6 +75,16 @@ def test_workers_are_replaced_and_end_with_their_parent(serving: Any, own_vector
     assert Index.open(own_vectors).check().ok
 
 
+def test_a_watch_ends_with_its_service(serving: Any, own_vectors: Path, tmp_path: Path) -> None:
+    (tmp_path / "sources").mkdir()
+    with serving(own_vectors, "--watch", tmp_path / "sources") as service:
+        (watch,) = Path(f"/proc/{service.process.pid}/task/{service.process.pid}/children").read_text().split()
+        assert b"sources" in Path(f"/proc/{watch}/cmdline").read_bytes()
+        service.process.kill()
+        service.process.wait()
+        await_true(lambda: not Path(f"/proc/{watch}").exists())
+
+
 def answers(address: str) -> bool:
     try:
         return ask(address) == ["moon"]
