@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import logging
 import os
 import signal
 from bisect import bisect_right
@@ -63,6 +64,8 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sy
     Args:
         run: runs the searches; by default in the threads of the event loop.
     """
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     server: MCPServer[Any] = MCPServer(
         "likewise",
         title="likewise",
@@ -72,6 +75,9 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sy
         version=version("likewise"),
         log_level="ERROR",
     )
+    # The SDK has set up the log of the whole process, with lines of 80 characters. That is the application's to do.
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
     async def answer(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         try:

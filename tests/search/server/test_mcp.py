@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -88,6 +89,15 @@ def test_the_tools_and_what_their_descriptions_teach(server: Any) -> None:
         assert all(tool.annotations.read_only_hint for tool in tools.values())
 
     converse(server, talk)
+
+
+def test_the_log_of_the_process_is_left_as_it_is(papers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    level = logging.getLogger().level
+    indexes = ServedIndexes({"papers": str(papers)})
+    make_mcp_server(indexes)
+    indexes.close()
+    assert (logging.getLogger().handlers, logging.getLogger().level) == ([], level)
 
 
 def test_a_search_gives_passages_with_uri_and_lines(server: Any, papers: Path) -> None:
