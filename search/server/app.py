@@ -113,14 +113,19 @@ def create_app(
     def answer(request: Request, error: Exception) -> Response:
         return service.answer_error(request, error)
 
-    middleware = [
-        Middleware(Observed, service=service),
-        Middleware(Guard, rules=Rules(token, tuple(allowed_hosts), loopback_only, tuple(cors_origins))),
-    ]
-    if cors_origins:
+    middleware = [Middleware(Observed, service=service)]
+    if cors_origins:  # around the guard: without its headers a page of a named origin could not read why it is refused
         middleware.append(
-            Middleware(CORSMiddleware, allow_origins=cors_origins, allow_methods=["*"], allow_headers=["*"])
+            Middleware(
+                CORSMiddleware,
+                allow_origins=cors_origins,
+                allow_methods=["*"],
+                allow_headers=["*"],
+                expose_headers=["Retry-After", "WWW-Authenticate"],
+            )
         )
+    rules = Rules(token, tuple(allowed_hosts), loopback_only, tuple(cors_origins))
+    middleware.append(Middleware(Guard, rules=rules))
     return Starlette(
         routes=service.routes(),
         middleware=middleware,

@@ -131,9 +131,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and not self._rules.accepts_origin(origin, scope["scheme"], hosts[0]):
             raise Problem(403, "foreign-origin", "pages of this origin may not ask: name it with --cors-origin")
-        # A browser asks before a foreign script sends a token, and sends none then.
-        asks_for_permission = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
-        if scope["path"] not in _OPEN_ROUTES and not asks_for_permission:
+        if scope["path"] not in _OPEN_ROUTES:
             given = headers.getlist("authorization")
             if not self._rules.accepts_token(given[0] if len(given) == 1 else ""):
                 problem = "the token is wrong" if given else "a token is needed: Authorization: Bearer TOKEN"

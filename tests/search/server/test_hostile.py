@@ -63,6 +63,10 @@ def test_its_own_page_and_a_named_one_may_ask(open_client: Callable[..., TestCli
     before = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
     allowed = client.options(SEARCH, headers=before | {"Access-Control-Request-Headers": "authorization"})
     assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (200, "https://app.example")
+    refused = client.post(SEARCH, json={"query": "moon"}, headers={"Origin": "https://app.example"})
+    assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, "https://app.example")
+    foreign = client.options(SEARCH, headers=before | {"Origin": "https://evil.example"})
+    assert (foreign.status_code, foreign.headers.get("access-control-allow-origin")) == (400, None)
 
 
 def test_only_healthz_is_open_without_the_token(open_client: Callable[..., TestClient], papers: Path) -> None:
