@@ -131,7 +131,8 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and not self._rules.accepts_origin(origin, scope["scheme"], hosts[0]):
             raise Problem(403, "foreign-origin", "pages of this origin may not ask: name it with --cors-origin")
-        if scope["path"] not in _OPEN_ROUTES:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))  # of the folder in which it is mounted
+        if path not in _OPEN_ROUTES:
             given = headers.getlist("authorization")
             if not self._rules.accepts_token(given[0] if len(given) == 1 else ""):
                 problem = "the token is wrong" if given else "a token is needed: Authorization: Bearer TOKEN"

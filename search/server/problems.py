@@ -48,7 +48,7 @@ class Problem(Exception):
 
     def response(self, path: str) -> JSONResponse:
         """Return the answer to a request for this path: problem details, or OpenAI's form where its clients ask."""
-        if path != "/v1/embeddings":
+        if not path.endswith("/v1/embeddings"):
             media_type = "application/problem+json"
             return JSONResponse(self.as_json(), self.status, headers=self.headers, media_type=media_type)
         kind = "invalid_request_error" if self.status < 500 else "server_error"

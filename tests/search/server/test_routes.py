@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
@@ -250,7 +252,7 @@ def test_a_slow_reader_of_a_log_that_does_not_block_gets_every_line() -> None:
     log = AccessLog(writer)
     for number in range(2000):  # more than a pipe holds
         log.write({"number": number})
-    with open(reader) as lines:
+    with os.fdopen(reader) as lines:
         assert [json.loads(next(lines))["number"] for _ in range(2000)] == list(range(2000))
         log.close()
         os.close(writer)
@@ -273,6 +275,20 @@ def test_vectors_in_openai_form_are_those_of_the_encoder(client: TestClient, enc
     assert (
         client.post("/v1/embeddings", json={"model": "other", "input": "a"}).json()["error"]["code"] == "unknown_index"
     )
+
+
+def test_an_application_that_is_mounted_answers_as_ever(papers: Path) -> None:
+    app = create_app({"papers": str(papers)}, token="secret")
+    outer = Starlette(routes=[Mount("/find", app)], lifespan=lambda _: app.router.lifespan_context(app))
+    token = {"Authorization": "Bearer secret"}
+    with TestClient(outer, base_url="http://127.0.0.1") as client:
+        assert client.get("/find/healthz").status_code == 200
+        assert client.get("/find/readyz").status_code == 401
+        assert client.post(f"/find{SEARCH}", json={"query": "moon"}, headers=token).json()["hits"][0]["uri"] == "moon"
+        assert "error" in client.post("/find/v1/embeddings", json={}, headers=token).json()
+        tools = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        accepted = {"Accept": "application/json, text/event-stream"}
+        assert len(client.post("/find/mcp", json=tools, headers=token | accepted).json()["result"]["tools"]) == 4
 
 
 def test_an_application_is_refused_before_it_serves(tmp_path: Path, papers: Path) -> None:
