@@ -12,6 +12,7 @@ from indexer import Index
 from indexer.errors import IndexLocked
 from indexer.records import Document
 from search.served import ServedIndex
+from search.server.problems import Problem
 from search.server.requests import NewDocument
 
 LOCK_DEADLINE_S = 5.0
@@ -30,6 +31,10 @@ class Writers:
 
     def put(self, served: ServedIndex, documents: list[NewDocument]) -> dict[str, Any]:
         """Add or replace documents, durable and searchable when this returns; the members of `Changes`."""
+        if served.searcher.recipe is None:
+            raise Problem(
+                400, "no-model", f"index {served.name!r} holds vectors of its owner's own: add to it in Python"
+            )
         given = [Document(new.uri, new.text, new.title, new.metadata) for new in documents]
         return asdict(self._write(served, lambda index: index.add(given)))
 

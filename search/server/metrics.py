@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -68,12 +69,22 @@ class Metrics(Timings):
     def exposition(self, indexes: ServedIndexes) -> bytes:
         """Return everything, with the sizes of these indexes, in Prometheus's text format."""
         registry = self._registry
-        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        if (folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR")) is not None:
+            forget_ended_workers(Path(folder))
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         sizes = CollectorRegistry()
         sizes.register(_IndexSizes(indexes))
         return generate_latest(registry) + generate_latest(sizes)
+
+
+def forget_ended_workers(folder: Path) -> None:
+    """Remove the gauges of workers that have ended: a worker that was killed has no requests in progress any more."""
+    for file in folder.glob("gauge_live*_*.db"):
+        try:
+            os.kill(int(file.stem.rpartition("_")[2]), 0)
+        except ProcessLookupError:
+            file.unlink(missing_ok=True)
 
 
 class _IndexSizes(Collector):

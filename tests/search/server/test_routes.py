@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from search import Searcher
 from search.evaluation.measures import read_qrels, read_queries
 from search.server import create_app
 from search.server.access_log import AccessLog
+from search.server.metrics import forget_ended_workers
 
 SEARCH = "/v1/indexes/papers/search"
 DOCUMENT = "/v1/indexes/papers/document"
@@ -164,6 +166,12 @@ def test_judgments_are_written_for_evaluate_and_tune(writer: TestClient, papers:
     assert (damaged["slug"], str(folder) in damaged["detail"]) == ("judgments-damaged", False)
 
 
+def test_an_index_of_own_vectors_takes_no_documents(open_client: Callable[..., TestClient], own_vectors: Path) -> None:
+    client = open_client({"v": own_vectors}, writable=True)
+    refused = client.put("/v1/indexes/v/documents", json={"documents": [{"uri": "a", "text": "a"}]})
+    assert (refused.status_code, refused.json()["slug"]) == (400, "no-model")
+
+
 def test_nothing_is_written_without_writable(client: TestClient, papers: Path) -> None:
     put = client.put(DOCUMENTS, json={"documents": [{"uri": "a", "text": "b"}]})
     deleted = client.delete(DOCUMENT, params={"uri": "moon"})
@@ -231,6 +239,15 @@ def test_metrics_count_what_was_asked(client: TestClient) -> None:
     for step in ("tokenization", "encoding", "ranking"):  # of the question that warms the encoder, too
         assert samples[f"likewise_{step}_duration_seconds_count",] == 4
     assert (samples["likewise_batch_questions_count",], samples["likewise_batch_questions_sum",]) == (4, 4)
+
+
+def test_a_worker_that_was_killed_has_no_requests_in_progress(tmp_path: Path) -> None:
+    ended = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, check=True).stdout.decode().strip()
+    running = tmp_path / f"gauge_livesum_{os.getpid()}.db"
+    for file in (running, tmp_path / f"gauge_livesum_{ended}.db", tmp_path / f"counter_{ended}.db"):
+        file.touch()
+    forget_ended_workers(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {running.name, f"counter_{ended}.db"}
 
 
 def test_the_log_has_a_line_per_request_and_no_question(papers: Path, capfd: pytest.CaptureFixture[str]) -> None:
