@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -67,6 +68,8 @@ SEARCH_DEADLINE_S = 10.0
 HEAVY_THREADS = 2
 HEAVY_QUEUE = 16
 HEAVY_DEADLINE_S = 30.0
+FEW_EXPLAINED = 20
+"""Hits that a search explains beside others; more are heavy work, as every sentence of every hit is embedded."""
 
 
 def create_app(
@@ -261,7 +264,8 @@ class Service:
                 return served.searcher.answer(query)
             return served.searcher.answer(replace(query, where=self._maps.within(served, area, query.condition)))
 
-        return await self._hits(request, served, search)
+        lane = self._heavy if body.explain and body.k > FEW_EXPLAINED else self._searches
+        return await self._hits(request, served, search, lane)
 
     async def map(self, request: Request) -> Response:
         served = self._index(request)
@@ -283,16 +287,17 @@ class Service:
     async def similar(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, SimilarRequest)
         _note(request, k=body.k)
-        return await self._hits(request, served, lambda: served.searcher.similar(body.uri, body.k, body.where))
+        similar = partial(served.searcher.similar, body.uri, body.k, body.where)
+        return await self._hits(request, served, similar, self._searches)
 
-    async def _hits(self, request: Request, served: ServedIndex, search: Callable[[], Hits]) -> Response:
+    async def _hits(self, request: Request, served: ServedIndex, search: Callable[[], Hits], lane: Lane) -> Response:
         def answer() -> tuple[int, bytes]:
             hits = search()
             answered = hits.as_json()
             answered["notes"] = [served.without_address(note) for note in hits.notes]
             return len(hits), json.dumps(answered, ensure_ascii=False, allow_nan=False).encode()
 
-        count, text = await self._searches.run(answer)
+        count, text = await lane.run(answer)
         _note(request, hits=count)
         return Response(text, media_type="application/json")
 

@@ -17,6 +17,8 @@ MAX_QUERY_CHARACTERS = 10_000
 """Longest question: the model reads about 1,000 characters of it, the words of the rest still count."""
 MAX_FILTER_CHARACTERS = 20_000
 MAX_DIMENSIONS = 16_384
+MAX_EXPLAINED = 100
+"""Most hits that are explained: those of k = 1,000 took 15 seconds."""
 MAX_BODY_BYTES = 1 << 20
 MAX_DOCUMENTS_BYTES = 16 << 20
 """Largest body of documents or of texts to embed."""

@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from search.query import Mode
 from search.served import MAX_HITS
-from search.server.limits import MAX_DIMENSIONS, MAX_FILTER_CHARACTERS, MAX_QUERY_CHARACTERS
+from search.server.limits import MAX_DIMENSIONS, MAX_EXPLAINED, MAX_FILTER_CHARACTERS, MAX_QUERY_CHARACTERS
 from search.server.maps import MAX_CORNERS, MAX_TITLES
 from search.server.problems import Problem
 
@@ -75,6 +75,8 @@ class SearchRequest(_Body):
     def _asks(self) -> SearchRequest:
         if self.query is None and self.vector is None:
             raise ValueError("give query, vector or both")
+        if self.explain and self.k > MAX_EXPLAINED:
+            raise ValueError(f"explain embeds every sentence of every hit: ask for {MAX_EXPLAINED} hits at most")
         return self
 
 

@@ -98,6 +98,7 @@ def test_only_healthz_is_open_without_the_token(open_client: Callable[..., TestC
         (b'{"query": "a", "k": 1000000000}', "less than or equal to 1000"),
         (b'{"query": "a", "k": 1001}', "less than or equal to 1000"),
         (b'{"query": "a", "k": 0}', "greater than or equal to 1"),
+        (b'{"query": "a", "k": 101, "explain": true}', "100 hits at most"),
         (b'{"query": "a", "k": "3"}', "valid integer"),
         (b'{"query": "a", "k": 1.5}', "integer"),
         (b'{"query": "a", "wehre": "x = 1"}', "no member of this name"),
@@ -122,7 +123,7 @@ def test_only_healthz_is_open_without_the_token(open_client: Callable[..., TestC
         (b'{"query": "a", "where": {"year)) OR 1=1 --": 1}}', "no field"),
         (b'{"query": "a", "where": "yeer = 1"}', "near: year"),
     ],
-    ids=range(34),
+    ids=range(35),
 )
 def test_a_bad_body_says_what_is_wrong(shared: TestClient, body: bytes, said: str) -> None:
     answer = shared.post(SEARCH, content=body)

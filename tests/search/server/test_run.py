@@ -56,7 +56,7 @@ def test_it_finishes_what_it_accepted(serving: Any, own_vectors: Path) -> None:
         assert service.process.wait(timeout=20) == 0
 
 
-def test_workers_are_replaced_and_end_with_their_parent(serving: Any, own_vectors: Path) -> None:
+def test_a_worker_that_dies_is_replaced(serving: Any, own_vectors: Path) -> None:
     with serving(own_vectors, "--workers", "2") as service:
         workers = children(service.process.pid)
         assert len(workers) == 2
@@ -66,13 +66,18 @@ def test_workers_are_replaced_and_end_with_their_parent(serving: Any, own_vector
         await_true(lambda: answers(service.address))
         with urllib.request.urlopen(f"{service.address}/metrics", timeout=10) as metrics:
             assert b"likewise_requests_total" in metrics.read()
+        assert service.stop() == 0
+    assert Index.open(own_vectors).check().ok
+
+
+@pytest.mark.slow
+def test_workers_end_with_their_parent(serving: Any, own_vectors: Path) -> None:
+    with serving(own_vectors, "--workers", "2") as service:
         workers = children(service.process.pid)
         service.process.kill()
         await_true(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
-    with serving(own_vectors, "--workers", "2") as service:
+    with serving(own_vectors) as service:
         assert ask(service.address) == ["moon"]
-        assert service.stop() == 0
-    assert Index.open(own_vectors).check().ok
 
 
 def test_a_watch_ends_with_its_service(serving: Any, own_vectors: Path, tmp_path: Path) -> None:
