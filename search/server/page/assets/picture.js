@@ -23,6 +23,7 @@ export class Picture {
   titles = new Map(); // by point
   #scheduled = false;
   #grid = null;
+  #image = null; // its memory is used again for every frame
 
   /** @param {function(number[])} needTitles is called with the visible points that have no title yet, where they are few. */
   constructor(canvas, needTitles) {
@@ -129,7 +130,7 @@ export class Picture {
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, width, height);
     const visible = this.#visible();
-    if (visible.length <= FEW_POINTS) this.#drawDots(visible, palette, ratio);
+    if (visible && visible.length <= FEW_POINTS) this.#drawDots(visible, palette, ratio);
     else this.#drawImage(visible, palette, ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#drawLasso(style);
@@ -140,19 +141,12 @@ export class Picture {
     canvas.dataset.drawn = String(Number(canvas.dataset.drawn ?? 0) + 1);
   }
 
-  /** Return the points on the canvas. */
+  /** Return the points on the canvas; null for all of the map, where most points are on it. */
   #visible() {
+    if (this.zoom <= 4 && this.count > FEW_POINTS) return null;
     const [left, top] = this.placeAt(0, 0);
     const [right, bottom] = this.placeAt(this.canvas.clientWidth, this.canvas.clientHeight);
-    if (this.zoom > 4) return inside(this.#grid, this.places, left, bottom, right, top);
-    const points = [];
-    const { places } = this;
-    for (let point = 0; point < places.length / 2; point += 1) {
-      const x = places[2 * point];
-      const y = places[2 * point + 1];
-      if (x >= left && x <= right && y >= bottom && y <= top) points.push(point);
-    }
-    return points;
+    return inside(this.#grid, this.places, left, bottom, right, top);
   }
 
   #colourOf(point) {
@@ -178,28 +172,35 @@ export class Picture {
     context.globalAlpha = 1;
   }
 
-  /** Write the points into the canvas's pixels. */
+  /** Write points, or all of them, into the canvas's pixels. */
   #drawImage(points, palette, ratio) {
-    const { canvas, context, places } = this;
-    const image = context.createImageData(canvas.width, canvas.height);
-    const pixels = new Uint32Array(image.data.buffer);
+    const { canvas, context, places, colours } = this;
+    const { width, height } = canvas;
+    if (this.#image?.width !== width || this.#image?.height !== height) this.#image = context.createImageData(width, height);
+    const pixels = new Uint32Array(this.#image.data.buffer);
+    pixels.fill(0);
     const alpha = this.hits.length ? 0x70 : 0xb8;
-    const inks = palette.map((colour) => {
+    const inks = Uint32Array.from(palette, (colour) => {
       const value = Number.parseInt(colour.slice(1), 16);
-      return ((alpha << 24) | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16)) >>> 0; // little-endian RGBA
+      return (alpha << 24) | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16); // little-endian RGBA
     });
     const [sx, sy] = this.#scales().map((scale) => scale * ratio);
-    const left = canvas.width / 2 - this.center[0] * sx;
-    const top = canvas.height / 2 + this.center[1] * sy;
+    const left = width / 2 - this.center[0] * sx;
+    const top = height / 2 + this.center[1] * sy;
     const size = Math.max(1, Math.round((this.zoom > 3 ? 2.5 : 1.5) * ratio));
-    for (const point of points) {
-      const px = Math.round(left + places[2 * point] * sx);
-      const py = Math.round(top - places[2 * point + 1] * sy);
-      if (px < 0 || py < 0 || px + size > canvas.width || py + size > canvas.height) continue;
-      const ink = inks[this.#colourOf(point)];
-      for (let row = 0; row < size; row += 1) pixels.fill(ink, (py + row) * canvas.width + px, (py + row) * canvas.width + px + size);
+    const count = points ? points.length : this.count;
+    const last = palette.length - 1;
+    for (let at = 0; at < count; at += 1) {
+      const point = points ? points[at] : at;
+      const px = (left + places[2 * point] * sx) | 0;
+      const py = (top - places[2 * point + 1] * sy) | 0;
+      if (px < 0 || py < 0 || px + size > width || py + size > height) continue;
+      const ink = inks[colours ? Math.min(colours[point], last) : 0];
+      for (let row = 0, first = py * width + px; row < size; row += 1, first += width) {
+        for (let column = 0; column < size; column += 1) pixels[first + column] = ink;
+      }
     }
-    context.putImageData(image, 0, 0);
+    context.putImageData(this.#image, 0, 0);
   }
 
   #drawLasso(style) {
@@ -266,7 +267,7 @@ export class Picture {
   }
 
   #drawTitles(visible, names) {
-    if (!visible.length || visible.length > NAMED_POINTS) return;
+    if (!visible?.length || visible.length > NAMED_POINTS) return;
     const missing = visible.filter((point) => !this.titles.has(point));
     if (missing.length) this.needTitles(missing);
     for (const point of visible) {
