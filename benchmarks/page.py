@@ -95,6 +95,9 @@ def serving(index: Path) -> Iterator[str]:
 
 def main() -> None:
     passages = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    chromium = os.environ.get("LIKEWISE_TEST_CHROMIUM") or shutil.which("chromium")
+    if chromium is None:
+        sys.exit("benchmarks.page: there is no Chromium: install one, or name it in LIKEWISE_TEST_CHROMIUM")
     index = make_index(passages)
     with Searcher(index) as searcher:
         begun = time.perf_counter()
@@ -103,7 +106,6 @@ def main() -> None:
         listing = time.perf_counter() - begun
     queries = evaluation_data() / "scifact" / "queries.jsonl"
     questions = [json.loads(line)["text"] for line in queries.read_text().splitlines()][-QUESTIONS:]
-    chromium = os.environ.get("LIKEWISE_TEST_CHROMIUM") or shutil.which("chromium")
     with serving(index) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         page = browser.new_page()

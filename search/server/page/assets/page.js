@@ -45,9 +45,17 @@ const map = new MapView({
 function go(changes, { replace = false } = {}) {
   const before = state;
   state = { ...state, ...changes };
-  if (replace) history.replaceState(history.state, "", addressOf(state));
-  else history.pushState({ inside: true }, "", addressOf(state));
+  writeAddress(replace ? history.state : { inside: true }, replace);
   draw(before);
+}
+
+/** Write the state into the address. */
+function writeAddress(entry, replace = false) {
+  try {
+    history[replace ? "replaceState" : "pushState"](entry, "", addressOf(state));
+  } catch {
+    // Safari allows a hundred changes in 30 seconds: the address follows with a later key, and the search goes on.
+  }
 }
 
 /** Change what is being typed: the first key makes an entry of the history, the next ones change it. */
@@ -278,7 +286,7 @@ function open(hit) {
   typing = false;
   const before = state;
   state = { ...state, open: hit.uri, at: `${hit.start}-${hit.end}` };
-  history.pushState({ inside: true, opened: true }, "", addressOf(state));
+  writeAddress({ inside: true, opened: true });
   draw(before);
 }
 
