@@ -32,7 +32,7 @@ export function drawChoices(select, state, indexes, index) {
   }
   select.value = state.with;
   if (select.selectedIndex < 0) select.value = "";
-  select.closest("label").hidden = options.length === 1;
+  select.closest("label").hidden = options.length === 1 || !state.q.trim();
 }
 
 /**
