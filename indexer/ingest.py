@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +50,11 @@ class Summary:
     stale: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     reread: int = 0
+
+    def __add__(self, other: Summary) -> Summary:
+        """Return the counts of this run and of one after it."""
+        sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
+        return Summary(**(sums | {"reason": self.reason or other.reason}))
 
 
 _HELD = ("indexed", "updated", "unchanged")

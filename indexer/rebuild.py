@@ -52,8 +52,9 @@ def rebuild_index(
 
 
 def _carry_over(old: Settings, new: Settings) -> Settings:
-    """Return the new settings with the old recall and, if the recipe is the same, what `tune` has learned."""
-    return replace(new, recall=old.recall, words_bias=old.words_bias if old.recipe == new.recipe else None)
+    """Return the new settings with the old recall and sources, and what `tune` learned if the recipe is the same."""
+    words_bias = old.words_bias if old.recipe == new.recipe else None
+    return replace(new, recall=old.recall, words_bias=words_bias, sources=old.sources)
 
 
 def _copy_documents(old: IndexCore, new: IndexCore, writer: Writer, note: Note) -> None:

@@ -125,12 +125,11 @@ class Stamp:
 
     def holds(self, status: os.stat_result) -> bool:
         """Return whether the file with this status is as it was read, and was old enough then to trust its time."""
-        return (
-            self.size == status.st_size
-            and self.mtime_ns == status.st_mtime_ns
-            and self.inode == status.st_ino
-            and self.mtime_ns <= self.read_ns - _SETTLED_NS
-        )
+        return self.same(status) and self.mtime_ns <= self.read_ns - _SETTLED_NS
+
+    def same(self, status: os.stat_result) -> bool:
+        """Return whether size, time and inode are as they were, however young the file was then."""
+        return self.size == status.st_size and self.mtime_ns == status.st_mtime_ns and self.inode == status.st_ino
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from indexer.map.draw import redraw_if_outdated
 from indexer.notes import Note
 from indexer.records import Changes
 from indexer.sources import ReadOptions, Source
+from indexer.sources.recorded import record
 from indexer.stores.port import Writer
 
 
@@ -47,7 +48,7 @@ def index_sources(
     committed: Callable[[Summary, Changes, int], None],
     step: Note,
 ) -> Outcome:
-    """Read sources into an index.
+    """Read sources into an index, which remembers them for `likewise update`.
 
     Args:
         prune: remove documents that are no longer in their source; with `yes` even more than half of the index.
@@ -57,6 +58,10 @@ def index_sources(
     """
     notes: list[str] = []
     pruned, refused = 0, None
+    with index.store.snapshot() as snapshot:
+        earlier = snapshot.settings.sources
+    if (remembered := tuple(record(earlier, sources, options))) != earlier:
+        writer.change(lambda settings: replace(settings, sources=remembered))
     run = Run(index, writer, options, committed)
     summary = run.feed(sources)
     if prune:
@@ -71,6 +76,21 @@ def index_sources(
     redraw_if_outdated(index.store, step, notes.append)
     with index.store.snapshot() as snapshot:
         return Outcome(summary, pruned, refused, tuple(notes), snapshot.documents, snapshot.passages)
+
+
+def merged(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcome of several runs, one after the other, into one index."""
+    first, *others = outcomes
+    for other in others:
+        first = Outcome(
+            first.summary + other.summary,
+            first.pruned + other.pruned,
+            first.refused or other.refused,
+            (*first.notes, *other.notes),
+            other.documents,
+            other.passages,
+        )
+    return first
 
 
 def _after_embedding(index: IndexCore, writer: Writer, step: Note, note: Note) -> None:

@@ -135,6 +135,29 @@ class MapRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedSource:
+    """A SOURCE that was read into an index, so that it can be read again (sources/recorded.py).
+
+    Attributes:
+        argument: absolute path of a file or folder, or a pattern.
+        options: how it was read: the options that differ from the defaults, as JSON.
+    """
+
+    argument: str
+    options: str = "{}"
+
+
+def sources_to_json(sources: tuple[RecordedSource, ...]) -> str:
+    """Return recorded sources as the text that is stored."""
+    return json.dumps([{"argument": each.argument, "options": json.loads(each.options)} for each in sources])
+
+
+def sources_from_json(text: str) -> tuple[RecordedSource, ...]:
+    """Return recorded sources of the text that is stored."""
+    return tuple(RecordedSource(each["argument"], json.dumps(each["options"])) for each in json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """How an index was made, and what was measured and learned about it.
 
@@ -150,6 +173,7 @@ class Settings:
         probed: the result of pseudo-questions; None if they were not asked.
         uncompiled: why the encoder could not be compiled; empty if it could, or was not tried.
         map: the map that was drawn of it; None if there is none.
+        sources: what `likewise update` reads again.
     """
 
     dimensions: int
@@ -162,6 +186,7 @@ class Settings:
     probed: Probed | None = None
     uncompiled: str = ""
     map: MapRecord | None = None
+    sources: tuple[RecordedSource, ...] = ()
 
     @property
     def meaning(self) -> Meaning:

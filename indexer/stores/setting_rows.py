@@ -9,7 +9,8 @@ from typing import TypeVar
 from indexer.encoders.recipe import Recipe
 from indexer.errors import BadInput
 from indexer.passages import PassageSettings
-from indexer.settings import Calibration, MapRecord, Probed, Settings
+from indexer.settings import Calibration, MapRecord, Probed, Settings, sources_from_json, sources_to_json
+
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ def to_rows(settings: Settings) -> dict[str, str]:
         "probed": settings.probed.to_json() if settings.probed else None,
         "uncompiled": settings.uncompiled or None,
         "map": settings.map.to_json() if settings.map else None,
+        "sources": sources_to_json(settings.sources) if settings.sources else None,
     }
     return {name: text for name, text in rows.items() if text is not None}
 
@@ -55,6 +57,7 @@ def from_rows(rows: Mapping[str, str]) -> Settings:
             probed=_learned(rows, "probed", Probed.from_json),
             uncompiled=rows.get("uncompiled", ""),
             map=_learned(rows, "map", MapRecord.from_json),
+            sources=_learned(rows, "sources", sources_from_json) or (),
         )
     except BadInput as error:  # this error would blame the caller
         raise ValueError(str(error)) from error
@@ -71,6 +74,7 @@ _LEARNED: Mapping[str, Callable[[str], object]] = {
     "calibration": Calibration.from_json,
     "probed": Probed.from_json,
     "map": MapRecord.from_json,
+    "sources": sources_from_json,
 }
 
 

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from search.cli.options import IndexCommand, json_option, no_wait_option, recall_option, trust_option
-from search.cli.output import number, say, say_json, warn, warn_of
-from search.cli.progress import Progress
+from search.cli.options import (
+    SourceCommand,
+    json_option,
+    no_wait_option,
+    recall_option,
+    trust_option,
+    unless_configured,
+)
+from search.cli.output import warn
 from search.cli.vector_options import VectorOptions
 
 if TYPE_CHECKING:
-    from indexer.core import IndexCore
     from indexer.encoders.hardware import Precision
-    from indexer.ingest import Summary
-    from indexer.notes import Note
-    from indexer.records import Changes
-    from indexer.sources import Source
-
-_COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
 
 
-@click.command("index", cls=IndexCommand)
+@click.command("index", cls=SourceCommand)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: all-MiniLM-L6-v2]")
 @click.option(
@@ -110,8 +107,10 @@ def index_command(
 
     Documents that have not changed are not embedded again. An interrupted run keeps what it has committed; run it
     again to continue. --id-field, --title-field and --text-field may be repeated, with GLOB=F for some files only.
+    One SOURCE alone goes into the default index: .likewise in this folder or the nearest one above, or a new one here.
 
     \b
+    likewise index ~/papers
     likewise index papers.index ~/papers notes/*.md
     likewise index papers.index records.jsonl --text-field abstract
     likewise index papers.index ~/papers --text-field 'reviews/*.csv=body'
@@ -119,9 +118,11 @@ def index_command(
     likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
     from indexer.errors import BadInput
-    from indexer.runs import index_sources
     from indexer.sources import FieldOfFiles, ReadOptions, open_sources
     from indexer.sources.source import STDIN
+    from search.cli.runs import RunOptions, run_and_report
+
+    model, language = unless_configured(path, model=model, language=language)
 
     options = ReadOptions(
         glob=glob,
@@ -149,61 +150,13 @@ def index_command(
     _refuse_together(vector_options, rebuild, stream)
     if prune and set(sources) == {STDIN}:
         warn("--prune does nothing with standard input, which is not a whole collection")
-    notes: list[str] = []
-    with (
-        open_for_writing(path, vector_options, rebuild, no_wait, notes.append) as index,
-        index.store.writer(wait=not no_wait, on_wait=warn) as writer,
-        Progress(opened) as progress,
-    ):
-        if dimensions is not None and not index.settings.dimensions:
-            index.take_width(dimensions)
-
-        def committed(done: Summary, changes: Changes, characters: int) -> None:
-            progress.show(done, characters)
-            uris = [*changes.added, *changes.replaced, *changes.updated]
-            if stream and uris:
-                say_json({"committed": uris})
-
-        outcome = index_sources(
-            index,
-            writer,
-            opened,
-            options,
-            prune=prune,
-            yes=yes,
-            recall=recall,
-            committed=committed,
-            step=progress.note,
-        )
-    notes.extend(outcome.notes)
-    summary, pruned = outcome.summary, outcome.pruned
-    warn_of(notes)
-    if bare:
-        warn(f"{', '.join(bare)}: no file to read")
-    counts = _counts(summary, pruned, rebuild)
-    if as_json or stream:
-        numbers = {
-            "duplicates": summary.duplicates,
-            "stale": len(summary.stale) - pruned,
-            "ignored": len(summary.ignored),
-            "notes": [*dict.fromkeys(notes)],
-        }
-        say_json(counts | numbers)
-    else:
-        parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
-        say(f"{', '.join(parts)}: {number(outcome.documents)} documents in {number(outcome.passages)} passages")
-    _advise(summary, pruned, path)
-    if outcome.refused is not None:
-        raise outcome.refused
-    return 1 if summary.failed or _unread(opened, summary) else 0
-
-
-def _counts(summary: Summary, pruned: int, rebuild: bool) -> dict[str, int]:
-    """Return the counts to print; a rebuild has also embedded the documents that the run found unchanged."""
-    counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
-    if rebuild:
-        counts |= {"indexed": counts["indexed"] + counts["unchanged"], "unchanged": 0}
-    return counts
+    return run_and_report(
+        path,
+        [(options, opened)],
+        vector_options,
+        RunOptions(prune, yes, rebuild, no_wait, stream, as_json, recall),
+        bare,
+    )
 
 
 def _for_all(fields: Sequence[str]) -> str | None:
@@ -229,14 +182,6 @@ def _for_some(fields: Sequence[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _unread(sources: Sequence[Source], summary: Summary) -> bool:
-    """Return whether a source was not read whole, and warn of it unless a failure was reported."""
-    unread = [source.argument for source in sources if not source.whole and source.argument != "-"]
-    if unread and not summary.failed:
-        warn(f"{', '.join(unread)}: not read whole")
-    return bool(unread)
-
-
 def _refuse_together(options: VectorOptions, rebuild: bool, stream: bool) -> None:
     """Raise BadInput for options that contradict each other."""
     from indexer.errors import BadInput
@@ -250,52 +195,3 @@ def _refuse_together(options: VectorOptions, rebuild: bool, stream: bool) -> Non
     ):
         if contradict:
             raise BadInput(f"{why}: leave one of them out")
-
-
-def _advise(summary: Summary, pruned: int, address: str) -> None:
-    if summary.duplicates:
-        warn(f"{number(summary.duplicates)} id(s) came more than once; the last of each counts")
-    if summary.nameless:
-        warn(
-            f"{number(summary.nameless)} record(s) of standard input have no id and are named by their line: "
-            "those of another run will replace them; give each an id"
-        )
-    if summary.failed:
-        such = "such as: " if summary.failed > 1 else ""
-        warn(
-            f"{number(summary.failed)} failed, {such}{summary.reason}; likewise info {address} --ledger failed has all"
-        )
-    if summary.reread:
-        warn(f"{number(summary.reread)} file(s) also hold documents that another file has lost: run again to read them")
-    if len(summary.stale) > pruned:
-        warn(f"{number(len(summary.stale) - pruned)} documents are no longer in their source; --prune removes them")
-    if summary.ignored:
-        warn(
-            f"{number(len(summary.ignored))} document(s) of files that are ignored now were kept, such as "
-            f"{summary.ignored[0]}: likewise remove {address} URI... removes them, --no-ignore reads their files again"
-        )
-
-
-@contextmanager
-def open_for_writing(
-    address: str, options: VectorOptions, rebuild: bool, no_wait: bool, note: Note
-) -> Iterator[IndexCore]:
-    """Open the index to write into: a new one, the existing one, or a rebuilt one that replaces it at the end."""
-    from indexer.core import IndexCore
-    from indexer.rebuild import rebuild_index
-    from indexer.stores.open import create_store, is_store
-
-    if not is_store(address):
-        settings, encoder = options.settings()
-        with IndexCore(create_store(address, settings), encoder) as index:
-            yield index
-        return
-    with IndexCore.open(address, runtime=options.runtime) as index:
-        if rebuild:
-            with rebuild_index(
-                index, lambda: options.settings(index), note=note, wait=not no_wait, on_wait=warn
-            ) as successor:
-                yield successor
-            return
-        options.require_same(index)
-        yield index

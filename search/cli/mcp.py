@@ -6,6 +6,7 @@ import os
 
 import click
 
+from search.cli.default_index import find_default
 from search.cli.extras import missing_extra
 
 
@@ -20,7 +21,7 @@ def mcp(indexes: tuple[str, ...]) -> None:
     likewise mcp ~/papers.index
     claude mcp add papers -- likewise mcp ~/papers.index
     """
-    indexes = indexes or tuple(filter(None, [os.environ.get("LIKEWISE_INDEX")]))
+    indexes = indexes or tuple(filter(None, [os.environ.get("LIKEWISE_INDEX") or find_default()]))
     if not indexes:
         raise click.UsageError("name the INDEX to serve, or set LIKEWISE_INDEX", click.get_current_context())
     from search.served import addresses_by_name

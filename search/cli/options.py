@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from indexer.filters.tree import Value, Where
@@ -55,11 +56,19 @@ no_wait_option = click.option("--no-wait", is_flag=True, help="Fail at once if a
 
 
 class IndexCommand(click.Command):
-    """A command whose first argument INDEX may also come from --index, or else from LIKEWISE_INDEX."""
+    """A command whose first argument INDEX may also come from --index, from LIKEWISE_INDEX, or be the default index.
+
+    Attributes:
+        creates: whether INDEX may be new; then one SOURCE alone goes into the default index.
+        configurable: names of the parameters that configuration files may set.
+    """
+
+    creates = False
+    configurable: tuple[str, ...] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params.insert(0, click.Argument(["path"], metavar="INDEX"))
+        self.params.insert(0, click.Argument(["path"], metavar="[INDEX]"))
         self.params.append(
             click.Option(
                 ["--index", "_index"],
@@ -70,10 +79,60 @@ class IndexCommand(click.Command):
         )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        path = _take_index(args) or os.environ.get("LIKEWISE_INDEX")
-        if not path and not args:
-            raise click.UsageError("name the INDEX first, or set LIKEWISE_INDEX", ctx)
-        return super().parse_args(ctx, [path, *args] if path else args)
+        end = args.index("--") if "--" in args else len(args)
+        if ctx.resilient_parsing or not {"-h", "--help"}.isdisjoint(args[:end]):
+            return super().parse_args(ctx, args)
+        if self.configurable:
+            from search.cli.configuration import read_configuration
+
+            settings = read_configuration()
+            ctx.default_map = {name: settings[name] for name in self.configurable if name in settings}
+        if path := _take_index(args) or os.environ.get("LIKEWISE_INDEX"):
+            return super().parse_args(ctx, [path, *args])
+        from search.cli.default_index import complete, complete_writer
+
+        positionals = self._positionals(ctx, args)
+        if self.creates:
+            args = complete_writer(ctx, args, positionals)
+        else:
+            args = complete(ctx, args, positionals, self._count())
+        return super().parse_args(ctx, args)
+
+    def _positionals(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return the arguments that are neither options nor their values."""
+        options = [parameter for parameter in self.params if isinstance(parameter, click.Option)]
+        _, positionals, _ = click.Command(self.name, params=list(options)).make_parser(ctx).parse_args(list(args))
+        return positionals
+
+    def _count(self) -> tuple[int, int | None]:
+        """Return the least and the most arguments after INDEX; None is any number."""
+        arguments = [parameter for parameter in self.params if isinstance(parameter, click.Argument)][1:]
+        least = sum(1 for argument in arguments if argument.required)
+        return least, None if any(argument.nargs < 0 for argument in arguments) else len(arguments)
+
+
+class SourceCommand(IndexCommand):
+    """A command that creates or updates INDEX from sources."""
+
+    creates = True
+    configurable = ("model", "language")
+
+
+class RankingCommand(IndexCommand):
+    """A command that prints hits."""
+
+    configurable = ("mode", "k")
+
+
+def unless_configured(address: str, *, model: str | None, language: str | None) -> tuple[str | None, str | None]:
+    """Return model and language, without what a configuration file says of new indexes if this one exists."""
+    from indexer.stores.open import is_store
+
+    context = click.get_current_context()
+    typed = {name: context.get_parameter_source(name) != ParameterSource.DEFAULT_MAP for name in ("model", "language")}
+    if all(typed.values()) or not is_store(address):
+        return model, language
+    return model if typed["model"] else None, language if typed["language"] else None
 
 
 def _take_index(args: list[str]) -> str | None:

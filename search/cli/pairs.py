@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from search.cli.default_index import find_default
 from search.cli.options import json_option, trust_option
 from search.cli.output import number, quiet_libraries, say, say_json, shown, warn
 
@@ -55,7 +56,9 @@ def pairs(
     typed = click.get_current_context().get_parameter_source("source") == ParameterSource.COMMANDLINE
     if index and typed:
         raise click.UsageError("give --index, or a FILE or INDEX as an argument, not both")
-    if (source := index or source) is None:
+    if (source := index or source) is None and (default := find_default()) is not None:
+        source = Path(default)
+    if source is None:
         raise click.UsageError("name a FILE or an INDEX first, or set LIKEWISE_INDEX")
     if math.isnan(min_score):
         raise click.UsageError("--min-score is nan: give a number")

@@ -18,6 +18,8 @@ from search.cli.output import FINISHES, LEFT, colour, discard, prepare_streams, 
 
 COMMANDS = (
     "index",
+    "update",
+    "status",
     "search",
     "similar",
     "show",
@@ -75,6 +77,14 @@ class _LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not ctx.resilient_parsing and name not in COMMANDS and not name.startswith("-"):
+            raise click.UsageError(f'there is no command "{name}"{_meant(name)}', ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the first sentence of each command's help in full; click would cut it to one line."""
         rows = [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]
@@ -100,6 +110,17 @@ class _LazyGroup(click.Group):
         return code or (_READER_LEFT if ctx.meta.get(LEFT) and ctx.invoked_subcommand != "index" else 0)
 
 
+def _meant(name: str) -> str:
+    """Return what to do about a name that is not a command."""
+    from difflib import get_close_matches
+
+    if near := get_close_matches(name, COMMANDS, 1, 0.6):
+        return f": did you mean {near[0]}?"
+    if any(character.isspace() for character in name):
+        return f': to ask a question, write likewise search "{name}"'
+    return ": likewise --help names all commands"
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="likewise")
 @click.pass_context
@@ -107,7 +128,9 @@ def cli(ctx: click.Context) -> None:
     """Search your own documents by meaning.
 
     \b
-    likewise index papers.index ~/papers          create or update an index
+    likewise index ~/papers                       make an index in this folder (.likewise), or update it
+    likewise search how do vaccines work          search the index of this folder, or of the nearest one above
+    likewise index papers.index ~/papers          make an index in a place of its own
     likewise search papers.index "how do vaccines work"
     """
     ctx.meta[FINISHES] = ctx.invoked_subcommand in _FINISHING

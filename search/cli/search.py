@@ -9,7 +9,7 @@ import click
 
 from search.cli.hits import print_hits
 from search.cli.options import (
-    IndexCommand,
+    RankingCommand,
     json_option,
     k_option,
     mode_option,
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from search.query import Mode
 
 
-@click.command(cls=IndexCommand)
-@click.argument("query")
+@click.command(cls=RankingCommand)
+@click.argument("words", nargs=-1, metavar="QUERY...")
 @k_option
 @where_option
 @mode_option
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @json_option
 def search(
     path: str,
-    query: str,
+    words: tuple[str, ...],
     k: int,
     where: str | None,
     mode: Mode,
@@ -64,8 +64,9 @@ def search(
 ) -> int:
     """Rank the documents of INDEX by how near they are to QUERY in meaning.
 
-    If QUERY is -, questions are read from standard input, one per line. A line that is not UTF-8 is reported, and the
-    others are answered.
+    The words of a QUERY need no quotation marks, except where a shell gives a character another meaning. If QUERY is -,
+    questions are read from standard input, one per line. A line that is not UTF-8 is reported, and the others are
+    answered.
 
     \b
     likewise search papers.index "how do vaccines work" -k 5
@@ -77,6 +78,7 @@ def search(
     from search.query import Query
     from search.searcher import Searcher
 
+    query = _joined(words)
     # OpenVINO works without its converter, whose import (with telemetry) takes 60 ms.
     sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
     condition = resolve_where(where)
@@ -124,3 +126,23 @@ def search(
                 say(question)
             print_hits(hits, as_json, explain)
     return code
+
+
+def _joined(words: tuple[str, ...]) -> str:
+    """Return the question that was typed as one argument or as several words.
+
+    Raises:
+        UsageError: there is none, or the arguments may be several questions.
+    """
+    context = click.get_current_context()
+    if not words:
+        raise click.UsageError("Missing argument 'QUERY'.", context)
+    if len(words) == 1:
+        return words[0]
+    if "-" in words or any(not word or any(character.isspace() for character in word) for word in words):
+        several = " ".join(f'"{word}"' for word in words)
+        raise click.UsageError(
+            f"{several} is not one question: put it into quotation marks as a whole, or write one per line and give -",
+            context,
+        )
+    return " ".join(words)

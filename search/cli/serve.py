@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from indexer.errors import BadInput
+from search.cli.default_index import find_default
 from search.cli.extras import missing_extra
 from search.cli.output import say
 
@@ -83,7 +84,7 @@ def serve(
     likewise serve papers.index notes=~/notes.index --port 8080 --writable
     curl -s localhost:8765/v1/indexes/papers/search -d '{"query": "how do vaccines work", "k": 3}'
     """
-    indexes = indexes or tuple(filter(None, [os.environ.get("LIKEWISE_INDEX")]))
+    indexes = indexes or tuple(filter(None, [os.environ.get("LIKEWISE_INDEX") or find_default()]))
     if not indexes:
         raise click.UsageError("name the INDEX to serve, or set LIKEWISE_INDEX", click.get_current_context())
     from search.served import addresses_by_name

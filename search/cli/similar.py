@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from search.cli.hits import print_hits
-from search.cli.options import IndexCommand, json_option, k_option, resolve_uris, resolve_where, where_option
+from search.cli.options import RankingCommand, json_option, k_option, resolve_uris, resolve_where, where_option
 
 
-@click.command(cls=IndexCommand)
+@click.command(cls=RankingCommand)
 @click.argument("uri")
 @k_option
 @where_option

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from search.cli.extras import missing_extra
-from search.cli.options import IndexCommand, json_option, trust_option
+from search.cli.options import SourceCommand, json_option, trust_option, unless_configured
 from search.cli.output import number, say, say_json, warn, warn_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class _Duration(click.ParamType[float]):
         return float(match[1]) * _SECONDS[match[2]]
 
 
-@click.command(cls=IndexCommand)
+@click.command(cls=SourceCommand)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
     "--every", "every_s", type=_Duration(), default="10m", show_default=True, help="Scan at least this often."
@@ -79,6 +79,7 @@ def watch(
     from indexer.watch import Watch
     from search.cli.vector_options import VectorOptions
 
+    model, language = unless_configured(path, model=model, language=language)
     if STDIN in sources:
         raise BadInput("standard input cannot be watched: name files or folders")
     vectors = VectorOptions(
@@ -88,7 +89,7 @@ def watch(
 
     @contextmanager
     def open_index() -> Iterator[IndexCore]:
-        from search.cli.index import open_for_writing
+        from search.cli.runs import open_for_writing
 
         with open_for_writing(path, vectors, False, False, notes.append) as index:
             yield index

@@ -24,7 +24,7 @@ from indexer.sources import ReadOptions, open_sources
 from indexer.sources.entry import short_reason
 from indexer.stores.local.segments import seal
 from indexer.stores.port import ReasonCount
-from search.cli import index as index_cli
+from search.cli import runs as runs_cli
 from search.cli.info import _reason_rows
 
 LONG_AGO = time.time() - 3600
@@ -576,7 +576,7 @@ def test_stream_names_each_commit_when_it_can_be_searched(
 ) -> None:
     monkeypatch.setattr("indexer.core.BATCH_CHARACTERS", 3000)
     there: list[int] = []
-    real = index_cli.say_json
+    real = runs_cli.say_json
 
     def say(value: Any) -> None:
         with Index.open(folder) as index:
@@ -584,7 +584,7 @@ def test_stream_names_each_commit_when_it_can_be_searched(
             assert all(uri in index for uri in value.get("committed", ()))
         real(value)
 
-    monkeypatch.setattr(index_cli, "say_json", say)
+    monkeypatch.setattr(runs_cli, "say_json", say)
     said = likewise(
         "index", folder, "-", "--stream", stdin=lines(*({"id": f"r{i}", "text": "text"} for i in range(50)))
     )

@@ -1,0 +1,72 @@
+"""Configuration files: defaults of a user, and of a folder with everything below it.
+
+The user's file is `likewise/config.toml` in the folder for configuration (~/.config on Linux); the folder's file is the
+nearest `.likewise.toml`, in the working folder or above it, and takes precedence. A file may come with somebody else's
+folder, so none can allow a model to run code.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from platformdirs import user_config_path
+
+from indexer.errors import BadInput
+
+FOLDER_FILE = ".likewise.toml"
+_MODES = ("dense", "words", "hybrid")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+_KEYS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "mode": (lambda value: value in _MODES, f"one of {', '.join(_MODES)}"),
+    "k": (lambda value: type(value) is int and value > 0, "a whole number above 0"),
+    "model": (_is_text, "the name or folder of a model"),
+    "language": (_is_text, "the code of a language, or none"),
+}
+"""Each key with what its value must be."""
+
+
+def files() -> list[Path]:
+    """Return the configuration files that exist, the one that takes precedence last."""
+    here = Path.cwd()
+    nearest = next((file for folder in (here, *here.parents) if (file := folder / FOLDER_FILE).is_file()), None)
+    return [file for file in (user_file(), nearest) if file is not None and file.is_file()]
+
+
+def user_file() -> Path:
+    """Return the path of the user's configuration file, which may not exist."""
+    return user_config_path("likewise", appauthor=False) / "config.toml"
+
+
+def read_configuration() -> dict[str, str | int]:
+    """Return the settings of all configuration files.
+
+    Raises:
+        BadInput: a file cannot be read, or has an unknown key or a wrong value. The message names both.
+    """
+    settings: dict[str, str | int] = {}
+    for file in files():
+        settings |= _read(file)
+    return settings
+
+
+def _read(file: Path) -> dict[str, str | int]:
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(f"{file}: cannot be read as TOML: {error}") from error
+    for key, value in values.items():
+        if "trust" in key.lower():
+            raise BadInput(f"{file}: {key} cannot be set in a file: give --trust-remote-code each time it is meant")
+        if key not in _KEYS:
+            raise BadInput(f"{file}: unknown key {key}: it may set {', '.join(_KEYS)}")
+        fits, meant = _KEYS[key]
+        if not fits(value):
+            raise BadInput(f"{file}: {key} is {value!r}: give {meant}")
+    return values

@@ -1,0 +1,109 @@
+"""Which index a command line means: the INDEX that it names, or `.likewise/` in this folder or the nearest parent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+DEFAULT_NAME = ".likewise"
+"""Folder of the default index. Its name begins with a dot, so that it is never read as a source."""
+
+_DSN = ("postgresql://", "postgres://")
+
+
+def find_default() -> str | None:
+    """Return the path of the default index, relative if it is in the working folder; None where there is none."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if names_index(str(folder / DEFAULT_NAME)):
+            return DEFAULT_NAME if folder == here else str(folder / DEFAULT_NAME)
+    return None
+
+
+def names_index(argument: str) -> bool:
+    """Return whether an argument is a DSN, or the folder of an index, which may be damaged or closed to this user."""
+    from indexer.errors import StorageError
+    from indexer.stores.open import is_store
+
+    if argument.startswith(_DSN):
+        return True
+    try:
+        return bool(argument) and is_store(argument)
+    except StorageError:  # opening it reports the reason
+        return True
+    except OSError:  # a question may be too long for the name of a file
+        return False
+
+
+def complete(
+    context: click.Context, arguments: list[str], positionals: Sequence[str], count: tuple[int, int | None]
+) -> list[str]:
+    """Return the arguments of a reading command with INDEX in front: as typed, or the default index.
+
+    Args:
+        arguments: everything that was typed after the command.
+        positionals: those of them that are neither options nor their values.
+        count: the least and the most arguments that the command takes after INDEX; None is any number.
+
+    Raises:
+        UsageError: no index is meant, or the arguments are swapped.
+    """
+    least, most = count
+    first = positionals[0] if positionals else ""
+    if names_index(first):
+        return arguments
+    if len(positionals) > 1 and names_index(positionals[-1]):
+        raise swapped(context, first, positionals[-1])
+    default = find_default()
+    too_many = most is not None and len(positionals) > most
+    if default is not None and not too_many and not (most is None and first.endswith(".index")):
+        return [default, *arguments]
+    if too_many or (len(positionals) > least and (most is not None or _looks_like_index(first))):
+        return arguments  # the first one was meant as INDEX; opening it reports what is wrong with it
+    raise click.UsageError(_no_index(context, first if len(positionals) > least else ""), context)
+
+
+def complete_writer(context: click.Context, arguments: list[str], positionals: Sequence[str]) -> list[str]:
+    """Return the arguments of `index` or `watch` with INDEX in front: one SOURCE alone goes into the default index.
+
+    Raises:
+        UsageError: there is no SOURCE, or the arguments are swapped.
+    """
+    name = context.info_name
+    if not positionals:
+        raise click.UsageError(f"name a SOURCE: likewise {name} FOLDER, or likewise {name} INDEX SOURCE...", context)
+    first, last = positionals[0], positionals[-1]
+    if len(positionals) == 1 and not names_index(first):
+        return [find_default() or DEFAULT_NAME, *arguments]
+    if len(positionals) == 1:
+        advice = f"likewise {name} {first} SOURCE..., or likewise update {first} to read its recorded sources again"
+        raise click.UsageError(f"{first} is an index, and no SOURCE is named: {advice}", context)
+    if names_index(last) and Path(first).exists() and not names_index(first):
+        raise swapped(context, first, last)
+    return arguments
+
+
+def swapped(context: click.Context, first: str, last: str) -> click.UsageError:
+    """Return the error for an INDEX that is not the first argument."""
+    return click.UsageError(
+        f'"{first}" is not an index, but "{last}" is: INDEX comes first, likewise {context.info_name} {last} ...',
+        context,
+    )
+
+
+def _looks_like_index(argument: str) -> bool:
+    """Return whether an argument that is not an index was probably meant as one."""
+    if any(character.isspace() for character in argument):
+        return False
+    return argument.endswith(".index") or argument.startswith((os.sep, "./", "../", "~"))
+
+
+def _no_index(context: click.Context, first: str) -> str:
+    name = f'"{first}" is not an index, and there is no' if first else "which INDEX? There is no"
+    return (
+        f"{name} {DEFAULT_NAME} in this folder or above it: make one here with likewise index SOURCE, or name the "
+        f"INDEX first, as in likewise {context.info_name} papers.index ..., or set LIKEWISE_INDEX"
+    )

@@ -1,0 +1,175 @@
+"""Indexing runs of the command line: open the index, read the sources with a progress bar, report what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from search.cli.output import number, say, say_json, warn, warn_of
+from search.cli.progress import Progress
+from search.cli.vector_options import VectorOptions
+
+if TYPE_CHECKING:
+    from indexer.core import IndexCore
+    from indexer.ingest import Summary
+    from indexer.notes import Note
+    from indexer.records import Changes
+    from indexer.sources import ReadOptions, Source
+
+_COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of a run that are neither about reading nor about vectors; each is an option of `likewise index`."""
+
+    prune: bool = False
+    yes: bool = False
+    rebuild: bool = False
+    no_wait: bool = False
+    stream: bool = False
+    as_json: bool = False
+    recall: float | None = None
+
+
+def run_and_report(
+    address: str,
+    groups: Sequence[tuple[ReadOptions, Sequence[Source]]],
+    vector_options: VectorOptions,
+    options: RunOptions,
+    bare: Sequence[str] = (),
+) -> int:
+    """Read sources into an index and print the outcome.
+
+    Args:
+        groups: the sources, with the options that those of each group are read with.
+        bare: SOURCE arguments that have no file to read.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        BadInput: nothing was pruned although that was asked for.
+    """
+    from indexer.runs import index_sources, merged
+
+    sources = [source for _, opened in groups for source in opened]
+    notes: list[str] = []
+    with (
+        open_for_writing(address, vector_options, options.rebuild, options.no_wait, notes.append) as index,
+        index.store.writer(wait=not options.no_wait, on_wait=warn) as writer,
+        Progress(sources) as progress,
+    ):
+        if vector_options.dimensions is not None and not index.settings.dimensions:
+            index.take_width(vector_options.dimensions)
+
+        def committed(done: Summary, changes: Changes, characters: int) -> None:
+            progress.show(done, characters)
+            uris = [*changes.added, *changes.replaced, *changes.updated]
+            if options.stream and uris:
+                say_json({"committed": uris})
+
+        outcome = merged(
+            [
+                index_sources(
+                    index,
+                    writer,
+                    opened,
+                    read_options,
+                    prune=options.prune,
+                    yes=options.yes,
+                    recall=options.recall,
+                    committed=committed,
+                    step=progress.note,
+                )
+                for read_options, opened in groups
+            ]
+        )
+    notes.extend(outcome.notes)
+    summary, pruned = outcome.summary, outcome.pruned
+    warn_of(notes)
+    if bare:
+        warn(f"{', '.join(bare)}: no file to read")
+    counts = _counts(summary, pruned, options.rebuild)
+    if options.as_json or options.stream:
+        numbers = {
+            "duplicates": summary.duplicates,
+            "stale": len(summary.stale) - pruned,
+            "ignored": len(summary.ignored),
+            "notes": [*dict.fromkeys(notes)],
+        }
+        say_json(counts | numbers)
+    else:
+        parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
+        say(f"{', '.join(parts)}: {number(outcome.documents)} documents in {number(outcome.passages)} passages")
+    _advise(summary, pruned, address)
+    if outcome.refused is not None:
+        raise outcome.refused
+    return 1 if summary.failed or _unread(sources, summary) else 0
+
+
+@contextmanager
+def open_for_writing(
+    address: str, options: VectorOptions, rebuild: bool, no_wait: bool, note: Note
+) -> Iterator[IndexCore]:
+    """Open the index to write into: a new one, the existing one, or a rebuilt one that replaces it at the end."""
+    from indexer.core import IndexCore
+    from indexer.rebuild import rebuild_index
+    from indexer.stores.open import create_store, is_store
+
+    if not is_store(address):
+        settings, encoder = options.settings()
+        with IndexCore(create_store(address, settings), encoder) as index:
+            yield index
+        return
+    with IndexCore.open(address, runtime=options.runtime) as index:
+        if rebuild:
+            with rebuild_index(
+                index, lambda: options.settings(index), note=note, wait=not no_wait, on_wait=warn
+            ) as successor:
+                yield successor
+            return
+        options.require_same(index)
+        yield index
+
+
+def _counts(summary: Summary, pruned: int, rebuild: bool) -> dict[str, int]:
+    """Return the counts to print; a rebuild has also embedded the documents that the run found unchanged."""
+    counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
+    if rebuild:
+        counts |= {"indexed": counts["indexed"] + counts["unchanged"], "unchanged": 0}
+    return counts
+
+
+def _unread(sources: Sequence[Source], summary: Summary) -> bool:
+    """Return whether a source was not read whole, and warn of it unless a failure was reported."""
+    unread = [source.argument for source in sources if not source.whole and source.argument != "-"]
+    if unread and not summary.failed:
+        warn(f"{', '.join(unread)}: not read whole")
+    return bool(unread)
+
+
+def _advise(summary: Summary, pruned: int, address: str) -> None:
+    if summary.duplicates:
+        warn(f"{number(summary.duplicates)} id(s) came more than once; the last of each counts")
+    if summary.nameless:
+        warn(
+            f"{number(summary.nameless)} record(s) of standard input have no id and are named by their line: "
+            "those of another run will replace them; give each an id"
+        )
+    if summary.failed:
+        such = "such as: " if summary.failed > 1 else ""
+        warn(
+            f"{number(summary.failed)} failed, {such}{summary.reason}; likewise info {address} --ledger failed has all"
+        )
+    if summary.reread:
+        warn(f"{number(summary.reread)} file(s) also hold documents that another file has lost: run again to read them")
+    if len(summary.stale) > pruned:
+        warn(f"{number(len(summary.stale) - pruned)} documents are no longer in their source; --prune removes them")
+    if summary.ignored:
+        warn(
+            f"{number(len(summary.ignored))} document(s) of files that are ignored now were kept, such as "
+            f"{summary.ignored[0]}: likewise remove {address} URI... removes them, --no-ignore reads their files again"
+        )

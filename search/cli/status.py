@@ -1,0 +1,56 @@
+"""likewise status: print what has changed in the sources of an index since they were read."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict
+
+import click
+
+from search.cli.options import IndexCommand, json_option
+from search.cli.output import number, say, say_json, shown
+
+_SHOWN_NAMES = 10
+_KINDS = ("new", "changed", "gone", "ignored", "failed", "missing")
+
+
+@click.command(cls=IndexCommand)
+@json_option
+def status(path: str, as_json: bool) -> None:
+    """Print which files of the recorded sources of INDEX are new, changed, gone, ignored or failed since the last run.
+
+    Nothing is written and no model is loaded. `likewise update` reads the changes.
+
+    \b
+    likewise status
+    likewise status papers.index --json
+    """
+    from indexer.sources.recorded import changes
+    from indexer.stores.open import open_store
+
+    with closing(open_store(path)) as store, store.snapshot() as snapshot:
+        recorded, files, documents = snapshot.settings.sources, snapshot.files(), snapshot.documents
+        address = shown(store.address)
+    found = asdict(changes(recorded, files))
+    if as_json:
+        say_json({"documents": documents, "sources": [source.argument for source in recorded], **found})
+        return
+    for kind in _KINDS:
+        names = found[kind]
+        for name in names[:_SHOWN_NAMES]:
+            say(f"{kind:<9} {shown(name)}")
+        if len(names) > _SHOWN_NAMES:
+            say(f"{kind:<9} and {number(len(names) - _SHOWN_NAMES)} more; --json names all")
+    sources = f"{number(len(recorded))} source{'' if len(recorded) == 1 else 's'}"
+    counts = [f"{number(len(found[kind]))} {kind}" for kind in _KINDS if found[kind]]
+    counts.append(f"{number(found['unchanged'])} unchanged")
+    say(f"{address}: {number(documents)} documents of {sources}: {', '.join(counts)}")
+    command = f"likewise update {'' if address == '.likewise' else address}".rstrip()
+    if not recorded:
+        say(f"no SOURCE is recorded: read one with likewise index {address} SOURCE")
+    elif found["missing"]:
+        say(f"{command} --forget SOURCE leaves out what is missing")
+    elif found["gone"]:
+        say(f"{command} --prune reads the changes and removes what is gone")
+    elif found["new"] or found["changed"]:
+        say(f"{command} reads the changes")

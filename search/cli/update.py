@@ -1,0 +1,70 @@
+"""likewise update: read the recorded sources of an index again."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import replace
+
+import click
+
+from search.cli.options import IndexCommand, json_option, no_wait_option, trust_option
+from search.cli.runs import RunOptions, run_and_report
+from search.cli.vector_options import VectorOptions
+
+
+@click.command(cls=IndexCommand)
+@click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
+@click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@click.option("--rehash", is_flag=True, help="Read every file, even if its size and time have not changed.")
+@click.option(
+    "--forget",
+    multiple=True,
+    metavar="SOURCE",
+    help="Do not read this recorded SOURCE, now or later; its documents are kept. Repeatable.",
+)
+@trust_option
+@no_wait_option
+@json_option
+def update(
+    path: str,
+    prune: bool,
+    yes: bool,
+    rehash: bool,
+    forget: tuple[str, ...],
+    trust_remote_code: bool,
+    no_wait: bool,
+    as_json: bool,
+) -> int:
+    """Read the sources of INDEX again that `likewise index` has recorded, each with the options it was read with.
+
+    A SOURCE that no longer exists is an error, and nothing is read: --forget leaves it out from now on.
+
+    \b
+    likewise update
+    likewise update papers.index --prune
+    """
+    from indexer.errors import BadInput
+    from indexer.sources import open_sources
+    from indexer.sources.recorded import groups
+    from indexer.stores.open import open_store
+
+    with closing(open_store(path)) as store:
+        with store.snapshot() as snapshot:
+            recorded = snapshot.settings.sources
+        if forget:
+            names = {name: os.path.abspath(name) for name in forget}  # noqa: PTH100
+            known = {source.argument for source in recorded}
+            if unknown := [name for name, argument in names.items() if argument not in known]:
+                raise BadInput(f"{', '.join(unknown)}: not a recorded SOURCE; likewise status {path} names them")
+            recorded = tuple(source for source in recorded if source.argument not in names.values())
+            with store.writer(wait=not no_wait) as writer:
+                writer.change(lambda settings: replace(settings, sources=recorded))
+    if not recorded:
+        raise BadInput(f"{path}: no SOURCE is recorded; read one with likewise index {path} SOURCE")
+    opened = [
+        (options, open_sources(names, options))
+        for options, names in ((replace(options, rehash=rehash), names) for options, names in groups(recorded))
+    ]
+    as_it_is = VectorOptions(None, None, None, None, None, None, "auto", "auto", None, trust_remote_code)
+    return run_and_report(path, opened, as_it_is, RunOptions(prune, yes, no_wait=no_wait, as_json=as_json))
