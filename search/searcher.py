@@ -342,6 +342,12 @@ class Searcher:
             return snapshot.settings.recipe
 
     @property
+    def language(self) -> str:
+        """Code of the language whose word endings a search by words ignores, or `none`."""
+        with self._store.snapshot() as snapshot:
+            return snapshot.settings.language
+
+    @property
     def encoder(self) -> Encoder:
         """The encoder of questions, which the process shares; loaded on first use.
 

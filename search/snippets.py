@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from indexer.sentences import SENTENCE
 from indexer.stores.analysis import UNSPACED
 
 WIDTH = 320
@@ -30,23 +32,30 @@ class Snippet:
     marks: tuple[tuple[int, int], ...]
 
 
-def snippet(passage: str, query_words: Iterable[str], width: int = WIDTH) -> Snippet:
+def snippet(
+    passage: str,
+    query_words: Iterable[str],
+    width: int = WIDTH,
+    *,
+    stem: Callable[[str], Hashable] = str.casefold,
+    headings: Collection[str] = (),
+    sentence: str = "",
+) -> Snippet:
     """Return the window of `width` characters with the most different words of the question.
+
+    It begins with the sentence that has the most of them, if there is room for it.
 
     Args:
         query_words: the words to look for, spelled as in the passage.
+        stem: words with the same stem count once, as a plural and its singular do.
+        headings: lines to leave out at the beginning of the passage, because they are shown above it.
+        sentence: a sentence of the passage that the window is to show, whatever words it has.
     """
-    flat = " ".join(_ADORNMENT.sub("", passage).split())
+    flat = " ".join(_ADORNMENT.sub("", _without_headings(passage, headings)).split())
     words = [(match.start(), match.end()) for match in _WORD.finditer(flat)]
-    matches = [(match.start(), match.end(), match[0].casefold()) for match in _any_of(query_words).finditer(flat)]
-    begin = 0
-    if len(flat) > width and matches:
-        starts = [0, *(max(0, start - width // 4) for start, _, _ in matches)]
-        begin = max(
-            starts,
-            key=lambda first: len({word for start, end, word in matches if first <= start and end <= first + width}),
-        )
-        begin = next((start for start, _ in words if start >= begin), 0) if begin else 0
+    matches = [(match.start(), match.end(), match[0]) for match in _any_of(query_words).finditer(flat)]
+    begin = _beginning(flat, matches, width, stem, " ".join(sentence.split())) if len(flat) > width else 0
+    begin = next((start for start, _ in words if start >= begin), 0) if begin else 0
     end = len(flat)
     if end - begin > width:
         end = max((stop for _, stop in words if stop <= begin + width), default=begin + width)
@@ -57,6 +66,49 @@ def snippet(passage: str, query_words: Iterable[str], width: int = WIDTH) -> Sni
         if begin <= start and stop <= end
     )
     return Snippet(f"{lead}{flat[begin:end]}{' …' if end < len(flat) else ''}", marks)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the different words of a text, in one case."""
+    return frozenset(word.casefold() for word in _WORD.findall(text))
+
+
+def _beginning(
+    flat: str, matches: Sequence[tuple[int, int, str]], width: int, stem: Callable[[str], Hashable], sentence: str
+) -> int:
+    """Return where the window begins.
+
+    Args:
+        matches: start, end and text of each word of the question.
+    """
+    if sentence and (place := flat.find(sentence)) >= 0:
+        return place if place + len(sentence) > width else 0
+    stems = [(start, end, stem(word)) for start, end, word in matches]
+    bounds = [0, *(match.end() for match in SENTENCE.finditer(flat)), len(flat)]
+    # A single word of the question does not make a sentence the answer: then the passage is shown from its beginning.
+    own = {first: count if (count := _count(stems, first, last)) > 1 else 0 for first, last in pairwise(bounds)}
+    starts = [*own, *(max(0, start - width // 4) for start, _, _ in stems)]
+    return max(starts, key=lambda first: (_count(stems, first, first + width), own.get(first, -1)), default=0)
+
+
+def _count(stems: Sequence[tuple[int, int, Hashable]], first: int, last: int) -> int:
+    """Return how many different stems are in a part of the text."""
+    return len({stem for start, end, stem in stems if first <= start and end <= last})
+
+
+def _without_headings(passage: str, headings: Collection[str]) -> str:
+    """Return the passage without these headings, and their adornments, at its beginning; a heading alone stays."""
+    names = {_as_heading(heading) for heading in headings} - {""}
+    lines = passage.splitlines(keepends=True)
+    first = 0
+    while first < len(lines) and (not (name := _as_heading(lines[first])) or name in names):
+        first += 1
+    return "".join(lines[first:]) if 0 < first < len(lines) else passage
+
+
+def _as_heading(line: str) -> str:
+    """Return a line as headings are compared: letters and digits in one case."""
+    return "".join(character for character in line.casefold() if character.isalnum())
 
 
 def _any_of(words: Iterable[str]) -> re.Pattern[str]:

@@ -7,6 +7,7 @@ folder, so none can allow a model to run code.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,6 +18,11 @@ from indexer.errors import BadInput
 
 FOLDER_FILE = ".likewise.toml"
 _MODES = ("dense", "words", "hybrid")
+
+
+def _exists(file: Path) -> bool:
+    """Return whether this is a file. What is in a folder that this user may not enter is not theirs to read."""
+    return os.path.isfile(file)  # noqa: PTH113
 
 
 def _is_text(value: object) -> bool:
@@ -35,8 +41,8 @@ _KEYS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 def files() -> list[Path]:
     """Return the configuration files that exist, the one that takes precedence last."""
     here = Path.cwd()
-    nearest = next((file for folder in (here, *here.parents) if (file := folder / FOLDER_FILE).is_file()), None)
-    return [file for file in (user_file(), nearest) if file is not None and file.is_file()]
+    nearest = next((file for folder in (here, *here.parents) if _exists(file := folder / FOLDER_FILE)), None)
+    return [file for file in (user_file(), nearest) if file is not None and _exists(file)]
 
 
 def user_file() -> Path:

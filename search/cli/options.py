@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+
+from search.cli.output import shown
 
 if TYPE_CHECKING:
     from indexer.filters.tree import Value, Where
@@ -53,6 +56,9 @@ trust_option = click.option(
     "--trust-remote-code", is_flag=True, help="Run Python code that comes with the model. Only if you trust its author."
 )
 no_wait_option = click.option("--no-wait", is_flag=True, help="Fail at once if another process is writing.")
+
+
+_NAMED_URIS = 10
 
 
 class IndexCommand(click.Command):
@@ -150,6 +156,34 @@ def _take_index(args: list[str]) -> str | None:
 def resolve_uris(index: Container[str], uris: Sequence[str]) -> list[str]:
     """Return uris as stored: a path relative to the working folder becomes the absolute path of an indexed file."""
     return [uri if uri in index or (path := os.path.abspath(uri)) not in index else path for uri in uris]  # noqa: PTH100
+
+
+def resolve_uri(index: Container[str], address: str, uri: str) -> str:
+    """Return a uri as stored: as `resolve_uris` does, or the only one that has these names of folders and file last.
+
+    Raises:
+        BadInput: several documents have them.
+    """
+    from indexer.batches import broken_at
+    from indexer.errors import BadInput
+
+    stored = resolve_uris(index, [uri])[0]
+    if stored in index or not uri or broken_at(uri) is not None:
+        return stored
+    ends = [each for each in uris_of(address) if each.endswith(os.sep + uri.lstrip(os.sep))]
+    if len(ends) > 1:
+        named = "\n".join(f"  {shown(each)}" for each in sorted(ends)[:_NAMED_URIS])
+        more = f"\n  and {len(ends) - _NAMED_URIS} more" if len(ends) > _NAMED_URIS else ""
+        raise BadInput(f"{uri}: {len(ends)} documents end with this; name one of them:\n{named}{more}")
+    return ends[0] if ends else stored
+
+
+def uris_of(address: str) -> list[str]:
+    """Return the uris of all documents of an index."""
+    from indexer.stores.open import open_store
+
+    with closing(open_store(address)) as store, store.snapshot() as snapshot:
+        return list(snapshot.hashes())
 
 
 def resolve_where(where: str | None) -> Where | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from search.cli.hits import print_hits
+from search.cli.hits import Presentation, print_hits, stem_of
 from search.cli.options import (
     RankingCommand,
     json_option,
@@ -17,12 +19,15 @@ from search.cli.options import (
     trust_option,
     where_option,
 )
-from search.cli.output import say, warn
+from search.cli.output import say, warn, warn_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
-    from search.query import Mode
+    from search.cli.hit_formats import LineFormat
+    from search.hits import Hits
+    from search.query import Mode, Query
+    from search.searcher import Searcher
 
 
 @click.command(cls=RankingCommand)
@@ -44,6 +49,18 @@ if TYPE_CHECKING:
 @click.option("--rerank-depth", default=50, show_default=True, help="How many hits --rerank reads.")
 @click.option("--exact", is_flag=True, help="Compare with every vector, even if an approximate segment is faster.")
 @click.option("--explain", is_flag=True, help="Explain each score, and show the sentence nearest to the question.")
+@click.option(
+    "-C", "context", type=click.IntRange(0), default=0, metavar="N", help="Print N passages before and after each hit."
+)
+@click.option("-l", "paths_only", is_flag=True, help="Print only the path of each file with a hit.")
+@click.option("-0", "nul", is_flag=True, help="As -l, each path as it is and with a NUL character after it (xargs -0).")
+@click.option(
+    "--format",
+    "line_format",
+    metavar="FORMAT",
+    help="Print a line for each hit, such as '{path}:{line}: {text}'. An unknown field is an error that names all.",
+)
+@click.option("--open", "open_first", is_flag=True, help="Open the first hit in VISUAL or EDITOR, at its line.")
 @trust_option
 @json_option
 def search(
@@ -59,6 +76,11 @@ def search(
     rerank_depth: int,
     exact: bool,
     explain: bool,
+    context: int,
+    paths_only: bool,
+    nul: bool,
+    line_format: str | None,
+    open_first: bool,
     trust_remote_code: bool,
     as_json: bool,
 ) -> int:
@@ -70,61 +92,109 @@ def search(
 
     \b
     likewise search papers.index "how do vaccines work" -k 5
-    likewise search papers.index "rate limits" --where 'year >= 2020' --json
+    likewise search how do vaccines work --where 'year >= 2020' --json
+    likewise search how do vaccines work --format '{path}:{line}: {text}'
     likewise search papers.index - < questions.txt
     """
-    from indexer.errors import BadInput, NoWords
-    from search.hits import Hits
+    from search.cli.hit_formats import LineFormat
     from search.query import Query
     from search.searcher import Searcher
 
     query = _joined(words)
+    outputs = {"--json": as_json, "-l": paths_only or nul, "--format": line_format is not None, "--open": open_first}
+    chosen = [name for name, given in outputs.items() if given]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} are different outputs: choose one", click.get_current_context())
     # OpenVINO works without its converter, whose import (with telemetry) takes 60 ms.
     sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
-    condition = resolve_where(where)
-    code = 0
+    pattern = LineFormat(line_format) if line_format is not None else None
+    ask = partial(
+        Query,
+        k=k,
+        where=resolve_where(where),
+        mode=mode,
+        passages=passages,
+        min_score=min_score,
+        exact=exact,
+        min_percentile=min_percentile,
+        rerank=rerank,
+        rerank_depth=rerank_depth,
+        explain=explain,
+    )
+    output = _Output(as_json, explain, context, paths_only, nul, pattern, open_first)
     with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
-        questions: Iterable[str | bytes] = sys.stdin.buffer if query == "-" else [query]
-        for number, line in enumerate(questions, 1):
-            try:
-                question = line if isinstance(line, str) else line.decode("utf-8").strip()
-            except UnicodeDecodeError as error:
-                warn(f"-:{number}: the question is not UTF-8 at byte {error.start + 1} and was not asked: convert it")
-                code = 1
-                if as_json:  # one object for each question
-                    shown = error.object.decode("utf-8", "replace").strip()
-                    print_hits(Hits((), 0, True, shown, mode), as_json)
-                continue
-            if query == "-" and not question:
-                continue
-            try:
-                hits = searcher.answer(
-                    Query(
-                        text=question,
-                        k=k,
-                        where=condition,
-                        mode=mode,
-                        passages=passages,
-                        min_score=min_score,
-                        exact=exact,
-                        min_percentile=min_percentile,
-                        rerank=rerank,
-                        rerank_depth=rerank_depth,
-                        explain=explain,
-                    )
-                )
-            except NoWords as error:
-                if query != "-":
-                    raise
-                # The next questions are still asked.
-                hits = Hits((), 0, True, question, mode, notes=(f"-:{number}: {error}",))
-            except BadInput as error:
-                if query != "-":
-                    raise
-                raise BadInput(f"-:{number}: {error}") from error
-            if query == "-" and not as_json:
-                say(question)
-            print_hits(hits, as_json, explain)
+        if query != "-":
+            output.print(searcher, searcher.answer(ask(text=query)))
+            return 0
+        return _answer_lines(searcher, ask, mode, output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What is printed of hits."""
+
+    as_json: bool
+    explain: bool
+    context: int
+    paths_only: bool
+    nul: bool
+    pattern: LineFormat | None
+    open_first: bool
+
+    @property
+    def for_people(self) -> bool:
+        return not (self.as_json or self.paths_only or self.nul or self.pattern or self.open_first)
+
+    def print(self, searcher: Searcher, hits: Hits) -> None:
+        """Print hits in the form that was asked for, or open the first."""
+        from search.cli.context import surroundings_of
+        from search.cli.hit_formats import open_hit, print_lines, print_paths
+
+        if self.as_json or self.for_people:
+            surroundings = {
+                rank: surroundings_of(searcher, hit, self.context) for rank, hit in enumerate(hits, 1) if self.context
+            }
+            stem = stem_of(searcher.language)
+            print_hits(hits, self.as_json, Presentation(self.explain, stem, surroundings))
+            return
+        warn_of(hits.notes)
+        if self.paths_only or self.nul:
+            print_paths(hits, nul=self.nul)
+        elif self.pattern:
+            print_lines(hits, self.pattern, stem_of(searcher.language))
+        elif hits:
+            open_hit(hits[0])
+        else:
+            say("no hits")
+
+
+def _answer_lines(searcher: Searcher, ask: Callable[..., Query], mode: Mode, output: _Output) -> int:
+    """Answer the questions of standard input, one per line; return the exit code."""
+    from indexer.errors import BadInput, NoWords
+    from search.hits import Hits
+
+    code = 0
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            question = line.decode("utf-8").strip()
+        except UnicodeDecodeError as error:
+            warn(f"-:{number}: the question is not UTF-8 at byte {error.start + 1} and was not asked: convert it")
+            code = 1
+            if output.as_json:  # one object for each question
+                shown = error.object.decode("utf-8", "replace").strip()
+                print_hits(Hits((), 0, True, shown, mode), as_json=True)
+            continue
+        if not question:
+            continue
+        try:
+            hits = searcher.answer(ask(text=question))
+        except NoWords as error:  # the next questions are still asked
+            hits = Hits((), 0, True, question, mode, notes=(f"-:{number}: {error}",))
+        except BadInput as error:
+            raise BadInput(f"-:{number}: {error}") from error
+        if output.for_people:
+            say(question)
+        output.print(searcher, hits)
     return code
 
 

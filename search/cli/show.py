@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from search.cli.options import IndexCommand, json_option, resolve_uris
+from search.cli.options import IndexCommand, json_option, resolve_uri
 from search.cli.output import say, say_json
 
 
@@ -17,13 +17,16 @@ from search.cli.output import say, say_json
 def show(path: str, uri: str, as_json: bool) -> None:
     """Print the document URI of INDEX as it is stored.
 
+    The end of a path is enough, where only one document has it.
+
     \b
     likewise show papers.index notes/bread.txt
+    likewise show bread.txt
     """
     from search.searcher import Searcher
 
     with Searcher(path) as searcher:
-        document = searcher.get(resolve_uris(searcher, [uri])[0])
+        document = searcher.get(resolve_uri(searcher, path, uri))
     if as_json:
         say_json(asdict(document))
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from search.cli.hits import print_hits
-from search.cli.options import RankingCommand, json_option, k_option, resolve_uris, resolve_where, where_option
+from search.cli.options import RankingCommand, json_option, k_option, resolve_uri, resolve_where, where_option
 
 
 @click.command(cls=RankingCommand)
@@ -22,4 +22,5 @@ def similar(path: str, uri: str, k: int, where: str | None, as_json: bool) -> No
     from search.searcher import Searcher
 
     with Searcher(path) as searcher:
-        print_hits(searcher.similar(resolve_uris(searcher, [uri])[0], k, resolve_where(where)), as_json)
+        hits = searcher.similar(resolve_uri(searcher, path, uri), k, resolve_where(where))
+        print_hits(hits, as_json)

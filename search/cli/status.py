@@ -22,8 +22,8 @@ def status(path: str, as_json: bool) -> None:
     Nothing is written and no model is loaded. `likewise update` reads the changes.
 
     \b
-    likewise status
-    likewise status papers.index --json
+    likewise status papers.index
+    likewise status --json
     """
     from indexer.sources.recorded import changes
     from indexer.stores.open import open_store

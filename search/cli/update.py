@@ -41,8 +41,8 @@ def update(
     A SOURCE that no longer exists is an error, and nothing is read: --forget leaves it out from now on.
 
     \b
-    likewise update
-    likewise update papers.index --prune
+    likewise update --prune
+    likewise update papers.index
     """
     from indexer.errors import BadInput
     from indexer.sources import open_sources

@@ -28,6 +28,7 @@ sys.path[:0] = [{root!r}, {root!r} + "/tests"]
 import conftest, indexer.encoders, indexer.index, indexer.ingest, indexer.sources.extractor
 import indexer.stores.local.catalog
 import search.cli.index, search.cli, search.cli.search, search.searcher, search.snippets
+import search.cli.runs, search.cli.configuration, search.cli.default_index, search.cli.terminal
 from indexer.encoders import registry
 encoder = conftest.WordEncoder()
 registry._loaded[encoder.recipe.identity] = encoder

@@ -1,0 +1,283 @@
+"""Hits on a terminal: broken at words, each address once, folded, linked; and the forms for other programs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexer import Document, Index
+from indexer.errors import BadInput
+from search.cli.hit_formats import LineFormat, editor_command
+from search.cli.terminal import Terminal, break_lines, columns, link_style, short_path, styled
+from search.hits import Hit
+from search.snippets import snippet
+
+
+@pytest.fixture
+def folder(tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with notes that are in its index."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
+    notes = tmp_path / "work" / "notes"
+    (notes / "deep").mkdir(parents=True)
+    (notes / "moon.txt").write_text("The moon pulls the water of the sea, twice a day and at full moon the most.")
+    (notes / "copy.txt").write_text("The moon pulls the water of the sea, twice a day and at full moon the most!")
+    (notes / "deep" / "stars.md").write_text(
+        "# The sky\n\n" + "cloud " * 40 + "\n\n## Night stars\n\nstar light shines far away"
+    )
+    (notes / "deep" / "moon.txt").write_text("dough and yeast")
+    monkeypatch.chdir(notes.parent)
+    (notes.parent / ".likewise.toml").write_text('mode = "words"')
+    assert likewise("index", "notes").code == 0
+    return notes.parent
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes standard output a terminal of a width."""
+
+    def make(width: int, links: Any = "") -> None:
+        monkeypatch.setattr("search.cli.hits.terminal", lambda: Terminal(width, links))
+
+    return make
+
+
+def test_lines_are_broken_at_words_and_each_address_is_written_once(
+    likewise: Callable[..., Any], folder: Path, screen: Callable[..., None]
+) -> None:
+    screen(46)
+    said = likewise("search", "moon", "water", "-k", 2)
+    assert said.out.splitlines()[1:] == [
+        "    The moon pulls the water of the sea, twice",
+        "    a day and at full moon the most.",
+        "    and 1 more like this: notes/copy.txt",
+        "",
+    ]
+    assert re.fullmatch(r" 1  \d\.\d{3}  notes/moon\.txt:1", said.out.splitlines()[0])
+    assert said.out.count("moon.txt") == 1
+    screen(140)
+    assert "    The moon pulls the water of the sea, twice a day and at full moon the most.\n" in likewise(
+        "search", "moon", "water", "-k", 1).out  # fmt: skip
+
+
+def test_a_heading_is_not_repeated(likewise: Callable[..., Any], folder: Path, screen: Callable[..., None]) -> None:
+    screen(80)
+    lines = likewise("search", "star", "light", "-k", 1, "--passages").out.splitlines()
+    assert lines[0].endswith("  The sky")
+    assert lines[1:3] == ["    notes/deep/stars.md:5  Night stars", "    star light shines far away"]
+
+
+def test_in_a_pipe_nothing_is_broken_folded_or_linked(likewise: Callable[..., Any], folder: Path) -> None:
+    said = likewise("search", "moon", "water", "-k", 2)
+    assert "\x1b" not in said.out and "like this" not in said.out
+    assert said.out.count("    The moon pulls the water of the sea, twice a day and at full moon the most") == 2
+
+
+def test_links_lead_to_the_file_and_the_line(
+    likewise: Callable[..., Any], folder: Path, screen: Callable[..., None]
+) -> None:
+    for style, expected in (
+        ("kitty", rf"\x1b\]8;;file://[^/]+{folder}/notes/deep/stars\.md#5\x1b\\"),
+        ("file", rf"\x1b\]8;;file://[^/]+{folder}/notes/deep/stars\.md\x1b\\"),
+        ("vscode", rf"\x1b\]8;;vscode://file{folder}/notes/deep/stars\.md:5\x1b\\"),
+    ):
+        screen(120, style)
+        said = likewise("search", "star", "light", "-k", 1)
+        assert re.search(expected, said.out), said.out
+        assert said.out.count("\x1b]8;;\x1b\\") == 1
+    assert Terminal(80, "file").link("name", "/a\x1b]\x07 b", None).count("\x1b") == 4  # our own alone
+    assert Terminal(80, "file").link("name", None, 1) == "name"
+
+
+@pytest.mark.parametrize(
+    ("environment", "style"),
+    [
+        ({"TERM": "xterm-256color"}, ""),
+        ({"TERM": "xterm-kitty"}, "kitty"),
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"}, "vscode"),
+        ({"TERM": "xterm-256color", "VTE_VERSION": "7200"}, "file"),
+        ({"TERM": "xterm-256color", "VTE_VERSION": "4000"}, ""),
+        ({"TERM": "tmux-256color", "VTE_VERSION": "7200"}, ""),
+        ({"TERM": "screen", "FORCE_HYPERLINK": "1"}, "file"),
+        ({"TERM": "xterm-kitty", "FORCE_HYPERLINK": "0"}, ""),
+    ],
+)
+def test_links_are_written_where_they_are_known_to_work(environment: dict[str, str], style: str) -> None:
+    assert link_style(environment) == style
+
+
+def test_hybrid_hits_show_their_cosine(likewise: Callable[..., Any], folder: Path) -> None:
+    first = likewise("search", "moon", "water", "-k", 1, "--mode", "hybrid").out.splitlines()[0]
+    assert re.match(r" 1  \d\.\d{3} \(cosine 0\.\d{3}\)  ", first)
+    assert "cosine" not in likewise("search", "moon", "water", "-k", 1, "--mode", "dense").out
+
+
+def test_no_answer_is_said_below_the_hits(
+    likewise: Callable[..., Any], folder: Path, screen: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from search.searcher import Searcher
+
+    answer = Searcher.answer
+    monkeypatch.setattr(Searcher, "answer", lambda self, query: replace(answer(self, query), answered=False))
+    screen(200)
+    said = likewise("search", "moon", "-k", 1)
+    assert said.out.splitlines()[-1].startswith("nothing here seems to answer this") and not said.err
+    monkeypatch.setattr("search.cli.hits.terminal", lambda: None)
+    said = likewise("search", "moon", "-k", 1)
+    assert "nothing here" not in said.out and "nothing here seems to answer this" in said.err
+
+
+def test_paths_alone(likewise: Callable[..., Any], folder: Path) -> None:
+    said = likewise("search", "moon", "water", "-k", 2, "-l", "--passages")
+    assert sorted(said.out.splitlines()) == ["notes/copy.txt", "notes/moon.txt"]
+    said = likewise("search", "moon", "water", "-k", 2, "-0")
+    assert sorted(said.out.split("\0")) == ["", "notes/copy.txt", "notes/moon.txt"]
+
+
+def test_a_line_of_the_users_own_form(likewise: Callable[..., Any], folder: Path, tmp_path: Path, encoder: Any) -> None:
+    said = likewise("search", "star", "light", "-k", 1, "--format", "{path}:{line}: {text}")
+    assert said.out == "notes/deep/stars.md:5: star light shines far away\n"
+    said = likewise("search", "star", "light", "-k", 1, "--format", r"{rank:>3}\t{{{metadata.size}}}{page}")
+    assert said.out == f"  1\t{{{(folder / 'notes/deep/stars.md').stat().st_size}}}\n"
+    for pattern, says in (
+        ("{pth}", "unknown field {pth}; there are rank, path, line"),
+        ("{path", "expected '}'"),
+        ("{path!r}", "!r"),
+        ("{}", "unknown field {}"),
+        ("{path.__class__}", "unknown field"),
+        ("{rank:q}", "Unknown format code 'q'"),
+    ):
+        said = likewise("search", "star", "--format", pattern)
+        assert (said.code, says in said.err, said.out) == (2, True, ""), (pattern, said.err)
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([Document("a", "moon \x1b[31m\x07", "\u202etitle")])
+    said = likewise("search", tmp_path / "x.index", "moon", "--format", "{title}|{text}")
+    assert said.out == "\N{REPLACEMENT CHARACTER}title|moon \N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}\n"
+    assert likewise("search", "star", "-l", "--json").code == 2
+
+
+def test_a_value_cannot_reach_into_python() -> None:
+    hit = Hit("a", "", "text", 0, 4, 0.5, 0.5, metadata={"n": 3})
+    assert LineFormat("{metadata.n:03d}|{score}|{page}|{metadata.none}").line(1, hit, "text") == "003|0.500||"
+    with pytest.raises(BadInput, match="unknown field"):
+        LineFormat("{metadata.}")
+
+
+@pytest.mark.parametrize(
+    ("editor", "expected"),
+    [
+        ("vi", ["vi", "+7", "/a b"]),
+        ("/usr/bin/nvim -R", ["/usr/bin/nvim", "-R", "+7", "/a b"]),
+        ("emacs", ["emacs", "+7", "/a b"]),
+        ("nano", ["nano", "+7", "/a b"]),
+        ("code --wait", ["code", "--wait", "-g", "/a b:7"]),
+        ("subl", ["subl", "/a b:7"]),
+        ("unheard-of", ["unheard-of", "/a b"]),
+    ],
+)
+def test_each_editor_opens_at_the_line_in_its_own_way(editor: str, expected: list[str]) -> None:
+    assert editor_command(editor, "/a b", 7) == expected
+    assert editor_command(editor, "/a b", None)[-1] == "/a b"
+
+
+def test_the_first_hit_is_opened(
+    likewise: Callable[..., Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = tmp_path / "nano"
+    editor.write_text(
+        f'#!{sys.executable}\nimport sys\nopen({str(tmp_path / "opened")!r}, "w").write(repr(sys.argv[1:]))\n'
+    )
+    editor.chmod(0o755)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", shlex.quote(str(editor)))
+    assert likewise("search", "star", "light", "--open").code == 0
+    assert (tmp_path / "opened").read_text() == repr(["+5", str(folder / "notes/deep/stars.md")])
+    monkeypatch.setenv("EDITOR", "there-is-no-such-editor")
+    said = likewise("search", "star", "light", "--open")
+    assert (said.code, "there-is-no-such-editor is not found" in said.err) == (2, True)
+
+
+def test_neighbouring_passages_are_printed_around_a_hit(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = " ".join(f"{word}{number}" for word in ("one", "two", "three", "four", "five") for number in range(20))
+    Path("long.txt").write_text(text)
+    assert likewise("index", "x.index", "long.txt").code == 0
+    said = likewise("search", "x.index", "three5", "--mode", "words", "-k", 1, "-C", 1, "--json").json["hits"][0]
+    around = "".join([*said["before"], said["text"], *said["after"]])
+    assert around in text and len(said["before"]) == len(said["after"]) == 1
+    assert said["text"] in text and around != said["text"]
+    printed = likewise("search", "x.index", "three5", "--mode", "words", "-k", 1, "-C", 9).out.splitlines()[2:-1]
+    assert " ".join(line.strip() for line in printed) == text
+
+
+def test_show_takes_the_end_of_a_path(likewise: Callable[..., Any], folder: Path) -> None:
+    assert "shines far away" in likewise("show", "stars.md").out
+    assert "dough" in likewise("show", "deep/moon.txt").out
+    said = likewise("show", "moon.txt")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.splitlines()[1:] == ["  notes/deep/moon.txt", "  notes/moon.txt"]
+    assert likewise("show", "tars.md").code == 2  # names of folders and files, whole
+    assert likewise("similar", "stars.md", "-k", 1).code == 0
+    assert likewise("remove", "stars.md").code == 2  # not where something is lost
+
+
+def test_the_window_counts_a_plural_and_its_singular_once() -> None:
+    far = (
+        "Loaves and a loaf: loaf, loaves. "
+        + "filler " * 40
+        + "filler. Bread goes stale on the table. "
+        + "filler " * 40
+    )
+    words = ["Loaves", "loaf", "loaves", "Bread", "stale"]
+    stems = {"loaves": "loaf"}
+
+    def stem(word: str) -> str:
+        return stems.get(word.casefold(), word.casefold())
+
+    assert snippet(far, words, 120, stem=stem).text.startswith("… Bread goes stale on the table.")
+    assert snippet(far, [], 120, sentence="Bread goes  stale on the table.").text.startswith("… Bread goes stale")
+
+
+def test_headings_at_the_beginning_of_a_passage_are_left_out() -> None:
+    assert snippet("# The *sky*\n\n## Night\n\nNight falls", [], headings=["The sky", "Night"]).text == "Night falls"
+    assert snippet("Night\n=====\nstars", [], headings=["Night"]).text == "stars"
+    assert snippet("Night", [], headings=["Night"]).text == "Night"
+    assert snippet("Nights are long", [], headings=["Night"]).text == "Nights are long"
+
+
+@given(st.text(max_size=300).map(lambda text: " ".join(text.split())), st.integers(4, 60))
+def test_no_character_is_lost_in_breaking_lines(text: str, width: int) -> None:
+    spans = list(break_lines(text, width))
+    assert "".join(text[start:end] for start, end in spans).replace(" ", "") == text.replace(" ", "")
+    assert all(columns(text[start:end]) <= width for start, end in spans)
+    for (_, end), (start, _) in pairwise(spans):
+        assert text[end:start] in ("", " ")
+
+
+def test_marks_go_over_the_end_of_a_line() -> None:
+    text = "aa bb cc"
+    lines = [styled(text, [(3, 8)], start, end) for start, end in break_lines(text, 5)]
+    assert [click.unstyle(line) for line in lines] == ["aa bb", "cc"]
+    assert lines[1] == click.style("cc", fg="green", bold=True)
+
+
+def test_the_shortest_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "home" / "work" / "deep" / "down").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "home" / "work")
+    assert short_path(str(tmp_path / "home" / "work" / "a.txt")) == "a.txt"
+    assert short_path(str(tmp_path / "home" / "a.txt")) == "~/a.txt"
+    assert short_path("/x") == "/x"
