@@ -9,6 +9,7 @@ import click
 
 from search.cli.options import (
     SourceCommand,
+    complete_path,
     json_option,
     no_wait_option,
     recall_option,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("index", cls=SourceCommand)
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_path)
 @click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: all-MiniLM-L6-v2]")
 @click.option(
     "--pooling", metavar="P", help="How to pool hidden states into a vector: cls, mean, max, last, pooler, ..."

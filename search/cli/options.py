@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from search.cli.output import shown
 
@@ -74,7 +75,7 @@ class IndexCommand(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params.insert(0, click.Argument(["path"], metavar="[INDEX]"))
+        self.params.insert(0, click.Argument(["path"], metavar="[INDEX]", shell_complete=complete_path))
         self.params.append(
             click.Option(
                 ["--index", "_index"],
@@ -151,6 +152,11 @@ def _take_index(args: list[str]) -> str | None:
             _, path = args.pop(position), args.pop(position)
             return path
     return None
+
+
+def complete_path(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete the path of a file or folder."""
+    return [CompletionItem(incomplete, type="file")]
 
 
 def resolve_uris(index: Container[str], uris: Sequence[str]) -> list[str]:

@@ -41,6 +41,7 @@ COMMANDS = (
     "model",
     "compare",
     "pairs",
+    "doctor",
     "watch",
     "serve",
     "mcp",

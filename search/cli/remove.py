@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from search.cli.options import IndexCommand, json_option, no_wait_option, resolve_uris
+from search.cli.options import IndexCommand, complete_path, json_option, no_wait_option, resolve_uris
 from search.cli.output import say, say_json, warn
 
 
 @click.command(cls=IndexCommand)
-@click.argument("uris", nargs=-1, required=True, metavar="URI...")
+@click.argument("uris", nargs=-1, required=True, metavar="URI...", shell_complete=complete_path)
 @no_wait_option
 @json_option
 def remove(path: str, uris: tuple[str, ...], no_wait: bool, as_json: bool) -> None:

@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 import click
 
-from search.cli.options import IndexCommand, json_option, resolve_uri
+from search.cli.options import IndexCommand, complete_path, json_option, resolve_uri
 from search.cli.output import say, say_json
 
 
 @click.command(cls=IndexCommand)
-@click.argument("uri")
+@click.argument("uri", shell_complete=complete_path)
 @json_option
 def show(path: str, uri: str, as_json: bool) -> None:
     """Print the document URI of INDEX as it is stored.

@@ -5,11 +5,19 @@ from __future__ import annotations
 import click
 
 from search.cli.hits import print_hits
-from search.cli.options import RankingCommand, json_option, k_option, resolve_uri, resolve_where, where_option
+from search.cli.options import (
+    RankingCommand,
+    complete_path,
+    json_option,
+    k_option,
+    resolve_uri,
+    resolve_where,
+    where_option,
+)
 
 
 @click.command(cls=RankingCommand)
-@click.argument("uri")
+@click.argument("uri", shell_complete=complete_path)
 @k_option
 @where_option
 @json_option

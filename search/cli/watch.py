@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from search.cli.extras import missing_extra
-from search.cli.options import SourceCommand, json_option, trust_option, unless_configured
+from search.cli.options import SourceCommand, complete_path, json_option, trust_option, unless_configured
 from search.cli.output import number, say, say_json, warn, warn_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class _Duration(click.ParamType[float]):
 
 
 @click.command(cls=SourceCommand)
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_path)
 @click.option(
     "--every", "every_s", type=_Duration(), default="10m", show_default=True, help="Scan at least this often."
 )
