@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -108,7 +108,7 @@ def folded(hits: Sequence[Hit], first_rank: int = 1) -> list[tuple[int, Hit, lis
     """Return the rank of each hit that is printed, the hit, and the later ones whose passage is nearly the same."""
     from search.snippets import words_of
 
-    groups: list[tuple[int, Hit, list[Hit], frozenset[str]]] = []
+    groups: list[tuple[int, Hit, list[Hit], frozenset[tuple[str, int]]]] = []
     for rank, hit in enumerate(hits, first_rank):
         words = words_of(hit.text)
         same = next((group for group in groups if _are_alike(words, group[3])), None)
@@ -119,8 +119,8 @@ def folded(hits: Sequence[Hit], first_rank: int = 1) -> list[tuple[int, Hit, lis
     return [(rank, hit, alike) for rank, hit, alike, _ in groups]
 
 
-def _are_alike(first: Collection[str], second: Collection[str]) -> bool:
-    common = len(set(first) & set(second))
+def _are_alike(first: frozenset[tuple[str, int]], second: frozenset[tuple[str, int]]) -> bool:
+    common = len(first & second)
     return common >= _ALIKE * (len(first) + len(second) - common) > 0
 
 

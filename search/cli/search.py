@@ -88,13 +88,14 @@ def search(
 
     The words of a QUERY need no quotation marks, except where a shell gives a character another meaning. If QUERY is -,
     questions are read from standard input, one per line. A line that is not UTF-8 is reported, and the others are
-    answered.
+    answered. Without a QUERY, a prompt on a terminal asks for questions.
 
     \b
     likewise search papers.index "how do vaccines work" -k 5
     likewise search how do vaccines work --where 'year >= 2020' --json
     likewise search how do vaccines work --format '{path}:{line}: {text}'
     likewise search papers.index - < questions.txt
+    likewise search papers.index
     """
     from search.cli.hit_formats import LineFormat
     from search.query import Query
@@ -123,6 +124,13 @@ def search(
     )
     output = _Output(as_json, explain, context, paths_only, nul, pattern, open_first)
     with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
+        if query is None:
+            from search.cli.prompt import Prompt
+
+            if not output.for_people:
+                raise click.UsageError("Missing argument 'QUERY'.", click.get_current_context())
+            Prompt(searcher, ask, partial(output.print, searcher), k=k, mode=mode, where=where).run()
+            return 0
         if query != "-":
             output.print(searcher, searcher.answer(ask(text=query)))
             return 0
@@ -145,17 +153,19 @@ class _Output:
     def for_people(self) -> bool:
         return not (self.as_json or self.paths_only or self.nul or self.pattern or self.open_first)
 
-    def print(self, searcher: Searcher, hits: Hits) -> None:
+    def print(self, searcher: Searcher, hits: Hits, first_rank: int = 1) -> None:
         """Print hits in the form that was asked for, or open the first."""
         from search.cli.context import surroundings_of
         from search.cli.hit_formats import open_hit, print_lines, print_paths
 
         if self.as_json or self.for_people:
             surroundings = {
-                rank: surroundings_of(searcher, hit, self.context) for rank, hit in enumerate(hits, 1) if self.context
+                rank: surroundings_of(searcher, hit, self.context)
+                for rank, hit in enumerate(hits, first_rank)
+                if self.context
             }
             stem = stem_of(searcher.language)
-            print_hits(hits, self.as_json, Presentation(self.explain, stem, surroundings))
+            print_hits(hits, self.as_json, Presentation(self.explain, stem, surroundings, first_rank))
             return
         warn_of(hits.notes)
         if self.paths_only or self.nul:
@@ -198,14 +208,18 @@ def _answer_lines(searcher: Searcher, ask: Callable[..., Query], mode: Mode, out
     return code
 
 
-def _joined(words: tuple[str, ...]) -> str:
-    """Return the question that was typed as one argument or as several words.
+def _joined(words: tuple[str, ...]) -> str | None:
+    """Return the question that was typed as one argument or as several words; None where a prompt asks for it.
 
     Raises:
         UsageError: there is none, or the arguments may be several questions.
     """
     context = click.get_current_context()
     if not words:
+        from search.cli.prompt import can_prompt
+
+        if can_prompt():
+            return None
         raise click.UsageError("Missing argument 'QUERY'.", context)
     if len(words) == 1:
         return words[0]

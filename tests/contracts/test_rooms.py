@@ -30,6 +30,7 @@ HOMES = {
     "umap": ("indexer/map/projection.py",),
     "sklearn": ("indexer/map/regions.py",),
     "pyarrow": ("search/cli/export.py",),
+    "prompt_toolkit": ("search/cli/prompt.py",),
     "watchfiles": ("indexer/watch.py", "search/cli/watch.py"),
     "starlette": ("search/server/",),
     "uvicorn": ("search/server/run.py",),
