@@ -57,6 +57,10 @@ class Summary:
         return Summary(**(sums | {"reason": self.reason or other.reason}))
 
 
+Reading = Callable[[str | None, int, int], None]
+"""What is told of reading: the file that is opened or passed over, how many that makes, and the size of them all in
+bytes; or None, how many documents are about to be compared and embedded, and the size."""
+
 _HELD = ("indexed", "updated", "unchanged")
 """The states of ledger rows whose record became the document of its uri."""
 
@@ -86,18 +90,22 @@ class Run:
         writer: Writer,
         options: ReadOptions,
         committed: Callable[[Summary, Changes, int], None],
+        reading: Reading | None = None,
     ) -> None:
         """Begin a run.
 
         Args:
             writer: the writer of the index, held until the run has ended.
             committed: called after each commit with the counts so far, the changes and the bytes read so far.
+            reading: called with each file, and before documents are embedded.
         """
+        self._reading = reading
         self._index, self._writer, self._options, self._committed = index, writer, options, committed
         self._batch = _Batch()
         self._counts = dict.fromkeys(("indexed", "unchanged", "updated", "skipped", "failed"), 0)
         self._notes: dict[str, None] = {}
         self._duplicates = self._passages = self._bytes = self._nameless = 0
+        self._files_told = self._read_bytes = 0
         self._reasons: Counter[str] = Counter()
         self._met_files: set[str] = set()
         self._unopened_files: set[str] = set()  # unchanged since they were read
@@ -148,6 +156,10 @@ class Run:
                 if entry.file != file and entry.opened and entry.file in self._known_files:
                     # Until it is read to its end, the next run has to open it: its stamp may still hold.
                     self._batch.stamps[entry.file] = _UNREAD
+                if entry.file != file and entry.stamp is not None and self._reading is not None:
+                    self._files_told += 1
+                    self._read_bytes += entry.stamp.size
+                    self._reading(entry.file, self._files_told, self._read_bytes)
                 file, last = entry.file, entry
                 self._take(entry)
                 if self._batch.characters >= self._index.batch_characters:
@@ -320,6 +332,8 @@ class Run:
 
     def _commit(self) -> None:
         batch, self._batch = self._batch, _Batch()
+        if batch.documents and self._reading is not None:
+            self._reading(None, len(batch.documents), self._read_bytes)
         prepared = self._index.prepare([(document, embedded) for document, embedded, _ in batch.documents.values()])
         self._notes |= dict.fromkeys(prepared.notes)
         rows, states = batch.rows, prepared.states()

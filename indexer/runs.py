@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from indexer.core import IndexCore
 from indexer.errors import BadInput, ModelError
-from indexer.ingest import Run, Summary
+from indexer.ingest import Reading, Run, Summary
 from indexer.map.draw import redraw_if_outdated
 from indexer.notes import Note
 from indexer.records import Changes
@@ -47,6 +47,7 @@ def index_sources(
     recall: float | None = None,
     committed: Callable[[Summary, Changes, int], None],
     step: Note,
+    reading: Reading | None = None,
 ) -> Outcome:
     """Read sources into an index, which remembers them for `likewise update`.
 
@@ -55,6 +56,7 @@ def index_sources(
         recall: share of the ten nearest passages that an approximate segment must find.
         committed: called after each commit with the counts so far, the changes and the bytes read so far.
         step: is told which long step begins.
+        reading: is told of each file, and before documents are embedded.
     """
     notes: list[str] = []
     pruned, refused = 0, None
@@ -62,7 +64,7 @@ def index_sources(
         earlier = snapshot.settings.sources
     if (remembered := tuple(record(earlier, sources, options))) != earlier:
         writer.change(lambda settings: replace(settings, sources=remembered))
-    run = Run(index, writer, options, committed)
+    run = Run(index, writer, options, committed, reading)
     summary = run.feed(sources)
     if prune:
         try:

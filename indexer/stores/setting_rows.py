@@ -11,7 +11,6 @@ from indexer.errors import BadInput
 from indexer.passages import PassageSettings
 from indexer.settings import Calibration, MapRecord, Probed, Settings, sources_from_json, sources_to_json
 
-
 T = TypeVar("T")
 
 

@@ -18,9 +18,6 @@ from indexer.errors import LikewiseError
 from search.cli.options import complete_path, json_option
 from search.cli.output import number, printable, say, say_json, shown
 
-_SHOWN_VERSIONS = (
-    *("torch", "transformers", "sentence-transformers", "openvino", "faiss-cpu", "tantivy", "numpy", "click"),
-)
 _NOT_FOR_USERS = ("all", "dev", "ray")
 
 
@@ -102,9 +99,11 @@ def _requirements() -> dict[str, list[str]]:
 def _versions() -> Iterator[Finding]:
     yield Finding("likewise", f"{_installed('likewise')}, {Path(__file__).parents[2]}")
     yield Finding("python", f"{platform.python_version()}, {sys.executable}, {platform.platform()}")
-    versions = ", ".join(f"{name} {_installed(name)}" for name in _SHOWN_VERSIONS if _installed(name))
-    yield Finding("libraries", versions)
-    missing = [name for name in _requirements()[""] if _installed(name) is None]
+    core = _requirements()[""]
+    yield Finding(
+        "libraries", ", ".join(f"{name} {_installed(name)}" for name in core if _installed(name)) or "unknown"
+    )
+    missing = [name for name in core if _installed(name) is None]
     if missing:
         advice = f"pip install {' '.join(missing)}"
         yield Finding("libraries", f"not installed: {', '.join(missing)}", problem=True, advice=advice)

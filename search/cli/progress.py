@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING, Self
 
-from search.cli.output import number, on_terminal
+from search.cli.output import number, on_terminal, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -12,12 +14,17 @@ if TYPE_CHECKING:
     from indexer.ingest import Summary
     from indexer.sources import Source
 
+_REDRAW_S = 0.1
+_NAME_CHARACTERS = 40
+
 
 class Progress:
     """A bar on a terminal: documents, passages, rate and time left, by bytes read. Elsewhere it draws nothing."""
 
     def __init__(self, sources: list[Source]) -> None:
         self._bar = _bar() if on_terminal() else None
+        self._counts = ""  # of the commits so far
+        self._shown = 0.0  # when a file was shown last
         if self._bar is not None:
             self._task = self._bar.add_task("reading", total=_size(sources))
 
@@ -33,8 +40,31 @@ class Progress:
     def show(self, done: Summary, read: int) -> None:
         if self._bar is not None:
             rate = done.indexed / max(self._bar.tasks[0].elapsed or 0, 1e-9)
-            text = f"{number(done.indexed)} documents, {number(done.passages)} passages, {rate:.0f} documents/s"
-            self._bar.update(self._task, completed=read, description=text)
+            rated = f", {rate:.0f} documents/s" if rate >= 1 else f", {rate * 60:.0f} documents/min" if rate else ""
+            self._counts = f"{number(done.indexed)} documents, {number(done.passages)} passages{rated}"
+            self._bar.update(self._task, completed=read, description=self._counts)
+
+    def reading(self, file: str | None, count: int, size: int) -> None:
+        """Show what is read and embedded between two commits, of which the first may take minutes.
+
+        Args:
+            file, count, size: as `indexer.ingest.Reading`.
+        """
+        if self._bar is None:
+            return
+        from rich.markup import escape
+
+        now = time.monotonic()
+        if file is None:
+            text = f"embedding {number(count)} document{'' if count == 1 else 's'}"
+        elif now - self._shown < _REDRAW_S:
+            return
+        else:
+            name = printable(os.path.basename(file))  # noqa: PTH119
+            text = f"reading {name[:_NAME_CHARACTERS]}, {number(count)} files, {size / 2**20:,.1f} MB"
+        self._shown = now
+        counts = f"{self._counts}; " if self._counts else ""
+        self._bar.update(self._task, description=escape(f"{counts}{text}"))
 
     def note(self, text: str) -> None:
         if self._bar is not None:

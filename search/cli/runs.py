@@ -83,6 +83,7 @@ def run_and_report(
                     recall=options.recall,
                     committed=committed,
                     step=progress.note,
+                    reading=progress.reading,
                 )
                 for read_options, opened in groups
             ]
