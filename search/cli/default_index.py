@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from search.cli.output import say
+
 DEFAULT_NAME = ".likewise"
 """Folder of the default index. Its name begins with a dot, so that it is never read as a source."""
 
@@ -77,7 +79,10 @@ def complete_writer(context: click.Context, arguments: list[str], positionals: S
         raise click.UsageError(f"name a SOURCE: likewise {name} FOLDER, or likewise {name} INDEX SOURCE...", context)
     first, last = positionals[0], positionals[-1]
     if len(positionals) == 1 and not names_index(first):
-        return [find_default() or DEFAULT_NAME, *arguments]
+        address = find_default() or DEFAULT_NAME
+        if address != DEFAULT_NAME:
+            say(f"likewise: the index is {address}", err=True)  # nothing in this folder shows that
+        return [address, *arguments]
     if len(positionals) == 1:
         advice = f"likewise {name} {first} SOURCE..., or likewise update {first} to read its recorded sources again"
         raise click.UsageError(f"{first} is an index, and no SOURCE is named: {advice}", context)
