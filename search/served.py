@@ -181,7 +181,9 @@ def addresses_by_name(arguments: Sequence[str]) -> dict[str, str]:
 def _name_of(address: str) -> str:
     if "://" in address:
         return parse_qs(urlsplit(address).query).get("index", ["default"])[0]
-    name = os.path.basename(os.path.abspath(address))  # noqa: PTH100, PTH119 - of "..", the folder's own name
+    folder, name = os.path.split(os.path.abspath(address))  # noqa: PTH100 - of "..", the folder's own name
+    if name == ".likewise":  # the default index of a folder
+        name = os.path.basename(folder)  # noqa: PTH119
     return _UNNAMEABLE.sub("-", name.removesuffix(".index")).strip("-") or "index"
 
 

@@ -158,5 +158,8 @@ def test_names_of_indexes(tmp_path: Path) -> None:
         "a-b": str(tmp_path / "a=b.index"),
     }
     assert list(addresses_by_name(["postgresql://h/db", "."])) == ["default", Path.cwd().name]
+    assert addresses_by_name([str(tmp_path / "notes" / ".likewise")]) == {
+        "notes": str(tmp_path / "notes" / ".likewise")
+    }
     assert addresses_by_name([".."]) == {Path.cwd().parent.name: ".."}
     assert addresses_by_name(["notes=~/notes.index"]) == {"notes": str(Path("~/notes.index").expanduser())}
