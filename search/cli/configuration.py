@@ -8,7 +8,6 @@ folder, so none can allow a model to run code.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -63,6 +62,8 @@ def read_configuration() -> dict[str, str | int]:
 
 
 def _read(file: Path) -> dict[str, str | int]:
+    import tomllib  # not at the top: most users have no such file, and every search would wait for it
+
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -24,6 +24,7 @@ from search.cli.output import say, warn, warn_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from search.cli.context import Surroundings
     from search.cli.hit_formats import LineFormat
     from search.hits import Hits
     from search.query import Mode, Query
@@ -97,7 +98,6 @@ def search(
     likewise search papers.index - < questions.txt
     likewise search papers.index
     """
-    from search.cli.hit_formats import LineFormat
     from search.query import Query
     from search.searcher import Searcher
 
@@ -108,7 +108,7 @@ def search(
         raise click.UsageError(f"{' and '.join(chosen)} are different outputs: choose one", click.get_current_context())
     # OpenVINO works without its converter, whose import (with telemetry) takes 60 ms.
     sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
-    pattern = LineFormat(line_format) if line_format is not None else None
+    pattern = _line_format(line_format)
     ask = partial(
         Query,
         k=k,
@@ -155,18 +155,13 @@ class _Output:
 
     def print(self, searcher: Searcher, hits: Hits, first_rank: int = 1) -> None:
         """Print hits in the form that was asked for, or open the first."""
-        from search.cli.context import surroundings_of
-        from search.cli.hit_formats import open_hit, print_lines, print_paths
-
         if self.as_json or self.for_people:
-            surroundings = {
-                rank: surroundings_of(searcher, hit, self.context)
-                for rank, hit in enumerate(hits, first_rank)
-                if self.context
-            }
+            surroundings = self._surroundings(searcher, hits, first_rank)
             stem = stem_of(searcher.language)
             print_hits(hits, self.as_json, Presentation(self.explain, stem, surroundings, first_rank))
             return
+        from search.cli.hit_formats import open_hit, print_lines, print_paths
+
         warn_of(hits.notes)
         if self.paths_only or self.nul:
             print_paths(hits, nul=self.nul)
@@ -176,6 +171,22 @@ class _Output:
             open_hit(hits[0])
         else:
             say("no hits")
+
+    def _surroundings(self, searcher: Searcher, hits: Hits, first_rank: int) -> dict[int, Surroundings]:
+        """Return the neighbours of each hit by its rank, if they were asked for."""
+        if not self.context:
+            return {}
+        from search.cli.context import surroundings_of
+
+        return {rank: surroundings_of(searcher, hit, self.context) for rank, hit in enumerate(hits, first_rank)}
+
+
+def _line_format(pattern: str | None) -> LineFormat | None:
+    if pattern is None:
+        return None
+    from search.cli.hit_formats import LineFormat
+
+    return LineFormat(pattern)
 
 
 def _answer_lines(searcher: Searcher, ask: Callable[..., Query], mode: Mode, output: _Output) -> int:
