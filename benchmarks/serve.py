@@ -98,32 +98,35 @@ def serving(folder: Path, program: str = _START) -> Iterator[tuple[int, int]]:
             process.terminate()
 
 
-def load(port: int, path: str, bodies: list[bytes], clients: int, seconds: float) -> tuple[list[float], int]:
+def posts(path: str, bodies: list[bytes]) -> list[bytes]:
+    """Return a request for each body."""
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+    return [f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies]
+
+
+def load(port: int, requests: list[bytes], clients: int, seconds: float) -> tuple[list[float], int]:
     """Ask with so many clients for so many seconds, from a process of its own: latencies (s), and failures."""
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        return pool.apply(_load, (port, path, bodies, clients, seconds))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_load, (port, requests, clients, seconds))
 
 
-def _load(port: int, path: str, bodies: list[bytes], clients: int, seconds: float) -> tuple[list[float], int]:
-    return asyncio.run(_ask_for(port, path, bodies, clients, seconds))
+def _load(port: int, requests: list[bytes], clients: int, seconds: float) -> tuple[list[float], int]:
+    return asyncio.run(_ask_for(port, requests, clients, seconds))
 
 
-async def _ask_for(port: int, path: str, bodies: list[bytes], clients: int, seconds: float) -> tuple[list[float], int]:
+async def _ask_for(port: int, requests: list[bytes], clients: int, seconds: float) -> tuple[list[float], int]:
     latencies: list[float] = []
     failed = 0
-    order = itertools.cycle(bodies)
+    order = itertools.cycle(requests)
     end = time.perf_counter() + seconds
 
     async def client() -> None:
         nonlocal failed
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while time.perf_counter() < end:
-            body = next(order)
+            request = next(order)
             begun = time.perf_counter()
-            writer.write(
-                f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-            )
+            writer.write(request)
             head = await reader.readuntil(b"\r\n\r\n")
             length = re.search(rb"content-length: (\d+)", head.lower())
             assert length is not None
@@ -136,8 +139,10 @@ async def _ask_for(port: int, path: str, bodies: list[bytes], clients: int, seco
     return latencies, failed
 
 
-def bodies(mode: str) -> list[bytes]:
-    return [json.dumps({"query": question, "k": 10, "mode": mode}).encode() for question in questions()]
+def searches(mode: str) -> list[bytes]:
+    """Return a request for each question."""
+    bodies = [json.dumps({"query": question, "k": 10, "mode": mode}).encode() for question in questions()]
+    return posts("/v1/indexes/bench/search", bodies)
 
 
 def in_process(folder: Path) -> None:
@@ -173,7 +178,7 @@ def over_http(folder: Path) -> None:
             rounds: dict[str, list[tuple[float, float, float, int]]] = {"batched": [], "one by one": []}
             for _ in range(ROUNDS):
                 for name, port in (("batched", batched), ("one by one", single)):
-                    latencies, failed = load(port, "/v1/indexes/bench/search", bodies(mode), clients, ROUND_S)
+                    latencies, failed = load(port, searches(mode), clients, ROUND_S)
                     middle, late = np.percentile(latencies, [50, 99]) * 1000
                     rounds[name].append((len(latencies) / ROUND_S, middle, late, failed))
             for name, measured in rounds.items():
@@ -190,7 +195,7 @@ def soak(folder: Path, minutes: float) -> None:
         print("| minute | requests | failed | resident MB | descriptors |\n| --- | --- | --- | --- | --- |")
         begun = time.perf_counter()
         while time.perf_counter() - begun < minutes * 60:
-            latencies, failed = load(port, "/v1/indexes/bench/search", bodies("hybrid"), 32, min(60.0, minutes * 60))
+            latencies, failed = load(port, searches("hybrid"), 32, min(60.0, minutes * 60))
             status = Path(f"/proc/{process}/status").read_text()
             resident = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
             descriptors = len(list(Path(f"/proc/{process}/fd").iterdir()))

