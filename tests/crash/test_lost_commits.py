@@ -494,7 +494,7 @@ def test_commits_while_snapshots_are_opened_are_never_reported_as_missing(tmp_pa
             threads = [threading.Thread(target=read, args=(number,)) for number in range(3)]
             for thread in threads:
                 thread.start()
-            for number in range(240):
+            for number in range(120):
                 if number % 100 == 50:
                     index.compact()
                 elif number % 100 == 99:
