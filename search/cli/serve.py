@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import click
 from indexer.errors import BadInput
 from search.cli.default_index import find_default
 from search.cli.extras import missing_extra
-from search.cli.output import say
+from search.cli.output import say, warn
 
 _WATCH = """
 import os, signal, threading
@@ -125,6 +126,8 @@ def _watching(addresses: list[str], sources: tuple[str, ...]) -> Iterator[None]:
     with subprocess.Popen(
         [sys.executable, "-c", _WATCH, "watch", addresses[0], *sources], stdin=subprocess.PIPE, stdout=sys.stderr
     ) as process:
+        stopping = threading.Event()
+        threading.Thread(target=_report_end, args=(process, stopping), daemon=True).start()
         try:
             while not is_store(addresses[0]):  # a new index, which its first scan makes
                 if process.poll() is not None:
@@ -132,7 +135,15 @@ def _watching(addresses: list[str], sources: tuple[str, ...]) -> Iterator[None]:
                 time.sleep(0.1)
             yield
         finally:
+            stopping.set()
             process.terminate()
+
+
+def _report_end(process: subprocess.Popen[bytes], stopping: threading.Event) -> None:
+    """Say that a watch has ended by itself: the service goes on with the index as it is."""
+    code = process.wait()
+    if not stopping.is_set():
+        warn(f"the watch has ended with exit code {code}, so changes are no longer indexed: start the service again")
 
 
 def _token(file: Path | None) -> str | None:

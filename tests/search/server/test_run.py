@@ -90,6 +90,15 @@ def test_a_watch_ends_with_its_service(serving: Any, own_vectors: Path, tmp_path
         await_true(lambda: not Path(f"/proc/{watch}").exists())
 
 
+def test_a_watch_that_dies_is_reported_and_the_service_goes_on(serving: Any, own_vectors: Path, tmp_path: Path) -> None:
+    (tmp_path / "sources").mkdir()
+    with serving(own_vectors, "--watch", tmp_path / "sources") as service:
+        (watch,) = Path(f"/proc/{service.process.pid}/task/{service.process.pid}/children").read_text().split()
+        os.kill(int(watch), signal.SIGKILL)
+        assert any("the watch has ended with exit code -9" in line for line in service.process.stderr)
+        assert ask(service.address) == ["moon"]
+
+
 def answers(address: str) -> bool:
     try:
         return ask(address) == ["moon"]
