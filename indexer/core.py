@@ -14,8 +14,10 @@ from typing import Self
 from indexer.batches import Incoming, Prepared, diff, refuse_empty
 from indexer.embedding import BATCH_CHARACTERS, FIT_BATCH_CHARACTERS, Embedding
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, load_with_recipe
+from indexer.encoders.endpoint_address import EndpointAddress
+from indexer.encoders.recipe import is_endpoint
 from indexer.encoders.runtime import Runtime
-from indexer.errors import BadInput
+from indexer.errors import BadInput, ModelError
 from indexer.identity import as_fitted, index_was_replaced, require_recipe
 from indexer.notes import Note
 from indexer.records import Changes, Document, Span, Vector
@@ -53,6 +55,10 @@ class IndexCore:
         core._runtime = runtime or Runtime()
         if isinstance(model, Recipe):
             core.require(model)
+        elif (
+            isinstance(model, str) and is_endpoint(model) and core.recipe is not None and core.recipe.remote is not None
+        ):
+            core.use_endpoint(model)
         elif model is not None:
             core.use(*load_with_recipe(model, core._runtime))
         return core
@@ -108,6 +114,12 @@ class IndexCore:
         with self.store.snapshot() as snapshot:
             self._encoder = as_fitted(encoder, self.recipe, snapshot.fitted_parameters())
 
+    def use_endpoint(self, address: str) -> None:
+        """Ask the index's model at this address from now on. Raises RecipeMismatch if another model answers there."""
+        assert self.recipe is not None
+        recipe = replace(self.recipe, model=str(EndpointAddress.parse(address)))
+        self.use(get_encoder(recipe, None, self._runtime), recipe)
+
     def record_model_place(self, model: str) -> None:
         """Store the name or folder under which the model of this recipe is found now."""
 
@@ -120,6 +132,10 @@ class IndexCore:
 
     def compile(self) -> None:
         """Write the encoder as a graph; errors are those of `Index.compile`."""
+        if self.recipe is not None and self.recipe.remote is not None:
+            raise ModelError(
+                f"{self.address}: its model is behind {self.recipe.model}, where there is nothing to compile"
+            )
         from indexer.encoders.openvino.export import compile_encoder
 
         with self.store.writer():

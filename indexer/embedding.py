@@ -6,13 +6,15 @@ Which documents are new, and what is committed, is decided in batches.py and ind
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike
+from dataclasses import replace
+from os import PathLike, fspath
 from typing import Literal
 
 import numpy as np
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, load_with_recipe, steady
 from indexer.encoders.locate import DEFAULT_MODEL
+from indexer.encoders.recipe import is_endpoint
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.notes import Note
@@ -56,11 +58,13 @@ class Embedding:
         """
         if not documents:
             return []
-        from indexer.encoders.documents import for_documents, ignored_override
+        here = encoder.recipe.remote is None
+        if here and not self._override_told:
+            from indexer.encoders.documents import ignored_override
 
-        if not self._override_told and (message := ignored_override(encoder)):
-            self._override_told = True
-            note(message)
+            if message := ignored_override(encoder):
+                self._override_told = True
+                note(message)
         unreadable: set[str] = set()
         while True:
             spans = cut(documents, encoder, self._settings, self._slack)
@@ -68,13 +72,12 @@ class Embedding:
                 spans = _without(unreadable, documents, spans)
             texts = _texts(documents, spans)
             try:
-                if not self._calibrated:
+                if here and not self._calibrated:
                     from indexer.encoders import calibrate_int8
 
                     calibrate_int8(encoder, texts)
                     self._calibrated = True
-                tokens = sum(span.tokens for document_spans in spans for span in document_spans)
-                vectors = for_documents(encoder, tokens, note=note).encode(texts, role="document")
+                vectors = _for_documents(encoder, spans, note).encode(texts, role="document")
                 break
             except NothingKnown as error:
                 # If the model knows none of several texts, it is the model that is broken.
@@ -102,6 +105,15 @@ class Embedding:
         except NothingKnown as error:
             readable = [text for index, text in enumerate(sample) if index not in set(error.texts)]
             return encoder.encode(readable, role="document", truncate=True)
+
+
+def _for_documents(encoder: Encoder, spans: Sequence[Sequence[Span]], note: Note) -> Encoder:
+    """Return the encoder for a batch of these passages. Behind an endpoint there is no runtime to choose, nor torch."""
+    if encoder.recipe.remote is not None:
+        return encoder
+    from indexer.encoders.documents import for_documents
+
+    return for_documents(encoder, sum(span.tokens for row in spans for span in row), note=note)
 
 
 def _without(unreadable: set[str], documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[list[Span]]:
@@ -132,12 +144,13 @@ def settings_of_new(
     max_tokens: int | None = None,
     overlap: int | None = None,
     language: str = "en",
+    tokenizer: str | PathLike[str] | None = None,
     runtime: Runtime | None = None,
 ) -> tuple[Settings, Encoder | None]:
     """Return the settings of a new index and its encoder, or None for an index of the user's own vectors.
 
     Args:
-        model, dimensions, max_tokens, overlap, language: as in `Index.create`.
+        model, dimensions, max_tokens, overlap, language, tokenizer: as in `Index.create`.
         runtime: how the encoder computes.
 
     Raises:
@@ -149,9 +162,28 @@ def settings_of_new(
         if model is not None or (dimensions != "auto" and width < 1):
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
         return Settings(width, language=language), None
+    model = _endpoint_spec(model, max_tokens, tokenizer)
     encoder, recipe = load_with_recipe(DEFAULT_MODEL if model is None else model, runtime or Runtime())
     limit = encoder.max_tokens
     if (room := limit if max_tokens is None else whole_number("max tokens", max_tokens)) > limit:
         raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
     passages = PassageSettings(room, whole_number("overlap", overlap) if overlap is not None else default_overlap(room))
     return Settings(recipe.dimensions, recipe, passages, language), encoder
+
+
+def _endpoint_spec(
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None,
+    max_tokens: int | None,
+    tokenizer: str | PathLike[str] | None,
+) -> str | PathLike[str] | Recipe | RecipeSpec | Encoder | None:
+    """Return the model; behind an endpoint, with the tokenizer and the token limit that were given."""
+    spec = RecipeSpec.parse(model) if isinstance(model, str) and is_endpoint(model) else model
+    if isinstance(spec, RecipeSpec) and is_endpoint(spec.model):
+        return replace(
+            spec,
+            max_tokens=spec.max_tokens if max_tokens is None else whole_number("max tokens", max_tokens),
+            tokenizer=spec.tokenizer if tokenizer is None else fspath(tokenizer),
+        )
+    if tokenizer is not None:
+        raise BadInput("a tokenizer is given for a model behind an endpoint: this model has its own; leave it out")
+    return model

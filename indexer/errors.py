@@ -65,6 +65,14 @@ class ModelError(BadInput):
     slug = "model-error"
 
 
+class EndpointUnavailable(ModelError):
+    """The endpoint of a model cannot be reached, is too busy, or too slow."""
+
+    exit_code = 3
+    http_status = 502
+    slug = "endpoint-unavailable"
+
+
 class NothingKnown(ModelError):
     """Texts for which a model has no vector, because it knows none of their tokens.
 

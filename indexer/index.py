@@ -22,6 +22,7 @@ from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.encoders import Encoder, Recipe, RecipeSpec
 from indexer.encoders.hardware import Precision
+from indexer.encoders.named_hosts import name_host
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, UnknownUri
 from indexer.filters.mapping import Filter, filter_tree
@@ -54,13 +55,16 @@ class Index:
         precision: Precision = "auto",
         device: str = "auto",
         trust_remote_code: bool = False,
+        tokenizer: str | PathLike[str] | None = None,
     ) -> Index:
         """Make an empty index.
 
         Args:
             path: a folder that does not exist yet, or is empty.
             model: a name, a folder, a recipe (or its text) or an encoder of your own; the default is
-                all-MiniLM-L6-v2. Post-processing (center, whiten) is fitted to the first passages added.
+                all-MiniLM-L6-v2. Post-processing (center, whiten) is fitted to the first passages added. Or the
+                address of an endpoint, `http://localhost:11434/v1#NAME`: this user may send texts to its host from now
+                on (docs/models.md).
             dimensions: width of vectors that you bring yourself, instead of a model; "auto" takes the width of the
                 first vector that is added.
             max_tokens: most tokens in a passage; the default is the model's limit.
@@ -71,17 +75,21 @@ class Index:
                 calibrated on the first documents.
             device: `cpu`, `cuda`, ...; `auto` uses CUDA if there is a CUDA device.
             trust_remote_code: run Python code that comes with the model.
+            tokenizer: name or path of the tokenizer that cuts passages for a model behind an endpoint; without it they
+                are cut by characters.
 
         Raises:
             BadInput: something exists at the path, or the settings do not fit the model.
             ModelError: the model cannot be loaded.
         """
+        name_host(model)
         settings, encoder = settings_of_new(
             model,
             dimensions=dimensions,
             max_tokens=max_tokens,
             overlap=overlap,
             language=language,
+            tokenizer=tokenizer,
             runtime=Runtime(precision, device, trust_remote_code),
         )
         return cls(IndexCore(create_store(path, settings), encoder))
@@ -98,6 +106,7 @@ class Index:
         precision: Precision = "auto",
         device: str = "auto",
         trust_remote_code: bool = False,
+        tokenizer: str | PathLike[str] | None = None,
     ) -> Index:
         """Make an empty index in a temporary folder, which is deleted when the object is closed or garbage-collected.
 
@@ -115,6 +124,7 @@ class Index:
                 precision=precision,
                 device=device,
                 trust_remote_code=trust_remote_code,
+                tokenizer=tokenizer,
             )
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)

@@ -98,7 +98,6 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
 def _after_embedding(index: IndexCore, writer: Writer, step: Note, note: Note) -> None:
     """Measure the index's cosines and compile its encoder; `note` gets the accuracy that int8 has lost."""
     from indexer.calibration.background import renew
-    from indexer.encoders.torch.int8 import loss
 
     if index.recipe is None:
         return
@@ -108,6 +107,12 @@ def _after_embedding(index: IndexCore, writer: Writer, step: Note, note: Note) -
         note(f"{error}: the vectors are stored, but hits will have no percentiles")
         return
     renew(index.store, encoder)
+    if index.recipe.remote is not None:
+        if not _settled(index):
+            writer.change(lambda settings: replace(settings, uncompiled="the model is behind an endpoint"))
+        return
+    from indexer.encoders.torch.int8 import loss
+
     step("compiling the encoder, so that questions are quick")
     _compile(index, writer, note)
     lost = loss(encoder)

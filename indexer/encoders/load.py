@@ -16,7 +16,17 @@ from indexer.encoders.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.port import Encoder
 from indexer.encoders.postprocessing import with_post
-from indexer.encoders.recipe import COMBINES, POOLINGS, Combine, Pooling, Recipe, RecipeSpec, parse_layers
+from indexer.encoders.recipe import (
+    COMBINES,
+    POOLINGS,
+    Combine,
+    Pooling,
+    Recipe,
+    RecipeSpec,
+    is_endpoint,
+    parse_layers,
+)
+from indexer.encoders.remote import connect, open_remote
 from indexer.encoders.runtime import RUNTIME_NAMES, Runtime, RuntimeName
 from indexer.encoders.tokenizer import Tokenizer
 from indexer.encoders.torch.encoder import TorchEncoder, Transformer
@@ -45,7 +55,8 @@ def load_encoder(
     """Load a model as an encoder.
 
     Args:
-        model: a name, a folder, a recipe's text (`bert-base-uncased:mean@-2`) or a `RecipeSpec`.
+        model: a name, a folder, a recipe's text (`bert-base-uncased:mean@-2`), a `RecipeSpec`, or the address of an
+            endpoint (`http://localhost:11434/v1#NAME`) whose host this user has named: docs/models.md.
         pooling: how raw hidden states are pooled; None uses the model's own modules (SBERT).
         layers: hidden layers to pool (0 is the embedding layer, -1 the last), or text such as "-4..-1"; None is
             the last layer.
@@ -83,7 +94,10 @@ def load_encoder(
         dimensions=spec.dimensions if dimensions is None else int(dimensions),
         query_prompt=spec.query_prompt,
         document_prompt=spec.document_prompt,
+        tokenizer=spec.tokenizer,
     )
+    if is_endpoint(request.model):
+        return connect(request, Runtime(precision, device, trust_remote_code, runtime))
     if request.combine not in COMBINES:
         raise ModelError(f"combine {request.combine!r} is not one of {', '.join(COMBINES)}")
     if request.combine != "mean" and request.pooling is None and request.layers is None:
@@ -132,6 +146,7 @@ def spec_of(recipe: Recipe) -> RecipeSpec:
         dimensions=None if recipe.post else recipe.dimensions,
         query_prompt=recipe.query_prompt,
         document_prompt=recipe.document_prompt,
+        tokenizer=recipe.remote.tokenizer or None if recipe.remote else None,
     )
 
 
@@ -146,6 +161,8 @@ def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
         ModelError: the model is not found, its files are not those the recipe was made with, or the parameters are
             missing.
     """
+    if recipe.remote is not None:
+        return open_remote(recipe)
     runtime = runtime or Runtime()
     if recipe.post and runtime.name == "auto":
         # Post-processing that was fitted to vectors of one runtime is not applied to another's.

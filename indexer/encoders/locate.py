@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from indexer.encoders.recipe import is_endpoint
 from indexer.errors import ModelError
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
@@ -54,6 +55,10 @@ def find_model(name: str) -> Path:
     """
     if name.removeprefix(_PUBLISHER) == DEFAULT_MODEL:
         return _packaged()
+    if is_endpoint(name):
+        raise ModelError(
+            f"the model {name!r} is behind an endpoint: this needs a model whose files are on this machine"
+        )
     path = Path(name).expanduser()
     if path.is_dir():
         return _with_weights(path, name)
@@ -65,6 +70,40 @@ def find_model(name: str) -> Path:
             "now with likewise index INDEX SOURCE --model PATH"
         )
     return _with_weights(_from_hub(name), name)
+
+
+def find_tokenizer(name: str) -> Path:
+    """Return a tokenizer.json; of a model on the hub nothing else is fetched.
+
+    Args:
+        name: of a model, of a folder that holds the file, or of the file itself.
+
+    Raises:
+        ModelError: there is none.
+    """
+    path = Path(name).expanduser()
+    if path.is_file():
+        return path
+    if path.is_dir() or name.removeprefix(_PUBLISHER) == DEFAULT_MODEL:
+        folder = path if path.is_dir() else _packaged()
+        if not (folder / "tokenizer.json").is_file():
+            raise ModelError(f"{folder} holds no tokenizer.json: name the folder of the tokenizer, or its file")
+        return folder / "tokenizer.json"
+    if path.is_absolute() or name.startswith((".", "~")) or len(path.parts) > 2:
+        raise ModelError(f"tokenizer {name!r} does not exist: check the path")
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    last: Exception | None = None
+    for candidate in [name] if "/" in name else [f"{_PUBLISHER}{name}", name]:
+        try:
+            return Path(hf_hub_download(candidate, "tokenizer.json", etag_timeout=_HUB_SECONDS))
+        except (HFValidationError, LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+            last = error
+    raise ModelError(
+        f"tokenizer {name!r} is not on this machine and the hub has none or cannot be reached: give the path of its "
+        "tokenizer.json, or leave --tokenizer out"
+    ) from last
 
 
 def lasting_name(name: str) -> str:

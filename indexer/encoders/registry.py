@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from indexer.encoders.port import Encoder, steady
-from indexer.encoders.recipe import Recipe, RecipeSpec
+from indexer.encoders.recipe import Recipe, RecipeSpec, is_endpoint
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, ModelError
 from indexer.notes import Note
@@ -42,6 +42,8 @@ def get_encoder(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
     Raises:
         ModelError: the model is not found, or has other weights than the recipe was made with.
     """
+    if recipe.remote is not None:
+        return _get_remote(recipe)
     runtime = runtime or Runtime()
     shared = runtime.precision == "auto"
     key = _key(recipe, runtime)
@@ -54,6 +56,20 @@ def get_encoder(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
             if shared:
                 _loaded[key] = encoder
         return encoder
+
+
+def _get_remote(recipe: Recipe) -> Encoder:
+    """Return the process's encoder of a model behind an endpoint; the first call asks it for the probe text."""
+    from indexer.encoders.remote import open_remote
+
+    key = f"{recipe.identity} {recipe.model}"  # One model may be at several addresses, of which each is to be named.
+    with _lock:
+        encoder = _loaded.get(key)
+    if encoder is None:
+        opened = open_remote(recipe)  # Without the lock, because a slow endpoint must not hold up other models.
+        with _lock:
+            encoder = _loaded.setdefault(key, opened)
+    return encoder
 
 
 def _key(recipe: Recipe, runtime: Runtime) -> str:
@@ -81,6 +97,8 @@ def get_query_encoder(
     Raises:
         ModelError: the model is not found, or has other weights than the recipe was made with.
     """
+    if recipe.remote is not None:
+        return _get_remote(recipe)
     with _lock:
         loaded = (encoder for key, encoder in _loaded.items() if key.split()[0] == recipe.identity)
         encoder = next(loaded, None) or _compiled.get(recipe.identity)
@@ -126,6 +144,11 @@ def load_with_recipe(
 
 
 def _load_spec(spec: RecipeSpec, runtime: Runtime) -> tuple[Encoder, Recipe]:
+    if is_endpoint(spec.model):
+        from indexer.encoders.remote import connect
+
+        remote = connect(spec, runtime)
+        return remote, remote.recipe
     from indexer.encoders.load import load_encoder
 
     plain = replace(spec, post=None, dimensions=None if spec.post else spec.dimensions)

@@ -35,8 +35,11 @@ def runtime_in_use(recipe: Recipe, precision: str | None = None) -> RuntimeInUse
     """Return the runtime that LIKEWISE_RUNTIME names, or the newest choice for a recipe on this machine.
 
     Returns:
-        None if nothing was measured, or if LIKEWISE_RUNTIME names openvino and only torch can run the recipe.
+        None if nothing was measured, if the model is behind an endpoint, or if LIKEWISE_RUNTIME names openvino and only
+        torch can run the recipe.
     """
+    if recipe.remote is not None:
+        return None
     named = override()
     if named == "torch":
         return RuntimeInUse(named, RUNTIME_VARIABLE)

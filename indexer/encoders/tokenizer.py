@@ -5,14 +5,15 @@ It handles prompts, special tokens, the token limit and truncation. Each runtime
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
 from indexer.encoders.port import Role
-from indexer.errors import BadInput, ModelError, TextTooLong
+from indexer.encoders.texts import checked_texts
+from indexer.errors import ModelError, TextTooLong
 
 Ids = NDArray[np.int32]
 """Token ids (tokens,) of one text."""
@@ -83,7 +84,7 @@ class Tokenizer:
             BadInput: a text is empty, only whitespace or not a string, or one string was given instead of a list.
             TextTooLong: a text is over the limit and `truncate` is False.
         """
-        texts = self._checked(texts, role)
+        texts = checked_texts(texts, role)
         prompt = self._prompts[role]
         encoded = self._tokenizer.encode_batch_fast([prompt + text for text in texts], add_special_tokens=False)
         room = self.max_tokens - len(self._before) - len(self._after)
@@ -102,25 +103,6 @@ class Tokenizer:
             return None
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
         return text
-
-    def _checked(self, texts: Iterable[str], role: Role) -> list[str]:
-        if isinstance(texts, str):
-            raise BadInput("one string was given in place of a list of texts: put it in brackets")
-        if not isinstance(texts, Iterable):
-            raise BadInput(f"the texts are not a list but {type(texts).__name__}")
-        if role not in self._prompts:
-            raise BadInput(f"role {role!r} is not one of {', '.join(self._prompts)}")
-        checked = list(texts)
-        for index, text in enumerate(checked):
-            if not isinstance(text, str):
-                raise BadInput(f"text {index} is not a string but {type(text).__name__}")
-            if not text or text.isspace():
-                raise BadInput(f"text {index} is empty: there is nothing to embed; leave it out")
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise BadInput(f"text {index} is not valid Unicode at character {error.start}") from error
-        return checked
 
     def _special_tokens(self) -> tuple[list[int], list[int]]:
         """Return the ids of the special tokens before and after every text."""

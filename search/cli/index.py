@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 
 @click.command("index", cls=SourceCommand)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_path)
-@click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: all-MiniLM-L6-v2]")
+@click.option(
+    "--model",
+    metavar="NAME|PATH|URL#NAME",
+    help="The model of a new index, here or behind an endpoint.  [default: all-MiniLM-L6-v2]",
+)
+@click.option(
+    "--tokenizer",
+    metavar="NAME|PATH",
+    help="What cuts passages for the model of an endpoint.  [default: by characters]",
+)
 @click.option(
     "--pooling", metavar="P", help="How to pool hidden states into a vector: cls, mean, max, last, pooler, ..."
 )
@@ -79,6 +88,7 @@ def index_command(
     path: str,
     sources: tuple[str, ...],
     model: str | None,
+    tokenizer: str | None,
     pooling: str | None,
     layers: str | None,
     combine: str | None,
@@ -116,6 +126,7 @@ def index_command(
     likewise index papers.index records.jsonl --text-field abstract
     likewise index papers.index ~/papers --text-field 'reviews/*.csv=body'
     likewise index papers.index ~/papers --prune
+    likewise index papers.index ~/papers --model http://localhost:11434/v1#nomic-embed-text
     likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
     from indexer.errors import BadInput
@@ -147,6 +158,7 @@ def index_command(
     vector_options = VectorOptions(
         *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code),
         dimensions,
+        tokenizer,
     )
     _refuse_together(vector_options, rebuild, stream)
     if prune and set(sources) == {STDIN}:
@@ -188,7 +200,12 @@ def _refuse_together(options: VectorOptions, rebuild: bool, stream: bool) -> Non
     from indexer.errors import BadInput
 
     own_vectors = options.dimensions is not None
-    needs_model = options.names_model or options.max_tokens is not None or options.overlap is not None
+    needs_model = (
+        options.names_model
+        or options.tokenizer is not None
+        or options.max_tokens is not None
+        or options.overlap is not None
+    )
     for contradict, why in (
         (rebuild and stream, "--stream prints what can be searched now, but --rebuild replaces the index at its end"),
         (rebuild and own_vectors, "--dimensions is for an index without a model, but --rebuild embeds with a model"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -58,7 +59,10 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     warn_of(notes)
     runtime = _runtime(recipe) if recipe else None
     if as_json:
-        described = {"model": recipe.model if recipe else None, "recipe": asdict(recipe) if recipe else None}
+        described = {
+            "model": recipe.model if recipe else None,
+            "recipe": json.loads(recipe.to_json()) if recipe else None,
+        }
         passages = asdict(settings) if settings else None
         described |= {"passage_settings": passages, "runtime": asdict(runtime) if runtime else None}
         numbers = asdict(state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class VectorOptions:
     language: str | None
     trust_remote_code: bool
     dimensions: int | None = None
+    tokenizer: str | None = None
 
     @property
     def names_model(self) -> bool:
@@ -43,6 +44,7 @@ class VectorOptions:
         """Return the settings and the encoder of a new index; options that are None are as in the index `like`."""
         from indexer.embedding import settings_of_new
 
+        self._name_host()
         if self.dimensions is not None:
             return settings_of_new(None, dimensions=self.dimensions, language=self.language or "en")
         settings = like.settings.passages if like is not None else None
@@ -50,7 +52,7 @@ class VectorOptions:
         if overlap is None and settings and tokens is None:
             overlap = settings.overlap
         model: Recipe | RecipeSpec = self._spec(like.recipe.model if like is not None and like.recipe else None)
-        if like is not None and like.recipe is not None and not self.names_model:
+        if like is not None and like.recipe is not None and not self.names_model and self.tokenizer is None:
             model = like.recipe
         if settings is not None and tokens is None and self.model is None:  # the model and so its limit stay the same
             tokens = settings.max_tokens
@@ -58,6 +60,7 @@ class VectorOptions:
             model,
             max_tokens=tokens,
             overlap=overlap,
+            tokenizer=self.tokenizer,
             runtime=self.runtime,
             language=self.language or (like.settings.language if like is not None else "en"),
         )
@@ -70,8 +73,13 @@ class VectorOptions:
         from indexer.errors import RecipeMismatch
         from indexer.stores.analysis import code
 
+        self._name_host()
         recipe, settings = index.recipe, index.settings.passages
-        if self.names_model and not (recipe and self._names_same(recipe)):
+        if self.tokenizer is not None:
+            self._require_same_tokenizer(index.address, recipe)
+        if recipe is not None and recipe.remote is not None and self._names_endpoint_alone:
+            self._follow_endpoint(index, recipe)
+        elif self.names_model and not (recipe and self._names_same(recipe)):
             from indexer.encoders import load_with_recipe
             from indexer.encoders.locate import lasting_name
 
@@ -93,12 +101,46 @@ class VectorOptions:
                     f"{index.address}: was made with {name} {stored} and not {option}: leave {name} out, or --rebuild"
                 )
 
+    def _name_host(self) -> None:
+        """Record the host of an endpoint that --model names. The model that an index names is never recorded."""
+        from indexer.encoders.named_hosts import name_host
+
+        name_host(self.model)
+
+    @property
+    def _names_endpoint_alone(self) -> bool:
+        from indexer.encoders.recipe import is_endpoint
+
+        return is_endpoint(self.model or "") and not (self.pooling or self.layers or self.combine)
+
+    def _follow_endpoint(self, index: IndexCore, recipe: Recipe) -> None:
+        """If --model is another address than the index's, use and record it; the probe text shows its model."""
+        from indexer.encoders.endpoint_address import EndpointAddress
+
+        address = str(EndpointAddress.parse(self.model or ""))
+        if address != recipe.model:
+            index.use_endpoint(address)
+            index.record_model_place(address)
+
+    def _require_same_tokenizer(self, address: str, recipe: Recipe | None) -> None:
+        from indexer.encoders.remote import tokenizer_sha256
+        from indexer.errors import BadInput, RecipeMismatch
+
+        if recipe is None or recipe.remote is None:
+            raise BadInput(f"{address}: its model is not behind an endpoint and has its own tokenizer: leave it out")
+        if tokenizer_sha256(self.tokenizer or "") != recipe.remote.tokenizer_sha256:
+            stored = recipe.remote.tokenizer or "no tokenizer, but by characters"
+            raise RecipeMismatch(
+                f"{address}: was cut with {stored} and not with {self.tokenizer}: leave it out, or --rebuild"
+            )
+
     def _spec(self, model: str | None) -> RecipeSpec:
         """Return the recipe of these options, with `model` where they name none."""
         from indexer.encoders import RecipeSpec
         from indexer.encoders.locate import DEFAULT_MODEL
 
-        return RecipeSpec.chosen(self.model or model or DEFAULT_MODEL, self.pooling, self.layers, self.combine)
+        spec = RecipeSpec.chosen(self.model or model or DEFAULT_MODEL, self.pooling, self.layers, self.combine)
+        return replace(spec, tokenizer=self.tokenizer)
 
     def _names_same(self, recipe: Recipe) -> bool:
         """Return whether only the index's own model is named: its weights are compared when it is loaded."""

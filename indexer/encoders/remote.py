@@ -1,0 +1,372 @@
+"""An encoder that asks an endpoint in OpenAI's form: Ollama, vLLM, LM Studio, llama.cpp, TEI, or `likewise serve`.
+
+One request, with its retries and checks, is in endpoint.py; which hosts may be asked is in named_hosts.py. Imports no
+torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.encoders.endpoint import Endpoint, Rejected
+from indexer.encoders.endpoint_address import EndpointAddress
+from indexer.encoders.locate import find_tokenizer, lasting_name
+from indexer.encoders.port import Role
+from indexer.encoders.recipe import MIN_PROBE_COSINE, Recipe, RecipeSpec, Remote
+from indexer.encoders.runtime import Runtime
+from indexer.encoders.texts import checked_texts
+from indexer.errors import ModelError, NothingKnown, RecipeMismatch, TextTooLong
+from indexer.records import Vector
+
+PROBE = (
+    "The lighthouse keeper counted 47 ships before dawn; each carried letters, spices and one quiet rumour about the "
+    "new harbour tax."
+)
+"""The text whose vector an index records. It must never change: every index behind an endpoint would be refused."""
+
+BATCH_TEXTS = 64
+BATCH_CHARACTERS = 128 * 1024
+"""Most characters of one request, so that one of long passages does not take minutes."""
+CONCURRENT_REQUESTS = 2
+"""The second is on its way while the first is computed. More would only wait in a server with one device."""
+
+DOCUMENT_SECONDS = 300.0
+QUERY_SECONDS = 30.0
+PROBE_SECONDS = 120.0
+"""Deadline of the first request: a server may load its model for it."""
+VERIFY_SECONDS = 60.0
+"""Questions ask for the probe text again after this time. With documents it is part of every request."""
+
+LIMITS = 512, 256, 128, 64
+"""Limits of tokens that are tried, if none is configured. Longer passages are found less well: docs/passages.md."""
+_TAIL = "volcano ashes buried twelve quiet villages while nobody watched from the northern shore that"
+_OTHER_TAIL = "interest rates were raised twice because the central bank feared rising prices over the summer"
+_TAIL_WORDS = 14
+_SAME_COSINE = 0.99995
+"""Two texts with other ends whose vectors have at least this cosine: the ends were not read."""
+_HONOURED_COSINE = 0.999
+"""Below this cosine of the same text as document and as question, the endpoint treats them differently."""
+
+_TOO_LONG = re.compile(r"token|length|long|large|context|exceed|maximum|size", re.IGNORECASE)
+_CHARACTERS = re.compile(r"[A-Za-z]{1,3}|[^\sA-Za-z]")
+_SPECIAL_TOKENS = 4
+"""Special tokens around a text, at most: two are usual."""
+
+
+class _Counter(Protocol):
+    """Counts tokens: the tokenizer of the model, or an estimate by characters."""
+
+    def overhead(self, role: Role = "document") -> int: ...
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]: ...
+
+
+class CharacterCounter:
+    """Counts up to three Latin letters, or one other character, as a token: at least as many as tokenizers find.
+
+    English has more than four characters per token. Languages in other scripts are cut into shorter passages than need
+    be; the model's own tokenizer cuts them better.
+    """
+
+    def __init__(self, query_prompt: str, document_prompt: str) -> None:
+        self._prompts: dict[Role, str] = {"query": query_prompt, "document": document_prompt}
+
+    def overhead(self, role: Role = "document") -> int:
+        return _SPECIAL_TOKENS + len(_CHARACTERS.findall(self._prompts[role]))
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        spans = ([match.span() for match in _CHARACTERS.finditer(text)] for text in texts)
+        return [np.array(text_spans, dtype=np.int32).reshape(-1, 2) for text_spans in spans]
+
+
+class RemoteEncoder:
+    """An `Encoder` whose vectors an endpoint computes. Threads may share it."""
+
+    def __init__(self, recipe: Recipe, endpoint: Endpoint, counter: _Counter, width: int) -> None:
+        """Use `connect` or `open_remote`.
+
+        Args:
+            width: dimensions that the endpoint gives; the recipe may keep fewer.
+        """
+        assert recipe.remote is not None
+        self._recipe, self._remote, self._endpoint, self._counter = recipe, recipe.remote, endpoint, counter
+        self._width = width
+        self._batch_texts = BATCH_TEXTS
+        self._verified = time.monotonic()
+
+    @property
+    def recipe(self) -> Recipe:
+        return self._recipe
+
+    @property
+    def dimensions(self) -> int:
+        return self._recipe.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self._recipe.max_tokens
+
+    def overhead(self, role: Role = "document") -> int:
+        return self._counter.overhead(role)
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        return self._counter.offsets(texts)
+
+    def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
+        """Return unit rows (texts, dimensions), float32; see `Encoder.encode`.
+
+        Raises:
+            EndpointUnavailable: the endpoint cannot be reached, is too busy, or too slow.
+            RecipeMismatch: it answers with another model than the recipe's.
+            ModelError: it answers with something that is not a vector for each text.
+        """
+        prepared = self._within_limit(checked_texts(texts, role), role, truncate)
+        if role == "query" and time.monotonic() - self._verified > VERIFY_SECONDS:
+            self.require_probe(self._ask([PROBE], "document", PROBE_SECONDS))
+        # Texts of similar length together: servers pad a batch to its longest text. The longest come first, so that a
+        # text over the server's limit is refused before the others are embedded.
+        order = sorted(range(len(prepared)), key=lambda index: -len(prepared[index]))
+        rows = np.zeros((len(prepared), self._recipe.dimensions), np.float32)
+        batches = list(self._batches(order, prepared))
+
+        def embed(batch: list[int]) -> None:
+            rows[batch] = self._embed(batch, prepared, role, truncate)
+
+        if len(batches) == 1:
+            embed(batches[0])
+        elif batches:
+            with ThreadPoolExecutor(CONCURRENT_REQUESTS, "likewise-endpoint") as pool:
+                futures = [pool.submit(embed, batch) for batch in batches]
+                try:
+                    for future in futures:
+                        future.result()
+                finally:
+                    pool.shutdown(wait=True, cancel_futures=True)
+        if unknown := np.flatnonzero(~rows.any(axis=1)).tolist():
+            raise NothingKnown(unknown, self._recipe.model)
+        return rows
+
+    def _within_limit(self, texts: list[str], role: Role, truncate: bool) -> list[str]:
+        """Return the texts with their prompt, cut to the limit if that is allowed."""
+        remaining = self.max_tokens - self.overhead(role)
+        prompt = self._recipe.query_prompt if role == "query" else self._recipe.document_prompt
+        prepared = []
+        for index, (text, tokens) in enumerate(zip(texts, self.offsets(texts), strict=True)):
+            if len(tokens) > remaining and not truncate:
+                raise TextTooLong(index, len(tokens) + self.overhead(role), self.max_tokens)
+            kept = text if len(tokens) <= remaining else text[: int(tokens[remaining - 1, 1])]
+            prepared.append(prompt + kept)
+        return prepared
+
+    def _batches(self, order: Sequence[int], texts: Sequence[str]) -> list[list[int]]:
+        batches: list[list[int]] = []
+        characters = 0
+        for index in order:
+            characters += len(texts[index])
+            if not batches or len(batches[-1]) >= self._batch_texts or characters > BATCH_CHARACTERS:
+                batches.append([])
+                characters = len(texts[index])
+            batches[-1].append(index)
+        return batches
+
+    def _embed(self, batch: Sequence[int], texts: Sequence[str], role: Role, truncate: bool) -> Vector:
+        """Return the rows of texts, given by their positions; in smaller requests where one is rejected as a whole."""
+        asked = [texts[index] for index in batch]
+        try:
+            if role == "query":
+                return self._kept(self._ask(asked, role, QUERY_SECONDS))
+            answered = self._ask([*asked, PROBE], role, DOCUMENT_SECONDS)
+            self.require_probe(answered[-1:])
+            return self._kept(answered[:-1])
+        except Rejected as rejected:
+            if len(batch) == 1:
+                return self._rejected(batch[0], texts, role, truncate, rejected)
+            half = (len(batch) + 1) // 2
+            halves = [self._embed(part, texts, role, truncate) for part in (batch[:half], batch[half:])]
+            self._batch_texts = min(self._batch_texts, half)  # It was the number of texts, and not one of them.
+            return np.concatenate(halves)
+
+    def _rejected(self, index: int, texts: Sequence[str], role: Role, truncate: bool, rejected: Rejected) -> Vector:
+        """Return the row of a text that was rejected by itself, shortened if that is allowed."""
+        if not _TOO_LONG.search(rejected.answer):
+            raise rejected
+        text = texts[index]
+        if truncate and len(text) > 16:
+            return self._embed([0], [text[: len(text) * 3 // 4]], role, truncate)
+        (tokens,) = self.offsets([text])
+        over = max(8, self.max_tokens // 8)
+        raise TextTooLong(index, max(len(tokens), self.max_tokens) + over, self.max_tokens) from rejected
+
+    def _ask(self, texts: Sequence[str], role: Role, seconds: float) -> Vector:
+        """Return the endpoint's vectors, of the width that it gave at first."""
+        members = {"input_type": role} if self._remote.input_type else None
+        answered = self._endpoint.embed(texts, seconds=seconds, members=members)
+        if answered.shape[1] != self._width:
+            raise RecipeMismatch(
+                f"the endpoint {self._endpoint.address} gave vectors of {answered.shape[1]} dimensions and not of "
+                f"{self._width}, as the index has: start it with the index's model, or --rebuild the index"
+            )
+        return answered
+
+    def _kept(self, answered: Vector) -> Vector:
+        """Return unit rows of the recipe's width; a text of which the model knows nothing has a row of zeros."""
+        return _unit_rows(answered[:, : self._recipe.dimensions])
+
+    def require_probe(self, answered: Vector) -> None:
+        """Raise RecipeMismatch unless this row (1, width) of the probe text is that of the recipe's model."""
+        cosine = self._remote.cosine(Remote(_packed(self._kept(answered)[0])))
+        if cosine < MIN_PROBE_COSINE:
+            raise RecipeMismatch(
+                f"the endpoint {self._endpoint.address} answers with another model than the vectors were made with: "
+                f"the vectors of a probe text have the cosine {cosine:.3f}, and one model gives {MIN_PROBE_COSINE} or "
+                "more; start it with that model, or --rebuild the index with the new one"
+            )
+        self._verified = time.monotonic()
+
+
+def connect(spec: RecipeSpec, runtime: Runtime | None = None) -> RemoteEncoder:
+    """Ask an endpoint what its model is like, for a new index: dimensions, probe vector, and limit.
+
+    Raises:
+        EndpointUnavailable: the endpoint cannot be reached.
+        ModelError: this user has not named the host, the spec asks for what an endpoint does not do, or the endpoint
+            answers with something else than vectors.
+    """
+    address = EndpointAddress.parse(spec.model)
+    if spec.pooling or spec.layers or spec.post:
+        raise ModelError(f"{address}: an endpoint pools by itself: leave pooling, layers, center and whiten out")
+    if runtime is not None and (runtime.precision, runtime.device, runtime.name) != ("auto", "auto", "auto"):
+        raise ModelError(f"{address}: an endpoint chooses precision, device and runtime by itself: leave them out")
+    endpoint = Endpoint(address)
+    probe = endpoint.embed([PROBE], seconds=PROBE_SECONDS)
+    width = probe.shape[1]
+    kept = width if spec.dimensions is None else spec.dimensions
+    if not 0 < kept <= width:
+        raise ModelError(f"model {spec.model!r} gives {width} dimensions: {kept} cannot be kept")
+    input_type = _honours_input_type(endpoint, probe)
+    if input_type:
+        probe = endpoint.embed([PROBE], seconds=PROBE_SECONDS, members={"input_type": "document"})
+    row = _unit_rows(probe[:, :kept])[0]
+    if not row.any():
+        raise ModelError(f"model {spec.model!r} gave a vector of zeros for a plain sentence: it is broken")
+    prompts = spec.query_prompt or "", spec.document_prompt or ""
+    name, json = ("", "") if spec.tokenizer is None else _read_tokenizer(spec.tokenizer)
+    sha256 = hashlib.sha256(json.encode()).hexdigest() if json else ""
+    remote = Remote(_packed(row), name, sha256, input_type)
+    limit = spec.max_tokens or _find_limit(endpoint, remote)
+    recipe = Recipe(
+        str(address),
+        remote.fingerprint,
+        kept,
+        limit,
+        query_prompt=prompts[0],
+        document_prompt=prompts[1],
+        remote=remote,
+    )
+    return RemoteEncoder(recipe, endpoint, _counter(recipe, json), width)
+
+
+def open_remote(recipe: Recipe) -> RemoteEncoder:
+    """Return the encoder of a stored recipe, after comparing the endpoint's probe vector with the stored one.
+
+    Raises:
+        EndpointUnavailable: the endpoint cannot be reached.
+        RecipeMismatch: the endpoint answers with another model.
+        ModelError: this user has not named the host, or the tokenizer is not found or has changed.
+    """
+    remote = recipe.remote
+    if remote is None or recipe.fingerprint != remote.fingerprint:
+        raise ModelError(f"the recipe of {recipe.model!r:.200} was changed: its fingerprint is not that of its probe")
+    endpoint = Endpoint(EndpointAddress.parse(recipe.model))
+    json = ""
+    if remote.tokenizer:
+        _, json = _read_tokenizer(remote.tokenizer)
+        if hashlib.sha256(json.encode()).hexdigest() != remote.tokenizer_sha256:
+            raise RecipeMismatch(
+                f"the tokenizer {remote.tokenizer} is not the one that the index was cut with: restore it, or --rebuild"
+            )
+    members = {"input_type": "document"} if remote.input_type else None
+    probe = endpoint.embed([PROBE], seconds=PROBE_SECONDS, members=members)
+    encoder = RemoteEncoder(recipe, endpoint, _counter(recipe, json), probe.shape[1])
+    encoder.require_probe(probe)
+    return encoder
+
+
+def _counter(recipe: Recipe, tokenizer_json: str) -> _Counter:
+    if not tokenizer_json:
+        return CharacterCounter(recipe.query_prompt, recipe.document_prompt)
+    from indexer.encoders.tokenizer import Tokenizer
+
+    return Tokenizer(tokenizer_json, recipe.max_tokens, recipe.query_prompt, recipe.document_prompt)
+
+
+def _read_tokenizer(name: str) -> tuple[str, str]:
+    """Return the name by which a tokenizer is found from any folder, and the text of its tokenizer.json."""
+    path = find_tokenizer(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read ({error}): name a tokenizer.json") from error
+    return (str(path.absolute()) if path.name == name.rpartition("/")[2] else lasting_name(name)), text
+
+
+def tokenizer_sha256(name: str) -> str:
+    """Return the sha256 of a tokenizer, by its name or path. Raises ModelError if there is none."""
+    return hashlib.sha256(_read_tokenizer(name)[1].encode()).hexdigest()
+
+
+def _honours_input_type(endpoint: Endpoint, probe: Vector) -> bool:
+    """Return whether the endpoint gives the probe text another vector as a question than without a role."""
+    try:
+        asked = endpoint.embed([PROBE], seconds=PROBE_SECONDS, members={"input_type": "query"})
+    except ModelError:
+        return False  # It does not know that member of a request.
+    if asked.shape != probe.shape:
+        return False
+    return float(_unit_rows(asked)[0] @ _unit_rows(probe)[0]) < _HONOURED_COSINE
+
+
+def _find_limit(endpoint: Endpoint, remote: Remote) -> int:
+    """Return the largest of LIMITS, less the words of a tail, up to which the endpoint reads a whole text.
+
+    Two texts of that many short words, which differ only in the last words, are embedded. Servers reject a text that is
+    too long, or leave out its end: then both vectors are equal. The tail is left out of the result because a part of it
+    may not have been read.
+
+    Raises:
+        ModelError: not even the smallest limit is read.
+    """
+    members = {"input_type": "document"} if remote.input_type else None
+    for limit in LIMITS:
+        words = "the " * (limit - _SPECIAL_TOKENS - _TAIL_WORDS)
+        try:
+            answered = endpoint.embed([words + _TAIL, words + _OTHER_TAIL], seconds=PROBE_SECONDS, members=members)
+        except Rejected:
+            continue
+        first, second = _unit_rows(answered)
+        if float(first @ second) < _SAME_COSINE:
+            return limit - _TAIL_WORDS
+    raise ModelError(
+        f"the endpoint {endpoint.address} does not read a text of {LIMITS[-1]} words: if its model reads fewer, give "
+        "their number with --max-tokens"
+    )
+
+
+def _unit_rows(rows: Vector) -> Vector:
+    """Return rows of unit length; rows of zeros stay zeros."""
+    wide = rows.astype(np.float64)  # Squares of large float32 would overflow.
+    norms = np.linalg.norm(wide, axis=1, keepdims=True)
+    return (wide / np.where(norms > 0, norms, 1)).astype(np.float32)
+
+
+def _packed(row: Vector) -> str:
+    return struct.pack(f"<{len(row)}e", *row.tolist()).hex()

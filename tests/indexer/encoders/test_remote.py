@@ -1,0 +1,570 @@
+"""A model behind an endpoint: what is asked, what is refused, who may be asked, and what is stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import email.utils
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_endpoint import WIDTH, FakeEndpoint, serve
+
+from indexer import Document, Index, Recipe, load_encoder
+from indexer.encoders import endpoint, registry, remote
+from indexer.encoders.endpoint_address import EndpointAddress
+from indexer.encoders.named_hosts import name_host, named_hosts
+from indexer.encoders.recipe import RecipeSpec
+from indexer.encoders.remote import PROBE, CharacterCounter
+from indexer.errors import (
+    BadInput,
+    EndpointUnavailable,
+    ModelError,
+    NothingKnown,
+    RecipeMismatch,
+    StorageError,
+    TextTooLong,
+)
+from search import Searcher
+
+MOON, BREAD = "The moon orbits the earth.", "Bread is baked in an oven."
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The configuration folder of a user who has named no host; pauses between attempts take no time."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("LIKEWISE_API_KEY", raising=False)
+    monkeypatch.setattr(registry, "_loaded", {})
+    return tmp_path / "config" / "likewise"
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses between attempts, which take no time."""
+    taken: list[float] = []
+    monkeypatch.setattr(endpoint, "_sleep", taken.append)
+    return taken
+
+
+@pytest.fixture
+def fake(pauses: list[float]) -> Iterator[FakeEndpoint]:
+    with serve(FakeEndpoint()) as running:
+        yield running
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., SimpleNamespace]:
+    """Runs a command line in this process, with the encoders that it names."""
+    from search.cli import main
+
+    monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
+
+    def run(*arguments: str | Path) -> SimpleNamespace:
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capfd.readouterr()
+        return SimpleNamespace(code=int(ended.value.code or 0), out=printed.out, err=printed.err)
+
+    return run
+
+
+def connected(fake: FakeEndpoint, **options: Any) -> Any:
+    name_host(fake.address)
+    return load_encoder(fake.address, max_tokens=options.pop("max_tokens", 64), **options)
+
+
+# what is asked, and what comes back
+
+
+@pytest.mark.parametrize("encoding", ["float", "base64"])
+def test_vectors_are_the_endpoints_own_with_unit_length(fake: FakeEndpoint, encoding: str) -> None:
+    fake.encoding = encoding
+    encoder = connected(fake)
+    np.testing.assert_allclose(encoder.encode([MOON, BREAD]), [fake.unit(MOON), fake.unit(BREAD)], atol=1e-6)
+    np.testing.assert_allclose(encoder.encode([MOON], role="query"), [fake.unit(MOON)], atol=1e-6)
+    assert encoder.encode([]).shape == (0, WIDTH)
+    assert fake.requests[-2] == {"model": "one", "input": [MOON, BREAD, PROBE], "encoding_format": "float"}
+    assert fake.requests[-1]["input"] == [MOON]
+
+
+def test_many_texts_are_asked_in_batches_of_similar_length_and_keep_their_order(fake: FakeEndpoint) -> None:
+    encoder = connected(fake)
+    texts = [f"word{number} " * (number % 7 + 1) for number in range(150)]
+    before = len(fake.requests)
+    vectors = encoder.encode(texts)
+    np.testing.assert_allclose(vectors, [fake.unit(text) for text in texts], atol=1e-6)
+    assert sorted(len(request["input"]) for request in fake.requests[before:]) == [22 + 1, 64 + 1, 64 + 1]
+
+
+def test_an_answer_in_another_order_is_put_in_order(fake: FakeEndpoint) -> None:
+    fake.answer = lambda number, right: (200, {}, right | {"data": right["data"][::-1]})
+    np.testing.assert_allclose(connected(fake).encode([MOON, BREAD]), [fake.unit(MOON), fake.unit(BREAD)], atol=1e-6)
+
+
+def test_a_server_that_takes_few_texts_gets_few(fake: FakeEndpoint) -> None:
+    fake.most_texts = 9
+    encoder = connected(fake)
+    texts = [f"word{number}" for number in range(40)]
+    np.testing.assert_allclose(encoder.encode(texts), [fake.unit(text) for text in texts], atol=1e-6)
+    before = len(fake.requests)
+    encoder.encode(texts)
+    assert max(len(request["input"]) for request in fake.requests[before:]) <= 9
+
+
+def test_prompts_leading_dimensions_and_a_role_that_the_endpoint_knows(fake: FakeEndpoint) -> None:
+    name_host(fake.address)
+    spec = RecipeSpec(fake.address, max_tokens=64, dimensions=8, query_prompt="ask ", document_prompt="keep ")
+    encoder = load_encoder(spec)
+    whole = fake.vector(f"keep {MOON}")[:8]
+    np.testing.assert_allclose(encoder.encode([MOON]), [whole / np.linalg.norm(whole)], atol=1e-6)
+    encoder.encode([MOON], role="query")
+    assert fake.requests[-1]["input"] == [f"ask {MOON}"]
+    assert "input_type" not in fake.requests[-1]
+    fake.honours_input_type = True
+    told = connected(fake)
+    told.encode([MOON], role="query")
+    assert fake.requests[-1]["input_type"] == "query"
+    assert told.recipe.remote is not None and told.recipe.remote.input_type
+
+
+# the limit of tokens
+
+
+def test_texts_are_counted_by_characters_without_a_tokenizer() -> None:
+    counter = CharacterCounter("", "ab cdef: ")
+    (spans,) = counter.offsets(["Lighthouse, né 東京!"])
+    assert [("Lighthouse, né 東京!"[start:end]) for start, end in spans] == [
+        *("Lig", "hth", "ous", "e", ",", "n", "é", "東", "京", "!")
+    ]
+    assert (counter.overhead("query"), counter.overhead("document")) == (4, 8)
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+@pytest.mark.parametrize(("limit", "expected"), [(10_000, 498), (509, 498), (300, 242), (80, 50)])
+def test_the_limit_is_found_by_trial(fake: FakeEndpoint, limit: int, expected: int, cuts: bool) -> None:
+    fake.limit, fake.cuts = limit, cuts
+    name_host(fake.address)
+    assert load_encoder(fake.address).max_tokens == expected <= limit
+
+
+def test_a_model_that_reads_next_to_nothing_is_refused(fake: FakeEndpoint) -> None:
+    fake.limit = 30
+    name_host(fake.address)
+    with pytest.raises(ModelError, match=r"does not read a text of 64 words: .*--max-tokens"):
+        load_encoder(fake.address)
+
+
+def test_a_text_over_the_limit_is_an_error_or_cut(fake: FakeEndpoint) -> None:
+    encoder = connected(fake, max_tokens=16)
+    text = "one two six ten " * 5
+    with pytest.raises(TextTooLong) as error:
+        encoder.encode([MOON[:8], text])
+    assert (error.value.index, error.value.tokens, error.value.limit) == (1, 24, 16)
+    np.testing.assert_allclose(encoder.encode([text], truncate=True), [fake.unit(text[: 4 * 12])], atol=1e-6)
+
+
+def test_a_text_that_the_server_finds_too_long_is_cut_again(fake: FakeEndpoint, tmp_path: Path) -> None:
+    """The estimate may be too low: the server refuses, and the passages become shorter."""
+    with Index.create(tmp_path / "x.index", model=fake.address, max_tokens=64, overlap=0) as index:
+        fake.limit = 50
+        index.add([Document("a", "one two six ten " * 40)])
+        info = index.info()
+    assert info.passages >= 4
+    assert all(len(text.split()) <= 50 for text in fake.requests[-1]["input"])
+    encoder = connected(fake, max_tokens=64)
+    assert encoder.encode(["one two six ten " * 15], truncate=True).shape == (1, WIDTH)
+
+
+# what may pass, and what never does
+
+
+def test_a_busy_endpoint_is_asked_again_when_it_says(fake: FakeEndpoint, pauses: list[float]) -> None:
+    encoder = connected(fake)
+    first = len(fake.requests)
+    date = email.utils.formatdate(time.time() + 60, usegmt=True)
+    headers = {0: {"Retry-After": "7"}, 1: {"Retry-After": date}, 2: {}}
+
+    def busy(number: int, right: Any) -> tuple[int, dict[str, str], Any]:
+        turn = number - first
+        return (429 if turn % 2 else 503, headers[turn], {"error": "busy"}) if turn in headers else (200, {}, right)
+
+    fake.answer = busy
+    np.testing.assert_allclose(encoder.encode([MOON]), [fake.unit(MOON)], atol=1e-6)
+    assert len(pauses) == 3
+    assert pauses[0] == 7
+    assert 50 < pauses[1] <= 60
+    assert 0 < pauses[2] <= 1
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "message"),
+    [
+        (429, {"Retry-After": "3600"}, {"error": {"message": "slow down"}}, "answers 429: slow down: it is busy"),
+        (500, {}, {"error": {"message": "CUDA out of memory"}}, r"answers 500: CUDA out of memory \(5 attempts"),
+        (200, {"Content-Length": "9999"}, b'{"data": [', r"ended the connection .*\(5 attempts"),
+    ],
+)
+def test_what_does_not_pass_ends_with_exit_code_3(
+    fake: FakeEndpoint, status: int, headers: dict[str, str], body: Any, message: str
+) -> None:
+    encoder = connected(fake)
+    fake.answer = lambda number, right: (status, headers, body)
+    with pytest.raises(EndpointUnavailable, match=message) as error:
+        encoder.encode([MOON])
+    assert error.value.exit_code == 3
+
+
+def changed(**members: Any) -> Callable[[int, Any], tuple[int, dict[str, str], Any]]:
+    """An answer whose first vector is changed."""
+
+    def answer(number: int, right: Any) -> tuple[int, dict[str, str], Any]:
+        first, *others = right["data"]
+        return 200, {}, {**right, "data": [first | members, *others]}
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        (changed(embedding=[float("nan")] * WIDTH), ModelError, "infinity or not-a-number: nothing was stored"),
+        (changed(embedding=[1e39] * WIDTH), ModelError, "infinity or not-a-number"),
+        (changed(embedding=[None] * WIDTH), ModelError, "infinity or not-a-number|form of OpenAI"),
+        (changed(embedding=[1.0] * 3), ModelError, "vectors of different widths"),
+        (changed(embedding="%%%"), ModelError, "does not answer in the form of OpenAI"),
+        (changed(embedding=7), ModelError, "does not answer in the form of OpenAI"),
+        (changed(index=1), ModelError, "which vector is of which text"),
+        (changed(index=True), ModelError, "which vector is of which text"),
+        (changed(embedding=[0.0] * WIDTH), NothingKnown, "a vector of zeros for text 0"),
+        (lambda number, right: (200, {}, right | {"data": right["data"][1:]}), ModelError, "2 vectors for 3 texts"),
+        (lambda number, right: (200, {}, {"data": "none"}), ModelError, "does not answer in the form of OpenAI"),
+        (lambda number, right: (200, {}, [1]), ModelError, "does not answer in the form of OpenAI"),
+        (lambda number, right: (200, {}, b"<html>"), ModelError, "something else than JSON"),
+        (lambda number, right: (404, {}, {"error": "no\x1b[31m one"}), ModelError, r"404: no \[31m one; check"),
+        (lambda number, right: (302, {"Location": "http://evil.test/"}, b""), ModelError, "moved .* to http://evil"),
+        (lambda number, right: (401, {}, {"detail": "no key"}), ModelError, "wants a key in LIKEWISE_API_KEY"),
+        (lambda number, right: (400, {}, {"detail": "bad user"}), ModelError, "rejects the texts .*bad user"),
+    ],
+)  # fmt: skip
+def test_a_wrong_answer_is_an_error_and_stores_nothing(
+    fake: FakeEndpoint, tmp_path: Path, answer: Any, error: type[Exception], message: str
+) -> None:
+    with Index.create(tmp_path / "x.index", model=fake.address, max_tokens=64) as index:
+        fake.answer = answer
+        with pytest.raises(error, match=message):
+            index.add([Document("a", MOON), Document("b", BREAD)])
+        assert len(index) == 0
+
+
+def test_a_slow_answer_ends_at_the_deadline(fake: FakeEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = connected(fake)
+    released = threading.Event()
+    monkeypatch.setattr(remote, "QUERY_SECONDS", 0.1)
+    fake.answer = lambda number, right: (200, {}, right) if released.wait(5) else (500, {}, b"")
+    with pytest.raises(EndpointUnavailable, match="did not answer in time: it may be loading the model"):
+        encoder.encode([MOON], role="query")
+    released.set()
+
+
+def test_where_nothing_listens(pauses: list[float], shell: Callable[..., SimpleNamespace], tmp_path: Path) -> None:
+    with serve(FakeEndpoint()) as gone:
+        pass
+    (tmp_path / "a.txt").write_text(MOON)
+    said = shell("index", tmp_path / "x.index", tmp_path / "a.txt", "--model", gone.address)
+    assert said.code == 3
+    assert "cannot be reached: nothing listens there (3 attempts" in said.err
+    assert "start it there, or check the address" in said.err
+    assert "Traceback" not in said.err
+    assert not (tmp_path / "x.index").exists()
+
+
+# another model
+
+
+def test_another_model_is_refused_when_an_index_is_opened(fake: FakeEndpoint, tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", model=fake.address, max_tokens=64) as index:
+        index.add([Document("a", MOON)])
+    fake.model = "two"
+    with (
+        Index.open(tmp_path / "x.index") as index,
+        pytest.raises(RecipeMismatch, match=r"another model .* cosine -?0\.\d"),
+    ):
+        index.add([Document("b", BREAD)])
+    with Searcher(tmp_path / "x.index") as searcher, pytest.raises(RecipeMismatch, match="start it with that model"):
+        searcher.search("moon")
+    fake.model, fake.width = "one", 16
+    with Searcher(tmp_path / "x.index") as searcher, pytest.raises(RecipeMismatch):
+        searcher.search("moon")
+
+
+def test_another_model_is_noticed_in_the_middle_of_a_run(
+    fake: FakeEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Index.create(tmp_path / "x.index", model=fake.address, max_tokens=64) as index:
+        index.add([Document("a", MOON)])
+        encoder = index.encoder
+        fake.model = "two"
+        with pytest.raises(RecipeMismatch, match="another model"):
+            index.add([Document("b", BREAD)])
+        assert [document.uri for document in index] == ["a"]
+    encoder.encode([MOON], role="query")  # verified a moment ago
+    monkeypatch.setattr(remote, "VERIFY_SECONDS", -1)
+    with pytest.raises(RecipeMismatch, match="another model"):
+        encoder.encode([MOON], role="query")
+
+
+def test_noise_is_the_same_model_and_a_prompt_is_not(fake: FakeEndpoint) -> None:
+    recipe = connected(fake).recipe
+    assert recipe.remote is not None
+    row = np.array(recipe.remote.vector)
+
+    def turned(cosine: float) -> Recipe:
+        other = np.roll(row, 1) - row * (np.roll(row, 1) @ row)
+        mixed = cosine * row + np.sqrt(1 - cosine**2) * other / np.linalg.norm(other)
+        probe = dataclasses.replace(recipe.remote, probe=mixed.astype("<f2").tobytes().hex())
+        return dataclasses.replace(recipe, remote=probe, fingerprint=probe.fingerprint)
+
+    assert turned(0.997).identity != recipe.identity
+    assert recipe.same(turned(0.997))
+    assert not recipe.same(turned(0.985))
+    assert not recipe.same(dataclasses.replace(turned(1.0), max_tokens=32))
+    assert not recipe.same(dataclasses.replace(recipe, remote=None, fingerprint="0" * 64))
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    assert Recipe.parse("http://127.0.0.1:1/v1#nomic:latest").model == "http://127.0.0.1:1/v1#nomic:latest"
+
+
+# who may be asked
+
+
+def test_naming_a_host_is_recorded_for_this_user_alone(fake: FakeEndpoint, tmp_path: Path, user: Path) -> None:
+    assert named_hosts() == frozenset()
+    with Index.create(tmp_path / "x.index", model=fake.address, max_tokens=64) as index:
+        index.add([Document("a", MOON), Document("b", BREAD)])
+    host = fake.address.partition("/v1")[0]
+    assert json.loads((user / "hosts.json").read_text()) == {"hosts": [host]}
+    assert (user / "hosts.json").stat().st_mode & 0o777 == 0o600
+    with Searcher(tmp_path / "x.index") as searcher:
+        assert [hit.uri for hit in searcher.search("moon orbits", k=1)] == ["a"]
+    name_host("http://other.test/v1#m")
+    assert named_hosts() == {host, "http://other.test:80"}
+
+
+def test_an_index_of_somebody_else_sends_nothing(
+    fake: FakeEndpoint, tmp_path: Path, user: Path, shell: Callable[..., SimpleNamespace], monkeypatch: Any
+) -> None:
+    with Index.create(tmp_path / "x.index", model=fake.address, max_tokens=64) as index:
+        index.add([Document("a", MOON)])
+    (user / "hosts.json").unlink()
+    monkeypatch.setattr(registry, "_loaded", {})
+    monkeypatch.setenv("LIKEWISE_API_KEY", "secret")
+    (tmp_path / "b.txt").write_text(BREAD)
+    asked = len(fake.requests)
+    for command in (
+        ("search", tmp_path / "x.index", "moon"),
+        ("index", tmp_path / "x.index", tmp_path / "b.txt"),
+        ("index", tmp_path / "x.index", tmp_path / "b.txt", "--rebuild"),
+        ("index", tmp_path / "x.index", tmp_path / "b.txt", "--rebuild", "--max-tokens", "32"),
+        ("embed", "moon", "--model", fake.address),
+    ):
+        said = shell(*command)
+        assert said.code == 2, (command, said)
+        assert "a host that you have not named on this machine" in said.err or command[0] == "embed"
+    with pytest.raises(ModelError, match="likewise index INDEX SOURCE --model http"):
+        Index.open(tmp_path / "x.index", model=fake.address)
+    with Index.open(tmp_path / "x.index") as index:
+        assert index.recipe is not None
+        with pytest.raises(ModelError, match="have not named"):
+            Index.create(tmp_path / "y.index", model=index.recipe)
+    assert len(fake.requests) == asked
+    assert shell("search", tmp_path / "x.index", "moon", "--mode", "words").code == 0
+    said = shell("index", tmp_path / "x.index", tmp_path / "b.txt", "--model", fake.address)
+    assert said.code == 0
+    assert shell("search", tmp_path / "x.index", "bread baked").out.count("b.txt") >= 1
+    assert fake.keys[-1] == "Bearer secret"
+
+
+def test_the_key_is_neither_stored_nor_printed_nor_sent_on(
+    fake: FakeEndpoint, tmp_path: Path, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIKEWISE_API_KEY", "sk-secret")
+    with serve(FakeEndpoint()) as other, Index.create(tmp_path / "x.index", model=fake.address, max_tokens=64) as index:
+        assert set(fake.keys) == {"Bearer sk-secret"}
+        fake.answer = lambda number, right: (307, {"Location": other.address}, b"")
+        with pytest.raises(ModelError, match="moved"):
+            index.add([Document("a", MOON)])
+        assert other.requests == []
+        fake.answer = lambda number, right: (403, {}, {"error": {"message": "wrong key sk-secret"}})
+        with pytest.raises(ModelError, match=r"refuses the key of LIKEWISE_API_KEY \(403: wrong key \.\.\.\)"):
+            index.add([Document("a", MOON)])
+        monkeypatch.setenv("LIKEWISE_API_KEY", "sk\nX-Other: 1")
+        with pytest.raises(ModelError, match="characters that a header cannot have"):
+            index.add([Document("a", MOON)])
+    stored = [file for folder in (tmp_path / "x.index", user) for file in folder.rglob("*") if file.is_file()]
+    assert stored and not any(b"sk-secret" in file.read_bytes() for file in stored)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("http://host/v1", "names no model"),
+        ("http://host/v1#", "names no model"),
+        ("http://user:word@host/v1#m", "user, a password or a query"),
+        ("http://host/v1?key=1#m", "user, a password or a query"),
+        ("http://ho st/v1#m", "characters that an address cannot have"),
+        ("http://host:99999/v1#m", "is not an address"),
+        ("http:///v1#m", "names no host"),
+    ],
+)
+def test_an_address_that_makes_no_sense(text: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message) as error:
+        name_host(text)
+    assert "word" not in str(error.value).replace("password", "")
+    assert named_hosts() == frozenset()
+
+
+def test_addresses_of_one_endpoint_are_written_in_one_way() -> None:
+    for text in ("HTTP://LocalHost:80/v1/#a:b#c", "http://localhost/v1/embeddings#a:b#c"):
+        assert str(EndpointAddress.parse(text)) == "http://localhost:80/v1#a:b#c"
+    assert EndpointAddress.parse("https://[::1]/v1#m").url == "https://[::1]:443/v1/embeddings"
+
+
+def test_a_broken_or_unwritable_file_of_hosts_is_an_error_that_says_so(user: Path) -> None:
+    user.mkdir(parents=True)
+    (user / "hosts.json").write_text("[]")
+    with pytest.raises(ModelError, match=r"hosts\.json.* cannot be read"):
+        name_host("http://host/v1#m")
+    (user / "hosts.json").unlink()
+    (user / "hosts.json.lock").mkdir()
+    with pytest.raises(StorageError, match="cannot be written"):
+        name_host("http://host/v1#m")
+
+
+# whole indexes
+
+
+def test_an_index_from_the_shell_from_beginning_to_end(
+    fake: FakeEndpoint, tmp_path: Path, shell: Callable[..., SimpleNamespace]
+) -> None:
+    for name, text in (("moon", MOON), ("bread", BREAD)):
+        (tmp_path / f"{name}.txt").write_text(text)
+    index = tmp_path / "x.index"
+    said = shell("index", index, tmp_path / "moon.txt", tmp_path / "bread.txt", "--model", fake.address, "--json")
+    assert said.code == 0, said.err
+    assert said.err == ""
+    assert json.loads(said.out.splitlines()[-1])["notes"] == []
+    assert "bread.txt" in shell("search", index, "bread oven", "-k", "1").out
+    described = json.loads(shell("info", index, "--json").out)
+    assert (described["model"], described["dimensions"]) == (fake.address, WIDTH)
+    assert described["runtime"] is None
+    asked = len(fake.requests)
+    assert '"unchanged": 2' in shell("index", index, tmp_path / "moon.txt", tmp_path / "bread.txt", "--json").out
+    assert len(fake.requests) == asked
+    for command in (("compile", index), ("model", fake.address), ("tokens", "moon", "--model", fake.address)):
+        said = shell(*command)
+        assert said.code == 2 and "behind" in said.err, (command, said)
+    assert shell("check", index).code == 0
+    said = shell("index", index, tmp_path / "moon.txt", "--model", fake.address, "--precision", "int8", "--rebuild")
+    assert said.code == 2 and "chooses precision, device and runtime by itself" in said.err
+    said = shell("index", tmp_path / "y.index", tmp_path / "moon.txt", "--model", fake.address, "--pooling", "cls")
+    assert said.code == 2 and "an endpoint pools by itself" in said.err
+    said = shell("index", tmp_path / "y.index", tmp_path / "moon.txt", "--tokenizer", tmp_path)
+    assert said.code == 2 and "a tokenizer is given for a model behind an endpoint" in said.err
+
+
+def test_an_endpoint_that_moves_is_followed_if_it_has_the_model(
+    fake: FakeEndpoint, tmp_path: Path, shell: Callable[..., SimpleNamespace]
+) -> None:
+    index = tmp_path / "x.index"
+    (tmp_path / "a.txt").write_text(MOON)
+    (tmp_path / "b.txt").write_text(BREAD)
+    assert shell("index", index, tmp_path / "a.txt", "--model", fake.address, "--max-tokens", "48").code == 0
+    with serve(FakeEndpoint(model="two")) as other:
+        said = shell("index", index, tmp_path / "b.txt", "--model", other.address)
+        assert said.code == 2 and "answers with another model" in said.err
+    with serve(FakeEndpoint()) as same:
+        assert shell("index", index, tmp_path / "b.txt", "--model", same.address).code == 0
+        with Index.open(index, model=same.address) as opened:
+            assert opened.recipe is not None and opened.recipe.model == same.address
+            assert len(opened) == 2
+
+
+def test_a_tokenizer_cuts_passages_and_is_recorded(
+    fake: FakeEndpoint, tmp_path: Path, shell: Callable[..., SimpleNamespace]
+) -> None:
+    import tokenizers
+
+    words = {word: number for number, word in enumerate(["[UNK]", "the", "moon", "orbits", "earth", "."])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    file = tmp_path / "tokenizer.json"
+    tokenizer.save(str(file))
+    with Index.create(tmp_path / "x.index", model=fake.address, tokenizer=file, max_tokens=16, overlap=0) as index:
+        index.add([Document("a", "the moon orbits the earth. " * 8)])
+        assert (index.info().passages, index.info().tokens) == (4, 48)  # by characters, 10 for each sentence
+    (tmp_path / "b.txt").write_text(BREAD)
+    assert shell("index", tmp_path / "x.index", tmp_path / "b.txt", "--tokenizer", file).code == 0
+    words["new"] = len(words)
+    tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]")).save(str(file))
+    registry._loaded.clear()
+    said = shell("search", tmp_path / "x.index", "moon")
+    assert said.code == 2 and "is not the one that the index was cut with" in said.err
+    with pytest.raises(BadInput, match="this model has its own"):
+        Index.create(tmp_path / "y.index", tokenizer=file)
+
+
+def test_indexing_through_an_endpoint_imports_no_torch(
+    fake: FakeEndpoint, tmp_path: Path, environment: SimpleNamespace
+) -> None:
+    (tmp_path / "a.txt").write_text(MOON)
+    program = (
+        "import sys, search.cli\n"
+        "for line in (['index', *sys.argv[1:4], '--model', sys.argv[4]], ['search', sys.argv[1], 'moon']):\n"
+        "    try:\n        search.cli.main(line)\n    except SystemExit as end:\n        assert not end.code\n"
+        "print(sorted({'torch', 'transformers', 'openvino', 'sentence_transformers'} & set(sys.modules)))"
+    )
+    arguments = [tmp_path / "x.index", tmp_path / "a.txt", "--json", fake.address]
+    said = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.splitlines()[-1] == "[]"
+
+
+def test_our_own_service_is_an_endpoint(tmp_path: Path, encoder: Any) -> None:
+    pytest.importorskip("uvicorn")
+    import uvicorn
+
+    from search.server import create_app
+
+    with Index.create(tmp_path / "served.index", model=encoder) as index:
+        index.add([Document("moon", MOON), Document("bread", BREAD)])
+    registry._loaded[encoder.recipe.identity] = encoder
+    app = create_app({"papers": str(tmp_path / "served.index")})
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        address = f"http://127.0.0.1:{port}/v1#papers"
+        with Index.create(tmp_path / "x.index", model=address, max_tokens=24) as index:
+            index.add([Document("a", MOON), Document("b", BREAD)])
+            np.testing.assert_allclose(index.encoder.encode([MOON]), encoder.encode([MOON]), atol=1e-6)
+            with pytest.raises(ModelError, match="404"):
+                Index.create(tmp_path / "y.index", model=address.replace("papers", "other"))
+        with Searcher(tmp_path / "x.index") as searcher:
+            assert [hit.uri for hit in searcher.search("baked bread")] == ["b", "a"]
+    finally:
+        server.should_exit = True
+        thread.join()
