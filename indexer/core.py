@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from indexer.batches import Incoming, Prepared, diff, refuse_empty
 from indexer.embedding import BATCH_CHARACTERS, FIT_BATCH_CHARACTERS, Embedding
@@ -26,6 +26,10 @@ from indexer.stores.open import open_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Store
 from indexer.stores.vectors import unit_rows
 
+if TYPE_CHECKING:
+    from indexer.encoders.hardware import Precision
+    from indexer.stores.vector_cache import VectorCache
+
 
 class IndexCore:
     """An open index for code that writes to it. Safe to share among threads.
@@ -40,6 +44,7 @@ class IndexCore:
         self.settings = self.stored_settings()
         self._encoder = encoder
         self._runtime = Runtime()
+        self._cache: tuple[VectorCache, Precision] | None = None
         self._embedding = Embedding(self.settings.passages) if self.settings.passages else None
 
     @classmethod
@@ -107,6 +112,27 @@ class IndexCore:
     def require(self, recipe: Recipe) -> None:
         """Raise RecipeMismatch, naming both recipes, unless vectors of `recipe` may be mixed with the index's."""
         require_recipe(self.address, self.recipe, recipe)
+
+    def use_cache(self, cache: VectorCache | None, precision: Precision) -> None:
+        """Look for vectors of documents in a cache first; None looks in none.
+
+        Args:
+            precision: the one that embeds. Vectors of int8 also depend on the documents that it was calibrated on, so
+                they are not cached.
+        """
+        self._cache = None if cache is None or precision == "int8" else (cache, precision)
+
+    def use_cache_of(self, other: IndexCore) -> None:
+        """Use the same cache as another index."""
+        self._cache = other._cache
+
+    def cached(self, encoder: Encoder) -> Encoder:
+        """Return `encoder` behind the cache, if there is one."""
+        if self._cache is None:
+            return encoder
+        from indexer.cached_encoder import CachedEncoder
+
+        return CachedEncoder(encoder, *self._cache)
 
     def use(self, encoder: Encoder, recipe: Recipe) -> None:
         """Embed with this encoder from now on. Raises RecipeMismatch as `require` does for `recipe`."""
@@ -196,7 +222,7 @@ class IndexCore:
             return []
         if self._embedding is None:
             raise BadInput(f"{documents[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
-        return self._embedding.embed(self.encoder, documents, note=note)
+        return self._embedding.embed(self.encoder, documents, note=note, cached=self.cached)
 
     def take_width_of(self, vectors: Vector, names: list[str]) -> None:
         """Set the width to that of these rows (n, dimensions), if the index has none yet.

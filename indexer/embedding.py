@@ -5,7 +5,7 @@ Which documents are new, and what is committed, is decided in batches.py and ind
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import Literal
@@ -42,12 +42,18 @@ class Embedding:
         self._override_told = False
 
     def embed(
-        self, encoder: Encoder, documents: Sequence[Document], *, note: Note
+        self,
+        encoder: Encoder,
+        documents: Sequence[Document],
+        *,
+        note: Note,
+        cached: Callable[[Encoder], Encoder] = lambda encoder: encoder,
     ) -> list[tuple[tuple[Span, ...], Vector]]:
         """Return the passages of each document with their vectors (passages, dimensions); all are encoded together.
 
         Args:
             note: is told, once, that the runtime that was asked for, or chosen, cannot be used.
+            cached: puts the user's cache of vectors before an encoder.
 
         Returns:
             One pair per document. A passage whose tokens the model does not know is left out.
@@ -77,7 +83,7 @@ class Embedding:
 
                     calibrate_int8(encoder, texts)
                     self._calibrated = True
-                vectors = _for_documents(encoder, spans, note).encode(texts, role="document")
+                vectors = cached(_for_documents(encoder, spans, note)).encode(texts, role="document")
                 break
             except NothingKnown as error:
                 # If the model knows none of several texts, it is the model that is broken.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from indexer.core import IndexCore
+from indexer.encoders import steady
 from indexer.errors import BadInput, ModelError
 from indexer.ingest import Reading, Run, Summary
 from indexer.map.draw import redraw_if_outdated
@@ -106,7 +107,7 @@ def _after_embedding(index: IndexCore, writer: Writer, step: Note, note: Note) -
     except ModelError as error:  # possible where every passage came with its vectors
         note(f"{error}: the vectors are stored, but hits will have no percentiles")
         return
-    renew(index.store, encoder)
+    renew(index.store, index.cached(steady(encoder)))
     if index.recipe.remote is not None:
         if not _settled(index):
             writer.change(lambda settings: replace(settings, uncompiled="the model is behind an endpoint"))

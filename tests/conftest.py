@@ -29,6 +29,8 @@ from indexer.errors import TextTooLong
 
 # No test measures which runtime is faster, nor do the processes that tests start: they inherit this.
 os.environ["LIKEWISE_RUNTIME"] = "torch"
+# No test takes vectors from the cache of the user who runs it.
+os.environ["LIKEWISE_VECTOR_CACHE"] = "off"
 
 DIMENSIONS = 64
 

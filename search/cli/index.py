@@ -81,6 +81,7 @@ if TYPE_CHECKING:
               show_default=True, help="Precision of the weights; int8 is calibrated on the documents.")  # fmt: skip
 @click.option("--device", default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ...")
 @trust_option
+@click.option("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")
 @click.option("--stream", is_flag=True, help="Print the uris of each commit as a line of JSON.")
 @no_wait_option
 @json_option
@@ -110,6 +111,7 @@ def index_command(
     precision: Precision,
     device: str,
     trust_remote_code: bool,
+    no_cache: bool,
     stream: bool,
     no_wait: bool,
     as_json: bool,
@@ -167,7 +169,7 @@ def index_command(
         path,
         [(options, opened)],
         vector_options,
-        RunOptions(prune, yes, rebuild, no_wait, stream, as_json, recall),
+        RunOptions(prune, yes, rebuild, no_wait, stream, as_json, recall, no_cache=no_cache),
         bare,
     )
 

@@ -29,6 +29,7 @@ COMMANDS = (
     "check",
     "compact",
     "compile",
+    "cache",
     "backup",
     "export",
     "map",
@@ -47,10 +48,16 @@ COMMANDS = (
     "mcp",
 )
 
-_NAMES = {"map": "map_command", "index": "index_command", "compile": "compile_command", "list": "list_command"}
+_NAMES = {
+    "cache": "cache_command",
+    "map": "map_command",
+    "index": "index_command",
+    "compile": "compile_command",
+    "list": "list_command",
+}
 
 
-_FINISHING = frozenset({"index", "remove", "check", "compact", "compile", "backup", "tune", "expect"})
+_FINISHING = frozenset({"index", "remove", "check", "compact", "compile", "cache", "backup", "tune", "expect"})
 """Commands that finish even if nobody reads their output: they change something, or answer by their exit code."""
 
 _READER_LEFT = 141  # a shell's exit code for a program that was ended by SIGPIPE

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from indexer.notes import Note
     from indexer.records import Changes
     from indexer.sources import ReadOptions, Source
+    from indexer.stores.vector_cache import VectorCache
 
 _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
 
@@ -32,6 +33,7 @@ class RunOptions:
     stream: bool = False
     as_json: bool = False
     recall: float | None = None
+    no_cache: bool = False
 
 
 def run_and_report(
@@ -58,7 +60,8 @@ def run_and_report(
     sources = [source for _, opened in groups for source in opened]
     notes: list[str] = []
     with (
-        open_for_writing(address, vector_options, options.rebuild, options.no_wait, notes.append) as index,
+        vectors_cached(not options.no_cache, notes.append) as cache,
+        open_for_writing(address, vector_options, options.rebuild, options.no_wait, notes.append, cache) as index,
         index.store.writer(wait=not options.no_wait, on_wait=warn) as writer,
         Progress(sources) as progress,
     ):
@@ -112,8 +115,27 @@ def run_and_report(
 
 
 @contextmanager
+def vectors_cached(wanted: bool, note: Note) -> Iterator[VectorCache | None]:
+    """Open the user's cache of vectors, and tell at the end what was wrong with it."""
+    from indexer.stores.vector_cache import open_vector_cache
+
+    cache = open_vector_cache() if wanted else None
+    try:
+        yield cache
+    finally:
+        if cache is not None:
+            cache.tell(note)
+            cache.close()
+
+
+@contextmanager
 def open_for_writing(
-    address: str, options: VectorOptions, rebuild: bool, no_wait: bool, note: Note
+    address: str,
+    options: VectorOptions,
+    rebuild: bool,
+    no_wait: bool,
+    note: Note,
+    cache: VectorCache | None = None,
 ) -> Iterator[IndexCore]:
     """Open the index to write into: a new one, the existing one, or a rebuilt one that replaces it at the end."""
     from indexer.core import IndexCore
@@ -123,9 +145,11 @@ def open_for_writing(
     if not is_store(address):
         settings, encoder = options.settings()
         with IndexCore(create_store(address, settings), encoder) as index:
+            index.use_cache(cache, options.precision)
             yield index
         return
     with IndexCore.open(address, runtime=options.runtime) as index:
+        index.use_cache(cache, options.precision)
         if rebuild:
             with rebuild_index(
                 index, lambda: options.settings(index), note=note, wait=not no_wait, on_wait=warn

@@ -103,9 +103,15 @@ class VectorOptions:
 
     def _name_host(self) -> None:
         """Record the host of an endpoint that --model names. The model that an index names is never recorded."""
+        import click
+        from click.core import ParameterSource
+
         from indexer.encoders.named_hosts import name_host
 
-        name_host(self.model)
+        # A configuration file may have come with a folder from somebody else: only what is typed names a host.
+        context = click.get_current_context(silent=True)
+        if context is None or context.get_parameter_source("model") == ParameterSource.COMMANDLINE:
+            name_host(self.model)
 
     @property
     def _names_endpoint_alone(self) -> bool:

@@ -89,9 +89,12 @@ def watch(
 
     @contextmanager
     def open_index() -> Iterator[IndexCore]:
-        from search.cli.runs import open_for_writing
+        from search.cli.runs import open_for_writing, vectors_cached
 
-        with open_for_writing(path, vectors, False, False, notes.append) as index:
+        with (
+            vectors_cached(True, notes.append) as cache,
+            open_for_writing(path, vectors, False, False, notes.append, cache) as index,
+        ):
             yield index
 
     def report(outcome: Outcome) -> None:

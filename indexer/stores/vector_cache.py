@@ -1,0 +1,216 @@
+"""The user's cache of vectors by content, shared by all indexes and processes of this user.
+
+One SQLite file. A key is a hash of everything that decides a vector (`CachedEncoder` makes it); a row has a
+checksum, and the row that was not used for longest is removed first. Whatever goes wrong here is told as a note, and
+costs no more than embedding again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from indexer.encoders.cache import cache_folder
+from indexer.notes import Note
+
+VARIABLE = "LIKEWISE_VECTOR_CACHE"
+"""If this environment variable is `off`, no vector is cached."""
+
+DEFAULT_MAX_BYTES = 5 * 10**9
+USED_STEP_SECONDS = 3600
+"""How exactly the time of the last use is kept: rows that are used more often are not written each time."""
+KEYS_PER_QUERY = 500
+REMOVED_SHARE = 10
+"""One row in this many is removed when the cache is full, so that this is not done with every batch."""
+BUSY_SECONDS = 20.0
+
+_CHECKSUM_BYTES = 8
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS vector (key BLOB PRIMARY KEY, vector BLOB, checksum BLOB, used INTEGER);
+CREATE INDEX IF NOT EXISTS vector_used ON vector (used);
+CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;
+"""
+
+
+def default_path() -> Path:
+    """Return where the cache of this user is."""
+    return cache_folder() / "vectors.db"
+
+
+class VectorCache:
+    """Rows of bytes by their keys. Threads may share it, and any number of processes may open the same file.
+
+    Attributes:
+        path: of the file.
+        problems: what went wrong, as sentences; after the first problem nothing is read or written any more.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or default_path()
+        self.problems: list[str] = []
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._pid = 0
+        self._bytes_before_check = 0
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the rows of those keys that are here and undamaged."""
+        rows: dict[bytes, bytes] = {}
+        stale: list[bytes] = []
+        now = int(time.time())
+        with self._guarded() as connection:
+            if connection is None:
+                return {}
+            for start in range(0, len(keys), KEYS_PER_QUERY):
+                some = keys[start : start + KEYS_PER_QUERY]
+                marks = ",".join("?" * len(some))
+                query = f"SELECT key, vector, checksum, used FROM vector WHERE key IN ({marks})"
+                for key, vector, checksum, used in connection.execute(query, some):
+                    if _checksum(key, vector) != checksum:
+                        continue  # It is embedded again, which replaces it.
+                    rows[key] = vector
+                    if now - used > USED_STEP_SECONDS:
+                        stale.append(key)
+            if stale:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany("UPDATE vector SET used = ? WHERE key = ?", [(now, key) for key in stale])
+                connection.execute("COMMIT")
+        return rows
+
+    def put(self, rows: Mapping[bytes, bytes]) -> None:
+        """Store rows, and remove those that were not used for longest if the cache is full."""
+        now = int(time.time())
+        values = [(key, vector, _checksum(key, vector), now) for key, vector in rows.items()]
+        with self._guarded() as connection:
+            if connection is None or not values:
+                return
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?, ?, ?)", values)
+            connection.execute("COMMIT")
+            self._bytes_before_check -= sum(len(vector) for _, vector, _, _ in values)
+            if self._bytes_before_check <= 0:
+                self._bytes_before_check = _shrink(connection) // REMOVED_SHARE
+
+    def clear(self) -> None:
+        """Remove every row; a file that cannot be read is deleted."""
+        with self._guarded() as connection:
+            if connection is not None:
+                connection.execute("DELETE FROM vector")
+                connection.execute("PRAGMA incremental_vacuum").fetchall()
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if self.problems:
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+            self.problems.clear()
+
+    def limit(self, max_bytes: int) -> None:
+        """Store how large the cache may become, and remove what is over that."""
+        with self._guarded() as connection:
+            if connection is not None:
+                connection.execute("INSERT OR REPLACE INTO setting VALUES ('max_bytes', ?)", (max_bytes,))
+                _shrink(connection)
+                connection.execute("PRAGMA incremental_vacuum").fetchall()
+
+    def size(self) -> tuple[int, int, int]:
+        """Return how many vectors there are, how many bytes they take, and how many they may take."""
+        with self._guarded() as connection:
+            if connection is not None:
+                (count,) = connection.execute("SELECT count(*) FROM vector").fetchone()
+                return count, _bytes(connection), _max_bytes(connection)
+        return 0, 0, DEFAULT_MAX_BYTES
+
+    def tell(self, note: Note) -> None:
+        """Tell what went wrong, if anything did."""
+        for problem in self.problems:
+            note(problem)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None and self._pid == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[sqlite3.Connection | None]:
+        """Yield the connection, or None after a problem. An error of SQLite or the disk ends the block and is kept."""
+        with self._lock:
+            connection = None
+            if not self.problems:
+                try:
+                    connection = self._open()
+                except (sqlite3.Error, OSError) as error:
+                    self._failed(error)
+            try:
+                yield connection
+            except (sqlite3.Error, OSError) as error:
+                self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self.problems.append(
+            f"the cache of vectors {self.path} cannot be used ({error}), so that texts are embedded without it: "
+            "likewise cache --clear makes it new"
+        )
+        if self._connection is not None and self._pid == os.getpid():
+            self._connection.close()
+        self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None or self._pid != os.getpid():  # A connection must not be used after a fork.
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            try:
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                connection.execute("PRAGMA journal_mode = WAL").fetchall()
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.executescript(_SCHEMA)
+                self.path.chmod(0o600)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection, self._pid = connection, os.getpid()
+        return self._connection
+
+
+def open_vector_cache() -> VectorCache | None:
+    """Return the cache of this user; None if LIKEWISE_VECTOR_CACHE is `off`."""
+    return None if os.environ.get(VARIABLE, "").lower() == "off" else VectorCache()
+
+
+def _bytes(connection: sqlite3.Connection) -> int:
+    """Return how many bytes of the file are in use."""
+    numbers = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    pages, free, page_bytes = numbers
+    return int((pages - free) * page_bytes)
+
+
+def _max_bytes(connection: sqlite3.Connection) -> int:
+    row = connection.execute("SELECT value FROM setting WHERE name = 'max_bytes'").fetchone()
+    return DEFAULT_MAX_BYTES if row is None else int(row[0])
+
+
+def _shrink(connection: sqlite3.Connection) -> int:
+    """Remove rows while the cache is over its limit, those that were not used for longest first; return the limit."""
+    largest = _max_bytes(connection)
+    while _bytes(connection) > largest:
+        (count,) = connection.execute("SELECT count(*) FROM vector").fetchone()
+        if not count:
+            break
+        connection.execute(
+            "DELETE FROM vector WHERE key IN (SELECT key FROM vector ORDER BY used LIMIT ?)",
+            (max(1, -(-count // REMOVED_SHARE)),),
+        )
+    return largest
+
+
+def _checksum(key: bytes, vector: object) -> bytes:
+    """Return the checksum of a row. What is not bytes any more has none that fits."""
+    data = vector if isinstance(vector, bytes) else b""
+    return hashlib.blake2b(key + data, digest_size=_CHECKSUM_BYTES).digest()

@@ -1,0 +1,41 @@
+"""likewise cache: how large the cache of vectors is, how large it may be, and making it empty."""
+
+from __future__ import annotations
+
+import click
+
+from search.cli.options import json_option
+from search.cli.output import number, say, say_json, shown
+
+
+@click.command("cache")
+@click.option("--clear", is_flag=True, help="Remove all vectors from the cache.")
+@click.option("--max-gb", type=click.FloatRange(min=0), metavar="N",
+              help="Let the cache have N GB from now on; a new one may have 5.")  # fmt: skip
+@json_option
+def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
+    """Show, bound or clear the cache of vectors, from which likewise index takes what was embedded before.
+
+    All indexes of a user share it. It may be deleted at any time.
+
+    \b
+    likewise cache --max-gb 20
+    likewise cache --clear
+    likewise cache
+    """
+    from indexer.errors import StorageError
+    from indexer.stores.vector_cache import VectorCache
+
+    cache = VectorCache()
+    if clear:
+        cache.clear()
+    if max_gb is not None:
+        cache.limit(int(max_gb * 10**9))
+    vectors, used, largest = cache.size()
+    cache.close()
+    if cache.problems:
+        raise StorageError(cache.problems[0])
+    if as_json:
+        say_json({"path": str(cache.path), "vectors": vectors, "bytes": used, "max_bytes": largest})
+    else:
+        say(f"{shown(str(cache.path))}: {number(vectors)} vectors, {used / 1e9:.3f} of {largest / 1e9:g} GB")

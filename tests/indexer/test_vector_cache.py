@@ -1,0 +1,224 @@
+"""The cache of vectors: what is embedded twice, what is kept apart, and what happens where it is broken."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer.cached_encoder import CachedEncoder
+from indexer.errors import NothingKnown
+from indexer.stores import vector_cache
+from indexer.stores.vector_cache import VectorCache, default_path
+from search import Searcher
+
+TEXTS = {"moon.txt": "The moon orbits the earth.", "bread.txt": "Bread is baked in an oven.", "sun.txt": "A star."}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of files, for a user with an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("LIKEWISE_VECTOR_CACHE")
+    files = tmp_path / "files"
+    files.mkdir()
+    for name, text in TEXTS.items():
+        (files / name).write_text(text)
+    return files
+
+
+def rows(index: Path, folder: Path) -> bytes:
+    """The stored vectors, file by file."""
+    with Searcher(index) as searcher:
+        found = [searcher.vectors(str(folder / name)) for name in TEXTS]
+    assert all(vectors is not None for vectors in found)
+    return b"".join(np.asarray(getattr(vectors, "rows", vectors), np.float32).tobytes() for vectors in found)
+
+
+def about_cache(said: Any) -> list[str]:
+    """The notes about the cache: others are about this model."""
+    return [note for note in said.json["notes"] if "cache" in note]
+
+
+def vectors_of(cache: Path) -> int:
+    with sqlite3.connect(cache) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM vector").fetchone()
+    connection.close()
+    return int(count)
+
+
+def test_nothing_is_embedded_twice(folder: Path, tmp_path: Path, likewise: Callable[..., Any], encoder: Any) -> None:
+    assert likewise("index", tmp_path / "plain.index", folder, "--no-cache").code == 0
+    assert not default_path().exists()
+    assert likewise("index", tmp_path / "a.index", folder).code == 0
+    assert default_path().stat().st_mode & 0o777 == 0o600
+    asked = len(encoder.seen)
+    said = likewise("index", tmp_path / "b.index", folder, "--json")
+    assert said.json["indexed"] == 3 and about_cache(said) == []
+    assert likewise("index", tmp_path / "a.index", folder, "--rebuild").code == 0
+    renamed = folder.rename(tmp_path / "renamed")
+    assert likewise("index", tmp_path / "a.index", renamed, "--prune", "--yes").code == 0
+    assert encoder.seen[asked:] == []
+    renamed.rename(folder)
+    plain = rows(tmp_path / "plain.index", folder)
+    assert len(plain) == 3 * 4 * encoder.dimensions
+    assert rows(tmp_path / "b.index", folder) == plain
+    assert likewise("index", tmp_path / "c.index", folder, "--no-cache").code == 0
+    assert len(encoder.seen) - asked == 3
+
+
+def test_a_question_and_the_encoder_itself_never_use_the_cache(
+    folder: Path, tmp_path: Path, likewise: Callable[..., Any], encoder: Any
+) -> None:
+    likewise("index", tmp_path / "a.index", folder)
+    stored = vectors_of(default_path())
+    asked = len(encoder.seen)
+    for _ in range(2):
+        assert likewise("search", tmp_path / "a.index", "moon").code == 0
+    assert encoder.seen[asked:] == ["moon", "moon"]
+    assert vectors_of(default_path()) == stored
+
+
+def test_what_decides_a_vector_is_in_its_key(tmp_path: Path, make_encoder: Callable[..., Any]) -> None:
+    cache = VectorCache(tmp_path / "vectors.db")
+    one, other = make_encoder(), make_encoder(weights="2")
+    first = CachedEncoder(one, cache, "auto").encode(["moon", "sun", "moon"])
+    assert one.seen == ["moon", "sun"]
+    np.testing.assert_array_equal(first[0], first[2])
+    np.testing.assert_array_equal(CachedEncoder(one, cache, "auto").encode(["sun", "moon"]), first[1::-1])
+    assert one.seen == ["moon", "sun"]
+    CachedEncoder(one, cache, "float32").encode(["moon"])
+    CachedEncoder(one, cache, "auto").encode(["moon"], role="query")
+    CachedEncoder(one, cache, "auto").encode(["moon"], truncate=True)
+    assert one.seen == ["moon", "sun", "moon", "moon", "moon"]
+    CachedEncoder(other, cache, "auto").encode(["moon"])
+    assert other.seen == ["moon"]
+    cache.close()
+
+
+def test_vectors_of_int8_are_not_cached(
+    folder: Path, tmp_path: Path, likewise: Callable[..., Any], encoder: Any
+) -> None:
+    assert likewise("index", tmp_path / "a.index", folder, "--precision", "int8").code == 0
+    assert not default_path().exists() or vectors_of(default_path()) == 0
+
+
+def test_a_text_that_the_model_does_not_know_is_named_by_its_place(tmp_path: Path, encoder: Any) -> None:
+    def refuse(texts: Any) -> None:
+        if "unknown" in texts:
+            raise NothingKnown([list(texts).index("unknown")], "words")
+
+    cache = VectorCache(tmp_path / "vectors.db")
+    cached = CachedEncoder(encoder, cache, "auto")
+    cached.encode(["moon"])
+    encoder.ask = refuse
+    with pytest.raises(NothingKnown) as error:
+        cached.encode(["moon", "sun", "unknown"])
+    assert error.value.texts == (2,)
+    cache.close()
+
+
+def test_a_flipped_byte_is_noticed_and_embedded_again(
+    folder: Path, tmp_path: Path, likewise: Callable[..., Any], encoder: Any
+) -> None:
+    likewise("index", tmp_path / "a.index", folder)
+    with sqlite3.connect(default_path()) as connection:
+        damaged = list(connection.execute("SELECT key, vector FROM vector"))
+        for key, vector in damaged:
+            connection.execute("UPDATE vector SET vector = ? WHERE key = ?", (bytes([vector[0] ^ 1]) + vector[1:], key))
+    connection.close()
+    asked = len(encoder.seen)
+    said = likewise("index", tmp_path / "b.index", folder, "--json")
+    assert about_cache(said) == []
+    assert len(encoder.seen) - asked == len(damaged)
+    assert rows(tmp_path / "b.index", folder) == rows(tmp_path / "a.index", folder)
+
+
+def test_a_broken_cache_is_a_note_and_not_an_error(folder: Path, tmp_path: Path, likewise: Callable[..., Any]) -> None:
+    default_path().parent.mkdir(parents=True)
+    default_path().write_bytes(b"no database" * 1000)
+    said = likewise("index", tmp_path / "a.index", folder, "--json")
+    assert said.code == 0 and said.json["indexed"] == 3
+    (note,) = about_cache(said)
+    assert "cannot be used (file is not a database)" in note and "likewise cache --clear" in note
+    assert likewise("cache").code == 3
+    assert likewise("cache", "--clear", "--json").json["vectors"] == 0
+    assert about_cache(likewise("index", tmp_path / "b.index", folder, "--json")) == []
+    assert vectors_of(default_path()) >= 3
+
+
+def test_the_cache_is_shown_bounded_and_cleared(
+    tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    cache = VectorCache()
+    clock = iter(range(10**9, 2 * 10**9, 10_000))
+    monkeypatch.setattr(vector_cache.time, "time", lambda: next(clock))
+    for block in range(20):
+        cache.put({bytes([block, number]) * 16: bytes(1000) for number in range(50)})
+    assert cache.get([bytes([0, 7]) * 16]) == {bytes([0, 7]) * 16: bytes(1000)}
+    cache.close()
+    shown = likewise("cache", "--json").json
+    assert shown["vectors"] == 1000
+    assert 10**6 < shown["bytes"] < shown["max_bytes"] == 5 * 10**9
+    shown = likewise("cache", "--max-gb", "0.0006", "--json").json
+    assert shown["bytes"] <= shown["max_bytes"] == 600_000
+    assert 200 < shown["vectors"] < 600
+    cache = VectorCache()
+    assert bytes([0, 7]) * 16 in cache.get([bytes([0, 7]) * 16])  # used last
+    assert cache.get([bytes([0, 8]) * 16, bytes([1, 7]) * 16]) == {}
+    assert bytes([19, 7]) * 16 in cache.get([bytes([19, 7]) * 16])
+    for block in range(20, 60):
+        cache.put({bytes([block, number]) * 16: bytes(1000) for number in range(50)})
+    assert cache.size()[1] < 800_000
+    cache.close()
+    assert likewise("cache", "--clear").out.count(": 0 vectors") == 1
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from indexer.stores.vector_cache import VectorCache
+cache = VectorCache(Path(sys.argv[1]))
+for block in range(int(sys.argv[2]), int(sys.argv[2]) + int(sys.argv[3])):
+    cache.put({block.to_bytes(4, "big") + bytes([n]) * 12: bytes([block % 256]) * 64 for n in range(20)})
+    print(block, flush=True)
+print(cache.problems)
+"""
+
+
+def test_processes_share_it_and_may_be_killed(tmp_path: Path, environment: SimpleNamespace) -> None:
+    path = tmp_path / "vectors.db"
+
+    def start(first: int, blocks: int) -> subprocess.Popen[str]:
+        arguments = [sys.executable, "-c", PROGRAM, str(path), str(first), str(blocks)]
+        return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+
+    killed = [start(number * 10_000, 10_000) for number in range(1, 3)]
+    last = []
+    for number, process in enumerate(killed):
+        assert process.stdout is not None
+        last.append([process.stdout.readline() for _ in range(5 + 3 * number)][-1])
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    others = [start(number * 10, 10) for number in range(3)]
+    assert [process.communicate()[0].splitlines()[-1] for process in others] == ["[]"] * 3
+    cache = VectorCache(path)
+    blocks = [*range(30), *map(int, last)]
+    keys = {
+        block.to_bytes(4, "big") + bytes([n]) * 12: bytes([block % 256]) * 64 for block in blocks for n in range(20)
+    }
+    assert cache.get([*keys]) == keys
+    assert cache.problems == []
+    cache.close()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
