@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,20 @@ from indexer.stores.vectors import from_blobs, to_blobs
 class CachedEncoder:
     """The vectors of another encoder, as an index stores them: rounded to float16. Threads may share it."""
 
-    def __init__(self, encoder: Encoder, cache: VectorCache, precision: Precision) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        cache: VectorCache,
+        precision: Precision,
+        ready: Callable[[Encoder], Encoder] = lambda encoder: encoder,
+    ) -> None:
         """Wrap `encoder`.
 
         Args:
             precision: the one that was asked for. Vectors of two precisions are kept apart.
+            ready: makes the encoder ready when a text is to be embedded.
         """
-        self._encoder, self._cache, self._precision = encoder, cache, precision
+        self._encoder, self._cache, self._precision, self._ready = encoder, cache, precision, ready
 
     @property
     def recipe(self) -> Recipe:
@@ -61,7 +68,7 @@ class CachedEncoder:
         if missing:
             order = sorted(missing.values())
             try:
-                vectors = self._encoder.encode([texts[index] for index in order], role, truncate)
+                vectors = self._ready(self._encoder).encode([texts[index] for index in order], role, truncate)
             except NothingKnown as error:
                 raise NothingKnown([order[place] for place in error.texts], self.recipe.model) from error
             new = {keys[index]: blob for index, blob in zip(order, to_blobs(vectors), strict=True)}

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from indexer.batches import Incoming, Prepared, diff, refuse_empty
-from indexer.embedding import BATCH_CHARACTERS, FIT_BATCH_CHARACTERS, Embedding
+from indexer.embedding import BATCH_CHARACTERS, FIT_BATCH_CHARACTERS, Embedding, Ready
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, load_with_recipe
 from indexer.encoders.endpoint_address import EndpointAddress
 from indexer.encoders.recipe import is_endpoint
@@ -106,8 +106,16 @@ class IndexCore:
                 raise BadInput(f"{self.address}: {missing}")
             with self.store.snapshot() as snapshot:
                 fitted_parameters = snapshot.fitted_parameters()
-            self._encoder = get_encoder(self.recipe, fitted_parameters, self._runtime)
+            self._encoder = self._stored_encoder(self.recipe, fitted_parameters)
         return self._encoder
+
+    def _stored_encoder(self, recipe: Recipe, fitted_parameters: bytes | None) -> Encoder:
+        """Return the encoder of the stored recipe; with a cache its model may be loaded later."""
+        if self._cache is None or fitted_parameters is not None:
+            return get_encoder(recipe, fitted_parameters, self._runtime)
+        from indexer.deferred_encoder import load_deferred
+
+        return load_deferred(recipe, self._runtime, self._cache[0])[0]
 
     def require(self, recipe: Recipe) -> None:
         """Raise RecipeMismatch, naming both recipes, unless vectors of `recipe` may be mixed with the index's."""
@@ -126,13 +134,17 @@ class IndexCore:
         """Use the same cache as another index."""
         self._cache = other._cache
 
-    def cached(self, encoder: Encoder) -> Encoder:
-        """Return `encoder` behind the cache, if there is one."""
+    @property
+    def has_cache(self) -> bool:
+        return self._cache is not None
+
+    def cached(self, encoder: Encoder, ready: Ready = lambda encoder: encoder) -> Encoder:
+        """Return `encoder` behind the cache, if there is one, and made ready at once otherwise."""
         if self._cache is None:
-            return encoder
+            return ready(encoder)
         from indexer.cached_encoder import CachedEncoder
 
-        return CachedEncoder(encoder, *self._cache)
+        return CachedEncoder(encoder, *self._cache, ready)
 
     def use(self, encoder: Encoder, recipe: Recipe) -> None:
         """Embed with this encoder from now on. Raises RecipeMismatch as `require` does for `recipe`."""
@@ -162,10 +174,11 @@ class IndexCore:
             raise ModelError(
                 f"{self.address}: its model is behind {self.recipe.model}, where there is nothing to compile"
             )
+        from indexer.deferred_encoder import loaded
         from indexer.encoders.openvino.export import compile_encoder
 
         with self.store.writer():
-            compile_encoder(self.encoder, self.store.artifacts())
+            compile_encoder(loaded(self.encoder), self.store.artifacts())
 
     @property
     def batch_characters(self) -> int:

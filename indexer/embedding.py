@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from typing import Literal
 
 import numpy as np
 
-from indexer.encoders import Encoder, Recipe, RecipeSpec, load_with_recipe, steady
+from indexer.encoders import Encoder, Recipe, RecipeSpec, steady
 from indexer.encoders.locate import DEFAULT_MODEL
 from indexer.encoders.recipe import is_endpoint
 from indexer.encoders.runtime import Runtime
@@ -21,6 +22,10 @@ from indexer.notes import Note
 from indexer.passages import PassageSettings, cut, default_overlap, embedded_texts, whole_number
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
+from indexer.stores.vector_cache import VectorCache
+
+Ready = Callable[[Encoder], Encoder]
+"""Makes an encoder ready to embed a batch of documents."""
 
 BATCH_CHARACTERS = 512 * 1024
 """Characters that are embedded and committed together: a few seconds of work, with bounded memory."""
@@ -47,13 +52,13 @@ class Embedding:
         documents: Sequence[Document],
         *,
         note: Note,
-        cached: Callable[[Encoder], Encoder] = lambda encoder: encoder,
+        cached: Callable[[Encoder, Ready], Encoder] = lambda encoder, ready: ready(encoder),
     ) -> list[tuple[tuple[Span, ...], Vector]]:
         """Return the passages of each document with their vectors (passages, dimensions); all are encoded together.
 
         Args:
             note: is told, once, that the runtime that was asked for, or chosen, cannot be used.
-            cached: puts the user's cache of vectors before an encoder.
+            cached: puts the user's cache of vectors before an encoder, which is made ready when it is needed.
 
         Returns:
             One pair per document. A passage whose tokens the model does not know is left out.
@@ -64,13 +69,6 @@ class Embedding:
         """
         if not documents:
             return []
-        here = encoder.recipe.remote is None
-        if here and not self._override_told:
-            from indexer.encoders.documents import ignored_override
-
-            if message := ignored_override(encoder):
-                self._override_told = True
-                note(message)
         unreadable: set[str] = set()
         while True:
             spans = cut(documents, encoder, self._settings, self._slack)
@@ -78,12 +76,8 @@ class Embedding:
                 spans = _without(unreadable, documents, spans)
             texts = _texts(documents, spans)
             try:
-                if here and not self._calibrated:
-                    from indexer.encoders import calibrate_int8
-
-                    calibrate_int8(encoder, texts)
-                    self._calibrated = True
-                vectors = cached(_for_documents(encoder, spans, note)).encode(texts, role="document")
+                ready = partial(self._ready, texts=texts, spans=spans, note=note)
+                vectors = cached(encoder, ready).encode(texts, role="document")
                 break
             except NothingKnown as error:
                 # If the model knows none of several texts, it is the model that is broken.
@@ -98,6 +92,23 @@ class Embedding:
         ends = np.cumsum([len(document_spans) for document_spans in spans])[:-1]
         return [(tuple(spans), rows) for spans, rows in zip(spans, np.split(vectors, ends), strict=True)]
 
+    def _ready(self, encoder: Encoder, *, texts: Sequence[str], spans: Sequence[Sequence[Span]], note: Note) -> Encoder:
+        """Return the encoder for a batch of these passages. Behind an endpoint there is no runtime to choose."""
+        if encoder.recipe.remote is not None:
+            return encoder
+        from indexer.deferred_encoder import loaded
+        from indexer.encoders import calibrate_int8
+        from indexer.encoders.documents import for_documents, ignored_override
+
+        encoder = loaded(encoder)
+        if not self._override_told and (message := ignored_override(encoder)):
+            self._override_told = True
+            note(message)
+        if not self._calibrated:
+            calibrate_int8(encoder, texts)
+            self._calibrated = True
+        return for_documents(encoder, sum(span.tokens for row in spans for span in row), note=note)
+
     def sample(self, encoder: Encoder, documents: Sequence[Document]) -> Vector:
         """Return unit rows (passages, dimensions) of at most FIT_SAMPLE_PASSAGES passages, evenly spread.
 
@@ -111,15 +122,6 @@ class Embedding:
         except NothingKnown as error:
             readable = [text for index, text in enumerate(sample) if index not in set(error.texts)]
             return encoder.encode(readable, role="document", truncate=True)
-
-
-def _for_documents(encoder: Encoder, spans: Sequence[Sequence[Span]], note: Note) -> Encoder:
-    """Return the encoder for a batch of these passages. Behind an endpoint there is no runtime to choose, nor torch."""
-    if encoder.recipe.remote is not None:
-        return encoder
-    from indexer.encoders.documents import for_documents
-
-    return for_documents(encoder, sum(span.tokens for row in spans for span in row), note=note)
 
 
 def _without(unreadable: set[str], documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[list[Span]]:
@@ -152,12 +154,14 @@ def settings_of_new(
     language: str = "en",
     tokenizer: str | PathLike[str] | None = None,
     runtime: Runtime | None = None,
+    cache: VectorCache | None = None,
 ) -> tuple[Settings, Encoder | None]:
     """Return the settings of a new index and its encoder, or None for an index of the user's own vectors.
 
     Args:
         model, dimensions, max_tokens, overlap, language, tokenizer: as in `Index.create`.
         runtime: how the encoder computes.
+        cache: a model whose recipe it knows is not loaded before a text is embedded.
 
     Raises:
         BadInput: the settings do not fit the model.
@@ -169,7 +173,9 @@ def settings_of_new(
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
         return Settings(width, language=language), None
     model = _endpoint_spec(model, max_tokens, tokenizer)
-    encoder, recipe = load_with_recipe(DEFAULT_MODEL if model is None else model, runtime or Runtime())
+    from indexer.deferred_encoder import load_deferred
+
+    encoder, recipe = load_deferred(DEFAULT_MODEL if model is None else model, runtime or Runtime(), cache)
     limit = encoder.max_tokens
     if (room := limit if max_tokens is None else whole_number("max tokens", max_tokens)) > limit:
         raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from indexer.core import IndexCore
-from indexer.encoders import steady
+from indexer.encoders import Encoder, steady
 from indexer.errors import BadInput, ModelError
 from indexer.ingest import Reading, Run, Summary
 from indexer.map.draw import redraw_if_outdated
@@ -15,6 +16,9 @@ from indexer.records import Changes
 from indexer.sources import ReadOptions, Source
 from indexer.sources.recorded import record
 from indexer.stores.port import Writer
+
+if TYPE_CHECKING:
+    from indexer.encoders.torch.int8 import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +108,31 @@ def _after_embedding(index: IndexCore, writer: Writer, step: Note, note: Note) -
         return
     try:
         encoder = index.encoder
+        renew(index.store, index.cached(steady(encoder)))
     except ModelError as error:  # possible where every passage came with its vectors
         note(f"{error}: the vectors are stored, but hits will have no percentiles")
         return
-    renew(index.store, index.cached(steady(encoder)))
     if index.recipe.remote is not None:
         if not _settled(index):
             writer.change(lambda settings: replace(settings, uncompiled="the model is behind an endpoint"))
         return
-    from indexer.encoders.torch.int8 import loss
-
     step("compiling the encoder, so that questions are quick")
     _compile(index, writer, note)
-    lost = loss(encoder)
+    lost = _loss(encoder)
     if lost is not None:
         cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
         note(f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}")
+
+
+def _loss(encoder: Encoder) -> Loss | None:
+    """Return the loss of an encoder that computes in int8; None for others. One that is not loaded is not asked."""
+    from indexer.deferred_encoder import DeferredEncoder, loaded
+
+    if isinstance(encoder, DeferredEncoder) and not encoder.is_loaded:
+        return None
+    from indexer.encoders.torch.int8 import loss
+
+    return loss(loaded(encoder))
 
 
 def _unfinished(index: IndexCore) -> bool:
@@ -137,8 +150,15 @@ def _compile(index: IndexCore, writer: Writer, note: Note) -> None:
     """Compile the encoder if that was not tried yet; where it fails, record the reason."""
     if _settled(index):
         return
+    from indexer.encoders.openvino.kept import keep, take_kept
+
+    artifacts, recipe = index.store.artifacts(), index.recipe
+    if index.has_cache and recipe is not None and take_kept(recipe, artifacts):
+        return
     try:
         index.compile()
+        if index.has_cache and recipe is not None:
+            keep(recipe, artifacts)
     except ModelError as error:
         reason = str(error)
         writer.change(lambda settings: replace(settings, uncompiled=reason))

@@ -34,6 +34,7 @@ _CHECKSUM_BYTES = 8
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS vector (key BLOB PRIMARY KEY, vector BLOB, checksum BLOB, used INTEGER);
 CREATE INDEX IF NOT EXISTS vector_used ON vector (used);
+CREATE TABLE IF NOT EXISTS model (key BLOB PRIMARY KEY, recipe TEXT, tokenizer TEXT, checksum BLOB);
 CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;
 """
 
@@ -97,11 +98,30 @@ class VectorCache:
             if self._bytes_before_check <= 0:
                 self._bytes_before_check = _shrink(connection) // REMOVED_SHARE
 
+    def model(self, key: bytes) -> tuple[str, str] | None:
+        """Return recipe and tokenizer, as JSON, that were kept for a key; None if none were, or they are damaged."""
+        with self._guarded() as connection:
+            if connection is not None:
+                query = "SELECT recipe, tokenizer, checksum FROM model WHERE key = ?"
+                row = connection.execute(query, (key,)).fetchone()
+                if row is not None and _checksum(key, f"{row[0]}\0{row[1]}".encode()) == row[2]:
+                    return str(row[0]), str(row[1])
+        return None
+
+    def keep_model(self, key: bytes, recipe: str, tokenizer: str) -> None:
+        """Keep recipe and tokenizer of a model, as JSON."""
+        checksum = _checksum(key, f"{recipe}\0{tokenizer}".encode())
+        with self._guarded() as connection:
+            if connection is not None:
+                values = key, recipe, tokenizer, checksum
+                connection.execute("INSERT OR REPLACE INTO model VALUES (?, ?, ?, ?)", values)
+
     def clear(self) -> None:
         """Remove every row; a file that cannot be read is deleted."""
         with self._guarded() as connection:
             if connection is not None:
                 connection.execute("DELETE FROM vector")
+                connection.execute("DELETE FROM model")
                 connection.execute("PRAGMA incremental_vacuum").fetchall()
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if self.problems:

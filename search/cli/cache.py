@@ -9,7 +9,7 @@ from search.cli.output import number, say, say_json, shown
 
 
 @click.command("cache")
-@click.option("--clear", is_flag=True, help="Remove all vectors from the cache.")
+@click.option("--clear", is_flag=True, help="Remove all vectors, and the compiled encoders that are kept with them.")
 @click.option("--max-gb", type=click.FloatRange(min=0), metavar="N",
               help="Let the cache have N GB from now on; a new one may have 5.")  # fmt: skip
 @json_option
@@ -23,12 +23,16 @@ def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
     likewise cache --clear
     likewise cache
     """
+    import shutil
+
+    from indexer.encoders.cache import cache_folder
     from indexer.errors import StorageError
     from indexer.stores.vector_cache import VectorCache
 
     cache = VectorCache()
     if clear:
         cache.clear()
+        shutil.rmtree(cache_folder() / "kept", ignore_errors=True)
     if max_gb is not None:
         cache.limit(int(max_gb * 10**9))
     vectors, used, largest = cache.size()

@@ -143,7 +143,7 @@ def open_for_writing(
     from indexer.stores.open import create_store, is_store
 
     if not is_store(address):
-        settings, encoder = options.settings()
+        settings, encoder = options.settings(cache=cache)
         with IndexCore(create_store(address, settings), encoder) as index:
             index.use_cache(cache, options.precision)
             yield index
@@ -152,7 +152,7 @@ def open_for_writing(
         index.use_cache(cache, options.precision)
         if rebuild:
             with rebuild_index(
-                index, lambda: options.settings(index), note=note, wait=not no_wait, on_wait=warn
+                index, lambda: options.settings(index, cache), note=note, wait=not no_wait, on_wait=warn
             ) as successor:
                 yield successor
             return

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from indexer.encoders.hardware import Precision
     from indexer.encoders.runtime import Runtime
     from indexer.settings import Settings
+    from indexer.stores.vector_cache import VectorCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,9 @@ class VectorOptions:
 
         return Runtime(self.precision, self.device, self.trust_remote_code)
 
-    def settings(self, like: IndexCore | None = None) -> tuple[Settings, Encoder | None]:
+    def settings(
+        self, like: IndexCore | None = None, cache: VectorCache | None = None
+    ) -> tuple[Settings, Encoder | None]:
         """Return the settings and the encoder of a new index; options that are None are as in the index `like`."""
         from indexer.embedding import settings_of_new
 
@@ -62,6 +65,7 @@ class VectorOptions:
             overlap=overlap,
             tokenizer=self.tokenizer,
             runtime=self.runtime,
+            cache=cache,
             language=self.language or (like.settings.language if like is not None else "en"),
         )
 

@@ -222,3 +222,38 @@ def test_processes_share_it_and_may_be_killed(tmp_path: Path, environment: Simpl
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
+
+
+RUN = """
+import sys, search.cli
+try:
+    search.cli.main(sys.argv[1:])
+except SystemExit as end:
+    assert not end.code, end.code
+print(sorted({"torch", "transformers", "sentence_transformers"} & set(sys.modules)))
+"""
+
+
+def test_with_every_vector_cached_no_torch_is_imported(
+    folder: Path, tmp_path: Path, environment: SimpleNamespace
+) -> None:
+    """With the default model: a second index, the calibration of 40 passages, and the compiled encoder."""
+    for number in range(40):
+        (folder / f"{number}.txt").write_text(
+            f"Note {number} is about the moon. It has a second sentence, {number * 7}."
+        )
+
+    def run(*arguments: str | Path) -> list[str]:
+        line = [sys.executable, "-c", RUN, "index", *map(str, arguments), "--json"]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=110, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    assert "torch" in run(tmp_path / "a.index", folder)[-1]
+    said = run(tmp_path / "b.index", folder)
+    assert '"indexed": 43' in said[0]
+    assert said[-1] == "[]"
+    assert run(tmp_path / "b.index", folder, "--rebuild")[-1] == "[]"
+    assert rows(tmp_path / "b.index", folder) == rows(tmp_path / "a.index", folder)
+    with Searcher(tmp_path / "a.index") as one, Searcher(tmp_path / "b.index") as two:
+        assert [hit.score for hit in one.search("the moon")] == [hit.score for hit in two.search("the moon")]

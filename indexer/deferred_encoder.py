@@ -1,0 +1,120 @@
+"""An encoder that counts tokens without its model, which is loaded when a text is to be embedded.
+
+If all vectors come from the cache, an indexing run loads no model and imports no torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from os import PathLike
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.encoders import Encoder, Recipe, RecipeSpec, Role, load_with_recipe, steady
+from indexer.encoders.locate import find_model, fingerprint, lasting_name
+from indexer.encoders.recipe import is_endpoint
+from indexer.encoders.runtime import Runtime
+from indexer.encoders.tokenizer import Tokenizer
+from indexer.errors import ModelError
+from indexer.records import Vector
+from indexer.stores.vector_cache import VectorCache
+
+
+class DeferredEncoder:
+    """An `Encoder` of a known recipe and tokenizer. Threads may share it."""
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, load: Callable[[], Encoder]) -> None:
+        """Defer `load`, which returns the encoder of this recipe."""
+        self.recipe = recipe
+        self._tokenizer, self._load = tokenizer, load
+        self._lock = threading.Lock()
+        self._loaded: Encoder | None = None
+
+    @property
+    def dimensions(self) -> int:
+        return self.recipe.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self.recipe.max_tokens
+
+    def overhead(self, role: Role = "document") -> int:
+        return self._tokenizer.overhead(role)
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        return self._tokenizer.offsets(texts)
+
+    def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
+        return steady(self.loaded).encode(texts, role, truncate)
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._loaded is not None
+
+    @property
+    def loaded(self) -> Encoder:
+        """The encoder itself, which is loaded now if it was not.
+
+        Raises:
+            ModelError: the model is not found, or does not have the recipe any more.
+        """
+        with self._lock:
+            if self._loaded is None:
+                encoder = self._load()
+                if not encoder.recipe.same(self.recipe):
+                    raise ModelError(
+                        f"model {self.recipe.model!r} now makes other vectors than when it was last loaded: "
+                        "run likewise cache --clear, and the command again"
+                    )
+                self._loaded = encoder
+            return self._loaded
+
+
+def loaded(encoder: Encoder) -> Encoder:
+    """Return the encoder itself where it was deferred."""
+    return encoder.loaded if isinstance(encoder, DeferredEncoder) else encoder
+
+
+def load_deferred(
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, runtime: Runtime, cache: VectorCache | None
+) -> tuple[Encoder, Recipe]:
+    """Do the same as `load_with_recipe`, but defer a model whose recipe and tokenizer the cache knows."""
+    key = _key(model, runtime) if cache is not None else None
+    if cache is None or key is None:
+        return load_with_recipe(model, runtime)
+    if (known := cache.model(key)) is not None:
+        recipe, tokenizer = Recipe.from_json(known[0]), known[1]
+        if isinstance(model, Recipe):
+            recipe = model
+        counter = Tokenizer(tokenizer, recipe.max_tokens, recipe.query_prompt, recipe.document_prompt)
+        return DeferredEncoder(recipe, counter, lambda: load_with_recipe(model, runtime)[0]), recipe
+    encoder, recipe = load_with_recipe(model, runtime)
+    from indexer.encoders.torch.encoder import TorchEncoder
+
+    if isinstance(encoder, TorchEncoder):
+        known_now = recipe.to_json(), encoder.tokenizer.json
+        cache.keep_model(key, *known_now)
+        cache.keep_model(_key_of_recipe(recipe), *known_now)
+    return encoder, recipe
+
+
+def _key(model: object, runtime: Runtime) -> bytes | None:
+    """Return the hash of what decides a recipe: the request and the model's files; None where nothing is deferred."""
+    if runtime.trust_remote_code or runtime.precision == "int8":
+        return None
+    if isinstance(model, Recipe):
+        return None if model.post or model.remote else _key_of_recipe(model)
+    spec = RecipeSpec.parse(str(model)) if isinstance(model, str | PathLike) else model
+    if not isinstance(spec, RecipeSpec) or spec.post or is_endpoint(spec.model):
+        return None
+    request = {**asdict(spec), "model": lasting_name(spec.model), "files": fingerprint(find_model(spec.model))}
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
+
+
+def _key_of_recipe(recipe: Recipe) -> bytes:
+    return hashlib.sha256(f"recipe {recipe.identity}".encode()).digest()
