@@ -393,6 +393,20 @@ def test_an_index_of_somebody_else_sends_nothing(
     assert fake.keys[-1] == "Bearer secret"
 
 
+def test_a_configuration_file_names_no_host(
+    fake: FakeEndpoint, tmp_path: Path, shell: Callable[..., SimpleNamespace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have come with the folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".likewise.toml").write_text(f'model = "{fake.address}"')
+    (tmp_path / "a.txt").write_text(MOON)
+    said = shell("index", tmp_path / "x.index", tmp_path / "a.txt")
+    assert said.code == 2 and "have not named" in said.err
+    assert (fake.requests, named_hosts()) == ([], frozenset())
+    name_host(fake.address)
+    assert shell("index", tmp_path / "x.index", tmp_path / "a.txt").code == 0
+
+
 def test_the_key_is_neither_stored_nor_printed_nor_sent_on(
     fake: FakeEndpoint, tmp_path: Path, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
