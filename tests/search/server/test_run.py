@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -10,7 +11,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,18 +58,56 @@ def test_it_finishes_what_it_accepted(serving: Any, own_vectors: Path) -> None:
         assert service.process.wait(timeout=20) == 0
 
 
-def test_a_worker_that_dies_is_replaced(serving: Any, own_vectors: Path) -> None:
+@contextmanager
+def asking(address: str, outcomes: list[str]) -> Iterator[None]:
+    """Ask from four threads, and record what each gets: the hits, or the error of its connection."""
+    stop = threading.Event()
+
+    def client() -> None:
+        while not stop.is_set():
+            try:
+                outcomes.append(",".join(ask(address)))
+            except (urllib.error.URLError, ConnectionError, http.client.HTTPException) as error:
+                outcomes.append(type(error).__name__)
+
+    threads = [threading.Thread(target=client) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(20)
+
+
+def test_a_worker_that_is_killed_under_load_is_replaced(serving: Any, own_vectors: Path) -> None:
+    outcomes: list[str] = []
     with serving(own_vectors, "--workers", "2") as service:
         workers = children(service.process.pid)
         assert len(workers) == 2
-        assert ask(service.address) == ["moon"]
-        os.kill(workers[0], signal.SIGKILL)
-        await_true(lambda: len(set(children(service.process.pid)) - {workers[0]}) == 2)
-        await_true(lambda: answers(service.address))
+        with asking(service.address, outcomes):
+            await_true(lambda: len(outcomes) > 20)
+            os.kill(workers[0], signal.SIGKILL)
+            await_true(lambda: len(set(children(service.process.pid)) - {workers[0]}) == 2)
+            answered = outcomes.count("moon")
+            await_true(lambda: outcomes.count("moon") > answered + 20)
         with urllib.request.urlopen(f"{service.address}/metrics", timeout=10) as metrics:
             assert b"likewise_requests_total" in metrics.read()
         assert service.stop() == 0
+    assert set(outcomes) <= {"moon", "URLError", "ConnectionResetError", "RemoteDisconnected", "IncompleteRead"}
     assert Index.open(own_vectors).check().ok
+
+
+def test_a_service_that_is_killed_under_load_serves_at_once_again(serving: Any, own_vectors: Path) -> None:
+    outcomes: list[str] = []
+    with serving(own_vectors, "--writable") as service, asking(service.address, outcomes):
+        await_true(lambda: len(outcomes) > 20)
+        service.process.kill()
+        await_true(lambda: outcomes[-1] != "moon")
+    assert Index.open(own_vectors).check().ok
+    with serving(own_vectors) as service:
+        assert ask(service.address) == ["moon"]
 
 
 @pytest.mark.slow
@@ -97,13 +137,6 @@ def test_a_watch_that_dies_is_reported_and_the_service_goes_on(serving: Any, own
         os.kill(int(watch), signal.SIGKILL)
         assert any("the watch has ended with exit code -9" in line for line in service.process.stderr)
         assert ask(service.address) == ["moon"]
-
-
-def answers(address: str) -> bool:
-    try:
-        return ask(address) == ["moon"]
-    except (urllib.error.URLError, ConnectionError):
-        return False
 
 
 def children(process: int) -> list[int]:
