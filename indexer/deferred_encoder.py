@@ -12,42 +12,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from os import PathLike
 
-import numpy as np
-from numpy.typing import NDArray
-
 from indexer.encoders import Encoder, Recipe, RecipeSpec, Role, load_with_recipe, steady
 from indexer.encoders.locate import find_model, fingerprint, lasting_name
 from indexer.encoders.recipe import is_endpoint
 from indexer.encoders.runtime import Runtime
-from indexer.encoders.tokenizer import Tokenizer
+from indexer.encoders.tokenizer import Tokenizer, Tokenizing
 from indexer.errors import ModelError
 from indexer.records import Vector
 from indexer.stores.vector_cache import VectorCache
 
 
-class DeferredEncoder:
+class DeferredEncoder(Tokenizing):
     """An `Encoder` of a known recipe and tokenizer. Threads may share it."""
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, load: Callable[[], Encoder]) -> None:
         """Defer `load`, which returns the encoder of this recipe."""
         self.recipe = recipe
-        self._tokenizer, self._load = tokenizer, load
+        self.tokenizer, self._load = tokenizer, load
         self._lock = threading.Lock()
         self._loaded: Encoder | None = None
-
-    @property
-    def dimensions(self) -> int:
-        return self.recipe.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self.recipe.max_tokens
-
-    def overhead(self, role: Role = "document") -> int:
-        return self._tokenizer.overhead(role)
-
-    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        return self._tokenizer.offsets(texts)
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         return steady(self.loaded).encode(texts, role, truncate)

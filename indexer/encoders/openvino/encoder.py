@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from indexer.encoders.batching import unit
 from indexer.encoders.cache import cache_folder
@@ -30,7 +29,7 @@ from indexer.encoders.openvino.files import (
 )
 from indexer.encoders.port import Role
 from indexer.encoders.recipe import Recipe
-from indexer.encoders.tokenizer import Ids, Tokenizer
+from indexer.encoders.tokenizer import Ids, Tokenizer, Tokenizing
 from indexer.errors import ModelError
 from indexer.records import Vector
 
@@ -41,7 +40,7 @@ _WIDTH = 16
 """Texts are padded to multiples of this many tokens, as OpenVINO prepares its kernels for each new shape."""
 
 
-class CompiledEncoder:
+class CompiledEncoder(Tokenizing):
     """An `Encoder` on a compiled graph. Threads share it; each has its own inference request."""
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, model: Any) -> None:
@@ -77,20 +76,6 @@ class CompiledEncoder:
         tokenizer = Tokenizer(texts[TOKENIZER].decode(), recipe.max_tokens, *prompts)
         model = _prepare(folder, sums, precision, user_cache() if cache == "user" else cache, threads)
         return cls(recipe, tokenizer, model)
-
-    @property
-    def dimensions(self) -> int:
-        return self.recipe.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self.recipe.max_tokens
-
-    def overhead(self, role: Role = "document") -> int:
-        return self.tokenizer.overhead(role)
-
-    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        return self.tokenizer.offsets(texts)
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         rows = self.tokenizer.ids(texts, role, truncate)

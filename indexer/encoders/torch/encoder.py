@@ -12,12 +12,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from indexer.encoders.batching import batches, unit
 from indexer.encoders.port import Encoder, Role
 from indexer.encoders.recipe import Recipe
-from indexer.encoders.tokenizer import Ids, Tokenizer
+from indexer.encoders.tokenizer import Ids, Tokenizer, Tokenizing
 from indexer.encoders.torch.pooling import Packed
 from indexer.encoders.torch.pooling_head import Head
 from indexer.errors import ModelError, NothingKnown
@@ -71,7 +70,7 @@ class Alternative(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TorchEncoder:
+class TorchEncoder(Tokenizing):
     """An `Encoder` on torch. Encoders of several recipes may share one transformer.
 
     Attributes:
@@ -95,20 +94,6 @@ class TorchEncoder:
     def batch_tokens(self) -> int:
         """Most tokens of one forward pass on this device."""
         return CPU_BATCH_TOKENS if self.device == "cpu" else GPU_BATCH_TOKENS
-
-    @property
-    def dimensions(self) -> int:
-        return self.recipe.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self.recipe.max_tokens
-
-    def overhead(self, role: Role = "document") -> int:
-        return self.tokenizer.overhead(role)
-
-    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        return self.tokenizer.offsets(texts)
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         if self.alternative is not None and role == "document" and not isinstance(texts, str):

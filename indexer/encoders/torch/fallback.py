@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import tokenizers
-from numpy.typing import NDArray
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
@@ -17,7 +16,7 @@ from indexer.encoders.batching import unit
 from indexer.encoders.checkpoint import Checkpoint
 from indexer.encoders.port import Role
 from indexer.encoders.recipe import Recipe
-from indexer.encoders.tokenizer import Tokenizer
+from indexer.encoders.tokenizer import Tokenizer, Tokenizing
 from indexer.encoders.torch.automodel import one_line, quiet
 from indexer.errors import ModelError
 from indexer.records import Vector
@@ -27,26 +26,12 @@ TOKENS_WITHOUT_LIMIT = 512
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceTransformerEncoder:
+class SentenceTransformerEncoder(Tokenizing):
     """An `Encoder` that passes texts to a SentenceTransformer, and counts tokens with its tokenizer."""
 
     recipe: Recipe
     tokenizer: Tokenizer
     model: Any
-
-    @property
-    def dimensions(self) -> int:
-        return self.recipe.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self.recipe.max_tokens
-
-    def overhead(self, role: Role = "document") -> int:
-        return self.tokenizer.overhead(role)
-
-    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        return self.tokenizer.offsets(texts)
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         texts = texts if isinstance(texts, str) else list(texts)
