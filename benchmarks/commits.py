@@ -1,4 +1,4 @@
-"""What it costs to keep the number of the last commit in a file of its own (docs/format.md): with it and without it.
+"""The time of a commit with and without the file that keeps the number of the last commit (docs/format.md).
 
     python -m benchmarks.commits [COMMITS]      default: 400 of each kind
 

@@ -105,7 +105,7 @@ def posts(path: str, bodies: list[bytes]) -> list[bytes]:
 
 
 def load(port: int, requests: list[bytes], clients: int, seconds: float) -> tuple[list[float], int]:
-    """Ask with so many clients for so many seconds, from a process of its own: latencies (s), and failures."""
+    """Ask from another process, with this many clients for this many seconds; return latencies (s) and the failures."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_load, (port, requests, clients, seconds))
 

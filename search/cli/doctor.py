@@ -46,7 +46,7 @@ def doctor(path: str | None, index: str | None, as_json: bool) -> int:
     """Print what this installation is, what works in it, what to install for the rest, and whether INDEX is well.
 
     That is versions, instructions of the CPU, the precision and the runtime with the reason, models, readers, extras.
-    Exits with 1 if something does not work that should; an extra that is not installed is no problem. Nothing is
+    Exits with 1 if something does not work that should; an extra may be missing. Nothing is
     written or fetched.
 
     \b
