@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from indexer.batches import Spans, Vectors, batches, with_own_vectors, without_vectors
+from indexer.copying import backup
 from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.encoders import Encoder, Recipe, RecipeSpec
@@ -351,7 +352,7 @@ class Index:
         Raises:
             BadInput: something exists at the destination.
         """
-        return self._core.store.backup(fspath(destination))
+        return backup(self._core.store, fspath(destination))
 
     # reading
 

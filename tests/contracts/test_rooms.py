@@ -20,10 +20,13 @@ HOMES = {
     "openvino": ("indexer/encoders/",),
     "matplotlib": ("indexer/encoders/inspection/", "search/evaluation/"),
     "faiss": ("indexer/stores/local/segments/faiss_segment.py", "indexer/stores/pairs.py"),
-    "tantivy": ("indexer/stores/analysis.py", "indexer/stores/local/words/tantivy_index.py"),
+    "tantivy": ("indexer/stores/analysis.py", "indexer/stores/tantivy_index.py"),
     "urllib3": ("indexer/encoders/endpoint.py",),
     "sqlite3": ("indexer/stores/local/", "indexer/stores/vector_cache.py"),
     "sqlite_utils": ("indexer/stores/local/",),
+    "psycopg": ("indexer/stores/postgres/",),
+    "psycopg_pool": ("indexer/stores/postgres/",),
+    "pgvector": ("indexer/stores/postgres/",),
     "lark": ("indexer/filters/",),
     "ir_measures": ("search/evaluation/",),
     "click": ("search/cli/",),
@@ -93,7 +96,7 @@ ENGINE_RULES = ("port", "open", "analysis", "field_types", "flatten", "hashes", 
 """Files of the stores that the rest may import: the interface, and rules that every engine follows."""
 
 ENGINE_WORDS = re.compile(
-    r"catalog\.db|\.faiss\b|\bLOCK\b|\bsqlite|\bfaiss\b|\btantivy\b|LocalStore|LocalSnapshot|LocalWriter"
+    r"catalog\.db|\.faiss\b|\bLOCK\b|\bsqlite|\bfaiss\b|\btantivy\b|LocalStore|LocalSnapshot|LocalWriter|\bpsycopg|Postgres[SW]"
 )
 
 
@@ -115,12 +118,15 @@ def test_nothing_outside_of_the_stores_knows_an_engine() -> None:
 
 
 def test_one_file_of_the_stores_names_the_engines() -> None:
-    """The files of an engine are below indexer/stores/local/; of all others only open.py imports one of them."""
-    found = []
-    for file in FILES:
-        if not under(file, ("indexer/stores/local/",)):
-            found += [(str(file), module) for module in edges(file) if module.startswith("indexer.stores.local")]
-    assert found == [("indexer/stores/open.py", "indexer.stores.local.store")]
+    """The files of an engine are in a folder of its own; of all others only open.py imports one of them."""
+    for engine in ("local", "postgres"):
+        found = []
+        for file in FILES:
+            if not under(file, (f"indexer/stores/{engine}/",)):
+                found += [
+                    (str(file), module) for module in edges(file) if module.startswith(f"indexer.stores.{engine}")
+                ]
+        assert found == [("indexer/stores/open.py", f"indexer.stores.{engine}.store")]
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:

@@ -66,11 +66,15 @@ NEAR = 2e-4
 
 @dataclass(frozen=True)
 class Engine:
-    """How stores of one kind are made and opened; `held` has another process write to one, as far as it can tell."""
+    """How stores of one kind are made and opened.
+
+    `held` has another process write to one, as far as it can tell; `address` gives the address for a path of a test.
+    """
 
     create: Callable[[str, Settings], Store]
     open: Callable[[str], Store]
     held: Callable[[Store], Any] | None = None
+    address: Callable[[str], str] = str
 
 
 def _create_folder(address: str, settings: Settings) -> Store:
@@ -96,9 +100,25 @@ def _held_folder(store: Store) -> Iterator[Callable[[], None]]:
         os.close(file)
 
 
+def _database(path: str) -> str:
+    """Return the address of the index in the tests' database that stands for a path of a test."""
+    from postgres_server import address_of
+
+    return path if "://" in path else address_of(path)
+
+
+def _create_postgres(address: str, settings: Settings) -> Store:
+    return _create_folder(_database(address), settings)
+
+
+def _open_postgres(address: str) -> Store:
+    return _open_folder(_database(address))
+
+
 ENGINES = {
     "reference": Engine(ReferenceStore.create, ReferenceStore.open),
     "folder": Engine(_create_folder, _open_folder, _held_folder),
+    "postgres": Engine(_create_postgres, _open_postgres, address=_database),
 }
 
 
@@ -1571,7 +1591,7 @@ def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Sto
     with store.writer() as writer:
         writer.change(lambda settings: replace(settings, words_bias=0.5), b"fitted")
         writer.settle()
-    destination = str(tmp_path / "copy.index")
+    destination = engine.address(str(tmp_path / "copy.index"))
     with store.writer() as writer:  # while it is written
         writer.remove(["d4"])
         store.backup(destination)
@@ -1593,7 +1613,7 @@ def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Sto
     copy.close()
 
 
-def test_a_sound_store_has_nothing_to_note(store: Store, tmp_path: Path) -> None:
+def test_a_sound_store_has_nothing_to_note(engine: Engine, store: Store, tmp_path: Path) -> None:
     with store.writer() as writer:
         writer.put(Batch([doc("a", "an apple"), doc("b", "a pear")]))
         writer.compact()
@@ -1604,7 +1624,7 @@ def test_a_sound_store_has_nothing_to_note(store: Store, tmp_path: Path) -> None
     with store.snapshot() as snapshot:
         assert snapshot.dense(AXES[0], 3).matched == snapshot.words("apple", 3).matched == 2
         assert snapshot.notes == ()
-    assert store.backup(str(tmp_path / "copy.index")) == ()
+    assert store.backup(engine.address(str(tmp_path / "copy.index"))) == ()
 
 
 # writers

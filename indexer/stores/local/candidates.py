@@ -12,10 +12,11 @@ from indexer.records import Vector
 from indexer.stores import vectors
 from indexer.stores.local.dense import rank
 from indexer.stores.local.views import View
-from indexer.stores.local.words import rank as word_rank
 from indexer.stores.local.words.files import analysis_of
-from indexer.stores.local.words.reader import Words
-from indexer.stores.port import BEST_PASSAGES, Candidates, Ids, Ranking, Unit
+from indexer.stores.local.words.rank import restriction
+from indexer.stores.port import Candidates, Ids, Ranking, Unit
+from indexer.stores.units import best_passages, union
+from indexer.stores.word_ranking import Words
 
 _NO_IDS: Ids = np.empty(0, np.int64)
 
@@ -39,13 +40,13 @@ def candidates(
     terms = analysis_of(view).terms(text)
     dense = rank(view, vector, depth, where, unit, exact)
     words = open_words() if terms else None
-    hits = None if words is None else word_rank.rank_units(view, words, terms, depth, where, unit)
+    hits = None if words is None else words.rank_units(terms, depth, restriction(view, words, where), unit)
     if unit == "passage":
-        units = passages = _union(dense.passages, hits.ids if hits else _NO_IDS)
+        units = passages = union(dense.passages, hits.ids if hits else _NO_IDS)
         cosines = _cosines(view, vector, passages, dense)
         means = cosines.astype(np.float64)
     else:
-        documents = _union(dense.documents, hits.documents if hits else _NO_IDS)
+        documents = union(dense.documents, hits.documents if hits else _NO_IDS)
         every, owners = view.state.passages_of(documents)
         units, passages, cosines, means = best_passages(every, owners, _cosines(view, vector, every, dense))
     scores = np.zeros(len(units), np.float32)
@@ -53,39 +54,9 @@ def candidates(
         scored = np.searchsorted(units, hits.ids if unit == "passage" else hits.documents)
         scores[scored] = hits.scores
         others = np.delete(np.arange(len(units)), scored)
-        scores[others] = word_rank.score(words, terms, units[others], unit)
+        scores[others] = words.score(terms, units[others], unit)
     complete = dense.exact and len(passages) == dense.matched
     return Candidates(passages, cosines, means, scores, len(terms), dense.matched, complete)
-
-
-def _union(first: Ids, second: Ids) -> Ids:
-    """Return the ids that are in either, in ascending order; numpy's union1d takes five times as long for so few."""
-    ids = np.sort(np.concatenate([first, second]))
-    return ids[np.diff(ids, prepend=-1) > 0]
-
-
-def best_passages(
-    passages: Ids, documents: Ids, cosines: NDArray[np.float32]
-) -> tuple[Ids, Ids, NDArray[np.float32], NDArray[np.float64]]:
-    """Find the passage of each document that is nearest to the question.
-
-    Args:
-        passages, documents, cosines: id, document and cosine of every passage of the documents (passages,).
-
-    Returns:
-        Documents in ascending order, the nearest passage of each (the first of equal ones), its cosine, and the mean
-        cosine of the BEST_PASSAGES nearest: each (documents,).
-    """
-    order = np.lexsort((passages, -cosines, documents))
-    ordered = documents[order]
-    first = np.flatnonzero(np.diff(ordered, prepend=-1))
-    units, counts = ordered[first], np.diff(first, append=len(order))
-    if not len(order):
-        return units, passages, cosines, np.empty(0)
-    nearest_first = cosines[order].astype(np.float64)
-    place = np.arange(len(order)) - np.repeat(first, counts)
-    sums = np.add.reduceat(np.where(place < BEST_PASSAGES, nearest_first, 0.0), first)
-    return units, passages[order][first], cosines[order][first], sums / np.minimum(counts, BEST_PASSAGES)
 
 
 def _cosines(view: View, vector: Vector, passages: Ids, dense: Ranking) -> NDArray[np.float32]:

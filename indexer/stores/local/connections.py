@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from indexer.errors import IndexDamaged, LikewiseError, NewerFormat, NotAnIndex, StorageError
-from indexer.stores.local.temporary import temporary_folder
+from indexer.stores.temporary import temporary_folder
 
 FORMAT_VERSION = 2
 """The newest format this version reads; schema.py writes it."""

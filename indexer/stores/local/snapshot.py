@@ -21,8 +21,8 @@ from indexer.stores.local.filter_sql import read_values
 from indexer.stores.local.generation import loss
 from indexer.stores.local.sample import sample
 from indexer.stores.local.views import View
-from indexer.stores.local.words import rank as word_rank
-from indexer.stores.local.words.reader import WordReader, Words
+from indexer.stores.local.words.rank import restriction
+from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import (
     Candidates,
     CheckReport,
@@ -38,6 +38,7 @@ from indexer.stores.port import (
     Sample,
     Unit,
 )
+from indexer.stores.word_ranking import Words
 
 
 class LocalSnapshot:
@@ -107,7 +108,8 @@ class LocalSnapshot:
         return rank_dense(self._view, vector, k, where, unit, exact)
 
     def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
-        return word_rank.rank(self._view, self._open_words(), text, k, where, unit)
+        words = self._open_words()
+        return words.rank(text, k, restriction(self._view, words, where), unit)
 
     def candidates(
         self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
@@ -170,9 +172,10 @@ class LocalSnapshot:
         )
 
     def recall(self) -> Recall:
-        from indexer.stores.local.recall import measure_recall
+        from indexer.stores.recall import NEIGHBOURS, QUESTIONS, measure_recall
 
-        return measure_recall(self._view)
+        rows = sample(self._view, 3 * QUESTIONS, seed=1).vectors
+        return measure_recall(rows, lambda vector, exact: self.dense(vector, NEIGHBOURS, None, "passage", exact))
 
     def check(self, meaning: Meaning | None) -> CheckReport:
         from indexer.stores.local import check  # questions do not need it

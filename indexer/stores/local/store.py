@@ -68,6 +68,21 @@ class LocalStore:
             _initialise(sibling, settings)
         return cls(folder)
 
+    @classmethod
+    @contextmanager
+    def draft(cls, folder: Path, settings: Settings) -> Iterator[LocalStore]:
+        """Make an empty store that appears in its folder when the block ends well. Errors are those of `create`."""
+        from indexer.stores.local.swap import new_folder
+
+        settings = replace(settings, language=code(settings.language))
+        with new_folder(folder) as sibling:
+            _initialise(sibling, settings)
+            store = cls(sibling)
+            try:
+                yield store
+            finally:
+                store.close()
+
     @staticmethod
     def exists(folder: Path) -> bool:
         """Return whether there is a store in a folder. It may be damaged.

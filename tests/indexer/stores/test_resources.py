@@ -24,9 +24,9 @@ from indexer import Document, Index
 from indexer.errors import StorageError
 from indexer.stores.local import connections, views
 from indexer.stores.local.segments import files as segment_files
-from indexer.stores.local.temporary import temporary_folder
 from indexer.stores.local.views import Views
 from indexer.stores.local.words import tantivy_index
+from indexer.stores.temporary import temporary_folder
 from search import Searcher
 
 ROWS = np.eye(4, dtype=np.float32)

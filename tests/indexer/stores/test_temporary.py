@@ -20,7 +20,7 @@ from opened import store_of
 
 from indexer import Document, Index
 from indexer.stores.local import temporary as temporaries
-from indexer.stores.local.temporary import temporary_folder
+from indexer.stores.temporary import temporary_folder
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,7 +36,7 @@ sys.stdin.read()
 
 PARENT = """
 import os, sys
-from indexer.stores.local.temporary import temporary_folder
+from indexer.stores.temporary import temporary_folder
 class Owner: pass
 owner = Owner()
 folder, _ = temporary_folder(owner, "likewise-")

@@ -28,7 +28,6 @@ from indexer.settings import Settings
 from indexer.stores.analysis import Analysis
 from indexer.stores.hashes import row_hash
 from indexer.stores.local.store import LocalStore
-from indexer.stores.local.words import rank as word_rank
 from indexer.stores.port import Batch, CheckReport, EmbeddedDocument, Hashes, Unit
 
 WORDS = [f"word{number}" for number in range(120)]
@@ -111,7 +110,7 @@ class Kept:
     def scores(self, question: str, ids: NDArray[np.int64], unit: Unit) -> NDArray[np.float32]:
         with self.store._views.view() as view:
             words = self.store._words.words_of(view)
-            return word_rank.score(words, words.analysis.terms(question), ids, unit)
+            return words.score(words.analysis.terms(question), ids, unit)
 
     def holds_what_the_book_says(self, where: Callable[[int], bool] | None = None, filter_: str | None = None) -> None:
         condition = parse(filter_) if filter_ else None

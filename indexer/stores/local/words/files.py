@@ -30,7 +30,7 @@ from indexer.stores.local.words.record import WordFiles
 
 if TYPE_CHECKING:
     from indexer.stores.local.catalog import Catalog
-    from indexer.stores.local.words.tantivy_index import Engine, IndexedText
+    from indexer.stores.tantivy_index import Engine, IndexedText
 
 UNITS = ("documents", "passages")
 
@@ -116,7 +116,7 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
     Raises:
         IndexDamaged: a passage has no document.
     """
-    from indexer.stores.local.words.tantivy_index import IndexedText
+    from indexer.stores.tantivy_index import IndexedText
 
     whole = _last_whole_text(view)
     rows = view.connection.execute("SELECT document_id, id, start, end FROM passage WHERE id > ? ORDER BY id", (after,))
@@ -211,7 +211,7 @@ def _write(folder: Path, view: View, analysis: Analysis, base: WordFiles | None,
     Args:
         removed: passages that are in `base` but no longer exist.
     """
-    from indexer.stores.local.words.tantivy_index import open_index
+    from indexer.stores.tantivy_index import open_index
 
     name = secrets.token_hex(8)
     target, temporary = folder / "words" / name, folder / "words" / f"{name}.tmp"
@@ -278,7 +278,7 @@ def fill(indexes: Sequence[Engine], view: View, analysis: Analysis, after: int, 
     Returns:
         The highest passage id in them now.
     """
-    from indexer.stores.local.words.tantivy_index import IndexWriter
+    from indexer.stores.tantivy_index import IndexWriter
 
     writers = [IndexWriter(index) for index in indexes]
     for writer in writers:

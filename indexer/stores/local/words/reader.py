@@ -13,7 +13,6 @@ import sqlite3
 import tempfile
 import threading
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -21,38 +20,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from indexer.errors import IndexDamaged, StorageError
-from indexer.stores.analysis import Analysis
 from indexer.stores.local import queries
 from indexer.stores.local.connections import Identity, with_descriptors
-from indexer.stores.local.temporary import temporary_folder
 from indexer.stores.local.views import Lineage, State, View
 from indexer.stores.local.words.files import UNITS, analysis_of, dead_ids, fill, paths, read_record, verify
 from indexer.stores.local.words.record import WordFiles
 from indexer.stores.port import Ids
+from indexer.stores.temporary import temporary_folder
+from indexer.stores.word_ranking import Words
 
 if TYPE_CHECKING:
-    from indexer.stores.local.words.tantivy_index import Engine, Postings, Restriction
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The words of one generation of the catalog, by document and by passage.
-
-    Attributes:
-        documents: each under the id of its first passage.
-        notes: what every question that uses these words should be told, such as a damaged word index.
-        restrictions: filters that were used, by their text; None for a filter that leaves all documents.
-    """
-
-    analysis: Analysis
-    documents: Postings
-    passages: Postings
-    notes: tuple[str, ...] = ()
-    restrictions: dict[str, Restriction | None] = field(default_factory=dict)
-
-    def match_counts(self, view: View) -> bool:
-        """Return whether there are as many documents and passages as in the view."""
-        return (self.documents.count, self.passages.count) == (view.state.documents, view.state.passages)
+    from indexer.stores.tantivy_index import Engine
 
 
 class WordReader:
@@ -98,7 +76,7 @@ class WordReader:
                 overlay = _Overlay(self._folder, view, row)
             try:
                 words = overlay.advance(view)
-                if overlay.has_files and not words.match_counts(view):
+                if overlay.has_files and not _match_counts(words, view):
                     overlay.close()
                     problem = f"word index {overlay.name}: does not hold the passages of the catalog"
                     overlay = _Overlay(self._folder, view, row, problem)
@@ -119,7 +97,7 @@ class WordReader:
             self._words[state] = words
             has_written = overlay.has_written
         if has_written:  # outside the lock, because it may take long and other threads may wait for words
-            from indexer.stores.local.words.tantivy_index import trim_memory
+            from indexer.stores.tantivy_index import trim_memory
 
             trim_memory()
         return words
@@ -131,6 +109,11 @@ def _index_identity(view: View) -> tuple[Identity, str]:
     A catalog in a read-only folder is also identified by its times. They change with each commit, and are left out.
     """
     return view.state.catalog[:2], view.state.history
+
+
+def _match_counts(words: Words, view: View) -> bool:
+    """Return whether there are as many documents and passages as in the view."""
+    return (words.documents.count, words.passages.count) == (view.state.documents, view.state.passages)
 
 
 class _Overlay:
@@ -175,7 +158,7 @@ class _Overlay:
             raise
 
     def _open(self) -> list[Engine]:
-        from indexer.stores.local.words.tantivy_index import open_index
+        from indexer.stores.tantivy_index import open_index
 
         return [open_index(self._links / unit if self._links else None, self._analysis) for unit in UNITS]
 
@@ -199,7 +182,7 @@ class _Overlay:
 
     def advance(self, view: View) -> Words:
         """Bring it up to this view and return the words of the view. It can only go forward from here."""
-        from indexer.stores.local.words.tantivy_index import Postings
+        from indexer.stores.tantivy_index import Postings
 
         changed = self._apply_changes(view)
         self._generation = view.state.generation

@@ -158,9 +158,10 @@ class IndexWriter:
             tantivy.Document(id=text.id, document=text.document, length=len(text.words), words=words)
         )
 
-    def remove(self, ids: Sequence[int]) -> None:
+    def remove(self, ids: Sequence[int], field: str = "id") -> None:
+        """Remove texts by their ids, or by those of their documents (`field` "document")."""
         if ids:
-            self._writer.delete_documents_by_query(Query.term_set_query(_SCHEMA, "id", ids))
+            self._writer.delete_documents_by_query(Query.term_set_query(_SCHEMA, field, ids))
 
     def pad(self, words: int, empty: int) -> None:
         """Add one text of this many padding words, and this many empty texts."""

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from indexer.records import Vector
-from indexer.stores.local.dense import rank
-from indexer.stores.local.sample import sample
-from indexer.stores.local.views import View
-from indexer.stores.port import Recall
+from indexer.stores.port import Ranking, Recall
 
-_NEIGHBOURS = 10
+NEIGHBOURS = 10
 _Z_95 = 1.96
 """Standard normal quantile of a 95 % interval."""
 
 
-def measure_recall(view: View, questions: int = 200) -> Recall:
-    """Measure recall@10. Each question is the mean of three random passages, because questions are not passages."""
-    random, rows = np.random.default_rng(1), sample(view, 3 * questions, seed=1).vectors
-    shares, exact = [], True
+QUESTIONS = 200
+
+
+def measure_recall(rows: Vector, ask: Callable[[Vector, bool], Ranking], questions: int = QUESTIONS) -> Recall:
+    """Measure recall@10. Each question is the mean of three random passages, because questions are not passages.
+
+    Args:
+        rows: vectors of random passages (n, dimensions), best three for each question.
+        ask: ranks NEIGHBOURS passages for a vector (dimensions,), by brute force if the second argument says so.
+    """
+    random, shares, exact = np.random.default_rng(1), list[float](), True
     for _ in range(questions if len(rows) else 0):
         vector = _question(rows, random)
-        ranking, truth = (rank(view, vector, _NEIGHBOURS, None, "passage", brute) for brute in (False, True))
+        ranking, truth = (ask(vector, brute) for brute in (False, True))
         shares.append(len(np.intersect1d(ranking.passages, truth.passages)) / len(truth.passages))
         exact = exact and ranking.exact
     if not shares or exact:
         return Recall(1.0, 1.0, 1.0, len(shares), True)
-    return Recall(float(np.mean(shares)), *interval(shares, _NEIGHBOURS), len(shares), False)
+    return Recall(float(np.mean(shares)), *interval(shares, NEIGHBOURS), len(shares), False)
 
 
 def _question(rows: Vector, random: np.random.Generator) -> Vector:

@@ -1,0 +1,166 @@
+"""The checks of `likewise check` for an index in a database, and what the repair needs to know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+from indexer.errors import BadInput
+from indexer.settings import Meaning
+from indexer.stores.flatten import scalars, with_dates
+from indexer.stores.hashes import content_hash, row_hash
+from indexer.stores.port import CheckReport
+from indexer.stores.postgres import queries
+from indexer.stores.postgres.connections import SOUND_PGVECTOR
+from indexer.stores.postgres.schema import pgvector_version
+from indexer.stores.postgres.views import View
+from indexer.stores.setting_rows import unreadable
+from indexer.stores.vectors import checksum
+
+_WRONG_TYPES = (AttributeError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The problems that were found, grouped by the repair that each needs.
+
+    Attributes:
+        damaged: uris of documents to be embedded again.
+        wrong_fields: uris of documents whose filter fields are to be written again.
+        wrong_counts: messages about numbers in the registry.
+        graph: messages about a graph to be built again.
+    """
+
+    damaged: list[str]
+    wrong_fields: list[str]
+    wrong_counts: list[str]
+    graph: list[str]
+    notes: tuple[str, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return (
+            *(str(queries.damage_of(uri)) for uri in self.damaged),
+            *(f"{uri}: filters do not see its metadata as it is stored" for uri in self.wrong_fields),
+            *self.wrong_counts,
+            *self.graph,
+        )
+
+
+def check(view: View, meaning: Meaning | None) -> CheckReport:
+    """Verify every row against its checksum or hash, the counts, the filters' rows and the graph.
+
+    Args:
+        meaning: what the hashes of embedded content were made with; None leaves those out.
+    """
+    findings = find(view, meaning)
+    return CheckReport(findings.problems, findings.notes)
+
+
+def find(view: View, meaning: Meaning | None) -> Findings:
+    damaged = list(dict.fromkeys([*_passages(view), *_documents(view, meaning)]))
+    return Findings(damaged, list(_fields(view)), list(_counts(view)), list(_graph(view)), tuple(_notes(view)))
+
+
+def _passages(view: View) -> Iterator[str]:
+    """Yield the uris of documents with a passage that does not match its checksum, or without the passages they had."""
+    cursor = view.stream(
+        "SELECT d.id, d.uri, d.passages, d.text, d.raw, p.start, p.stop, p.checksum, p.vector FROM {tables}.document d"
+        " LEFT JOIN {tables}.passage p ON p.document_id = d.id ORDER BY d.id",
+        size=500,
+    )
+    for _, grouped in groupby(cursor, itemgetter(0)):
+        rows = list(grouped)
+        _, uri, count, text, raw, *_ = rows[0]
+        try:
+            text = text if raw is None else raw.decode()
+            held = [row[5:] for row in rows if row[5] is not None]
+            sound = len(held) == count and all(
+                checksum(text[start:stop], queries.blob_of(vector)) == recorded
+                for start, stop, recorded, vector in held
+            )
+        except _WRONG_TYPES:
+            sound = False
+        if not sound:
+            yield uri
+
+
+def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
+    """Yield the uris of documents whose row does not match its hash; of embedded ones also title and text."""
+    for row in queries.rows_of_documents(view):
+        document = row.document
+        try:
+            sound = document is not None and row_hash(document) == row.row_hash
+            if sound and document is not None and meaning and row.tokens:
+                sound = content_hash(document, meaning) == row.content_hash
+        except _WRONG_TYPES:
+            sound = False
+        if not sound:
+            yield row.uri
+
+
+def _fields(view: View) -> Iterator[str]:
+    """Yield the uris of documents whose filter fields differ from their metadata."""
+    cursor = view.stream(
+        "SELECT v.document_id, f.name, f.type, v.number, v.text FROM {tables}.field_value v"
+        " JOIN {tables}.field f ON f.id = v.field_id ORDER BY v.document_id",
+        size=5000,
+    )
+    groups = groupby(cursor, itemgetter(0))
+    id_, rows = next(groups, (None, ()))
+    documents = view.stream("SELECT id, uri, metadata, modified FROM {tables}.document ORDER BY id")
+    for document_id, uri, metadata, modified in documents:
+        while id_ is not None and id_ < document_id:  # rows of no document do no harm
+            id_, rows = next(groups, (None, ()))
+        stored = set()
+        if id_ == document_id:
+            stored = {(name, kind, text if number is None else number) for _, name, kind, number, text in rows}
+            id_, rows = next(groups, (None, ()))
+        # Metadata that is not a JSON object does not match the row's hash, and is reported for that.
+        with suppress(BadInput, *_WRONG_TYPES):
+            if set(with_dates(scalars(uri, json.loads(metadata)), modified)) != stored:
+                yield uri
+
+
+def _counts(view: View) -> Iterator[str]:
+    row = view.state.row
+    ((documents, passages, tokens),) = view.rows(
+        "SELECT count(*), coalesce(sum(passages), 0)::bigint, coalesce(sum(tokens), 0)::bigint FROM {tables}.document"
+    )
+    for what, counted, said in (
+        ("documents", documents, row.documents),
+        ("passages", passages, row.passages),
+        ("tokens", tokens, row.tokens),
+    ):
+        if counted != said:
+            yield f"likewise.index: holds {counted} {what} and says {said}"
+
+
+def _graph(view: View) -> Iterator[str]:
+    row = view.state.row
+    valid = view.rows(
+        "SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'passage_graph' AND n.nspname = %s",
+        row.tables,
+    )
+    if row.ef_search is not None and valid != [(True,)]:
+        yield "the graph of the passages is missing or was not completed; likewise compact builds it again"
+
+
+def _notes(view: View) -> Iterator[str]:
+    version = pgvector_version(view.connection)
+    if version < SOUND_PGVECTOR:
+        dotted, sound = (".".join(map(str, parts)) for parts in (version, SOUND_PGVECTOR))
+        yield (
+            f"pgvector {dotted} has known defects that can damage a graph; install {sound} or newer, run "
+            "ALTER EXTENSION vector UPDATE, then likewise compact"
+        )
+    rows = dict(view.rows("SELECT name, value FROM {tables}.setting"))
+    for name in unreadable(rows):
+        yield f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"
+    if view.state.row.run != view.state.row.finished_run:
+        yield "the last indexing run did not finish; run it again to continue"

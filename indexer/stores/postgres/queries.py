@@ -1,0 +1,295 @@
+"""The statements that read documents and passages inside a view."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.errors import IndexDamaged
+from indexer.filters.tree import Where
+from indexer.records import Document, Section, Span, Vector
+from indexer.stores.hashes import row_hash
+from indexer.stores.port import Hashes, Ids, Passage
+from indexer.stores.postgres.views import View
+from indexer.stores.vectors import checksum, to_float32
+
+_BATCH_ROWS = 2000
+
+
+def key_of(text: str) -> bytes:
+    """Return the hash by which a uri or a path is found: btrees take no text of more than 2,700 bytes."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+# vectors
+
+
+def halves(values: Sequence[Any], dimensions: int) -> NDArray[np.float16]:
+    """Return vectors as the driver gives them as rows (n, dimensions), bit for bit."""
+    rows = np.empty((len(values), dimensions), np.float16)
+    for place, value in enumerate(values):
+        rows[place] = value.to_numpy()
+    return rows
+
+
+def rows_as_vectors(values: Sequence[Any], dimensions: int) -> Vector:
+    return to_float32(halves(values, dimensions))
+
+
+def blob_of(value: Any) -> bytes:
+    """Return a vector as its checksum was made of it: float16, little-endian."""
+    blob: bytes = value.to_numpy().astype("<f2").tobytes()
+    return blob
+
+
+def passages_of(view: View, documents: Ids) -> tuple[Ids, Ids, Vector]:
+    """Return id (n,), document (n,) and vector (n, dimensions) of every passage of these documents, by id."""
+    rows = view.rows(
+        "SELECT id, document_id, vector FROM {tables}.passage WHERE document_id = ANY(%s) ORDER BY id",
+        documents.tolist(),
+        binary=True,
+    )
+    return _columns(view, rows)
+
+
+def vectors_by_id(view: View, ids: Ids) -> Vector:
+    """Return the stored vectors of passages (n, dimensions), in the order of their ids (n,)."""
+    found: dict[int, Any] = {}
+    for start in range(0, len(ids), _BATCH_ROWS):
+        batch = ids[start : start + _BATCH_ROWS].tolist()
+        found.update(view.rows("SELECT id, vector FROM {tables}.passage WHERE id = ANY(%s)", batch, binary=True))
+    if len(found) < len(set(ids.tolist())):
+        raise IndexDamaged("a passage has lost its vector; likewise check says which")
+    return rows_as_vectors([found[id_] for id_ in ids.tolist()], view.state.settings.dimensions)
+
+
+def _columns(view: View, rows: Sequence[Any]) -> tuple[Ids, Ids, Vector]:
+    ids = np.array([row[0] for row in rows], np.int64)
+    owners = np.array([row[1] for row in rows], np.int64)
+    return ids, owners, rows_as_vectors([row[2] for row in rows], view.state.settings.dimensions)
+
+
+def live_ids(view: View) -> Ids:
+    """Return the id of every passage (n,), ascending."""
+    ((packed,),) = view.rows("SELECT string_agg(int8send(id), ''::bytea) FROM {tables}.passage", binary=True)
+    return np.sort(np.frombuffer(packed or b"", ">i8").astype(np.int64))
+
+
+def stored_rows(view: View) -> tuple[Ids, Ids, NDArray[np.float16]]:
+    """Return id (n,), document (n,) and vector as stored (n, dimensions) of every passage, by id."""
+    count, dimensions = view.state.row.passages, view.state.settings.dimensions
+    ids, owners = np.empty(count, np.int64), np.empty(count, np.int64)
+    rows = np.empty((count, dimensions), np.float16)
+    place = -1
+    for place, (id_, owner, vector) in enumerate(
+        view.stream("SELECT id, document_id, vector FROM {tables}.passage ORDER BY id", size=_BATCH_ROWS)
+    ):
+        ids[place], owners[place], rows[place] = id_, owner, vector.to_numpy()
+    return ids[: place + 1], owners[: place + 1], rows[: place + 1]
+
+
+def document_vectors(view: View, uri: str) -> Vector | None:
+    """Return the stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
+    rows = view.rows(
+        "SELECT p.vector FROM {tables}.document d LEFT JOIN {tables}.passage p ON p.document_id = d.id"
+        " WHERE d.key = %s ORDER BY p.id",
+        key_of(uri),
+        binary=True,
+    )
+    if not rows:
+        return None
+    return rows_as_vectors([vector for (vector,) in rows if vector is not None], view.state.settings.dimensions)
+
+
+def spans_and_vectors(view: View, document_id: int) -> tuple[tuple[Span, ...], Vector]:
+    """Return the passages of a document and their vectors (passages, dimensions).
+
+    The first passage has the tokens of the whole document, the others have none: they are not stored per passage.
+    """
+    rows = view.rows(
+        "SELECT p.start, p.stop, p.heading, p.page, p.vector, d.tokens FROM {tables}.passage p"
+        " JOIN {tables}.document d ON d.id = p.document_id WHERE p.document_id = %s ORDER BY p.id",
+        document_id,
+        binary=True,
+    )
+    spans = tuple(
+        Span(start, stop, tokens=0 if number else tokens, heading=heading, page=page)
+        for number, (start, stop, heading, page, _, tokens) in enumerate(rows)
+    )
+    return spans, rows_as_vectors([row[4] for row in rows], view.state.settings.dimensions)
+
+
+# documents and passages
+
+
+def damage_of(uri: str) -> IndexDamaged:
+    """Return the error that names a damaged document."""
+    return IndexDamaged(
+        f"{uri}: its stored row, text or vector is damaged; likewise check --repair, then index its "
+        "source again (without --rebuild), or likewise remove it"
+    )
+
+
+def passages(view: View, ids: Sequence[int]) -> list[Passage]:
+    """Return passages by their ids, in the order asked for.
+
+    Raises:
+        IndexDamaged: the text or vector of a row does not match its checksum, or there is no passage of an id.
+    """
+    by_id: dict[int, Passage] = {}
+    rows = view.rows(
+        "SELECT p.id, p.document_id, d.uri, d.title, substr(d.text, p.start + 1, p.stop - p.start),"
+        " p.start, p.stop, p.line, p.heading, p.page, d.path, d.format, d.modified, d.metadata, d.raw, d.row_hash,"
+        " p.checksum, p.vector FROM {tables}.passage p JOIN {tables}.document d ON d.id = p.document_id"
+        " WHERE p.id = ANY(%s)",
+        list(ids),
+        binary=True,
+    )
+    for row in rows:
+        *values, metadata, raw, recorded_hash, recorded_checksum, vector = row
+        try:
+            if raw is not None:
+                values[4] = raw.decode()[values[5] : values[6]]
+            passage = Passage(*values, json.loads(metadata))  # type: ignore[call-arg]  # 13 columns
+            if checksum(passage.text, blob_of(vector)) != recorded_checksum or row_hash(passage) != recorded_hash:
+                raise damage_of(passage.uri)
+            by_id[passage.id] = passage
+        except (AttributeError, TypeError, ValueError) as error:
+            raise damage_of(values[2]) from error
+    if len(by_id) < len(set(ids)):
+        raise IndexDamaged("a passage has lost its document; likewise check says which")
+    return [by_id[id_] for id_ in ids]
+
+
+def get(view: View, uri: str) -> Document | None:
+    return next((document for _, document in _documents(view, "d.key = %s", (key_of(uri),), 1)), None)
+
+
+def uris(view: View, where: Where | None) -> list[str]:
+    """Return the uris of the documents that a filter leaves, in the order they were added."""
+    if where is None:
+        return [uri for (uri,) in view.rows("SELECT uri FROM {tables}.document ORDER BY id")]
+    condition = view.compile(where)
+    select = f"SELECT d.uri FROM {{tables}}.document d WHERE {condition.text} ORDER BY d.id"
+    return [uri for (uri,) in view.rows(select, *condition.parameters)]
+
+
+def matches(view: View, uri: str, where: Where) -> bool:
+    """Return whether a filter leaves this document; False where there is none."""
+    if not view.rows("SELECT FROM {tables}.document WHERE key = %s", key_of(uri)):
+        return False
+    condition = view.compile(where)
+    select = f"SELECT FROM {{tables}}.document d WHERE d.key = %s AND {condition.text}"
+    return bool(view.rows(select, key_of(uri), *condition.parameters))
+
+
+def hashes(view: View, uris: Sequence[str] | None) -> dict[str, Hashes]:
+    """Return the hashes of those of the uris that are documents, or of all documents."""
+    select = "SELECT uri, content_hash, row_hash FROM {tables}.document"
+    if uris is None:
+        rows = view.rows(f"{select} ORDER BY id")
+    else:
+        rows = view.rows(f"{select} WHERE key = ANY(%s)", [key_of(uri) for uri in uris])
+    return {uri: Hashes(content, row) for uri, content, row in rows}
+
+
+def documents_after(view: View, after: int, count: int) -> list[tuple[int, Document]]:
+    """Return the next `count` documents after an id, with their ids.
+
+    There are fewer if the next one is damaged: the call that begins with it raises IndexDamaged.
+    """
+    documents = []
+    try:
+        for numbered in _documents(view, "d.id > %s", (after,), count):
+            documents.append(numbered)
+    except IndexDamaged:
+        if not documents:
+            raise
+    return documents
+
+
+def documents_of(view: View, ids: Ids) -> list[Document]:
+    """Return the documents of these few ids; ids that are no longer documents are left out."""
+    return [document for _, document in _documents(view, "d.id = ANY(%s)", (ids.tolist(),), len(ids))]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A document as it is stored, with its recorded hashes; `document` is None where it cannot be read."""
+
+    id: int
+    uri: str
+    tokens: int
+    content_hash: bytes
+    row_hash: bytes
+    document: Document | None
+
+
+def rows_of_documents(view: View, condition: str = "true", parameters: Sequence[Any] = ()) -> Iterator[DocumentRow]:
+    """Yield rows in order of their ids."""
+    for row in view.stream(
+        "SELECT d.id, d.uri, d.tokens, d.content_hash, d.row_hash, d.title, d.path, d.format, d.modified,"
+        f" d.metadata, d.text, d.raw, d.sections FROM {{tables}}.document d WHERE {condition} ORDER BY d.id",
+        *parameters,
+        size=256,
+    ):
+        id_, uri, tokens, content, recorded, title, path, format_, modified, metadata, text, raw, sections = row
+        document = None
+        with suppress(TypeError, ValueError):
+            marks = tuple(Section(*mark) for mark in json.loads(sections))
+            text = text if raw is None else raw.decode()
+            document = Document(uri, text, title, json.loads(metadata), path, format_, modified, marks)
+        yield DocumentRow(id_, uri, tokens, content, recorded, document)
+
+
+def _documents(view: View, condition: str, parameters: Sequence[Any], limit: int) -> Iterator[tuple[int, Document]]:
+    """Yield documents with their ids, in order of the ids.
+
+    Raises:
+        IndexDamaged: a row does not match its hash, or a passage its checksum.
+    """
+    chosen = f"d.id IN (SELECT d.id FROM {{tables}}.document d WHERE {condition} ORDER BY d.id LIMIT {int(limit)})"
+    rows = list(rows_of_documents(view, chosen, parameters))
+    sums: dict[int, list[Any]] = {row.id: [] for row in rows}
+    for document_id, *passage in view.rows(
+        "SELECT document_id, start, stop, checksum, vector FROM {tables}.passage WHERE document_id = ANY(%s)",
+        list(sums),
+        binary=True,
+    ):
+        sums[document_id].append(passage)
+    for row in rows:
+        document = row.document
+        if document is None:
+            raise damage_of(row.uri)
+        try:
+            sound = row_hash(document) == row.row_hash and all(
+                checksum(document.text[start:stop], blob_of(vector)) == recorded
+                for start, stop, recorded, vector in sums[row.id]
+            )
+        except (AttributeError, TypeError, ValueError) as error:
+            raise damage_of(row.uri) from error
+        if not sound:
+            raise damage_of(row.uri)
+        yield row.id, document
+
+
+def frozen_content(view: View, name: str) -> bytes | None:
+    rows = view.rows("SELECT content FROM {tables}.frozen WHERE name = %s", name)
+    return bytes(rows[0][0]) if rows else None
+
+
+def size(view: View) -> int:
+    """Return the bytes of all tables of the index and of their indexes."""
+    ((total,),) = view.rows(
+        "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c"
+        " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'r'",
+        view.state.row.tables,
+    )
+    return int(total)

@@ -1,0 +1,253 @@
+"""An index in a database as a store: its address, its snapshots and its writers, and how another takes its place.
+
+The answers of a snapshot are in snapshot.py, the changes of a writer in writer.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from indexer.encoders.cache import cache_folder
+from indexer.errors import BadInput, IndexLocked, NotAnIndex
+from indexer.filters.tree import Where
+from indexer.records import Document
+from indexer.settings import Settings
+from indexer.stores.analysis import code
+from indexer.stores.port import EmbeddedDocument, Hashes
+from indexer.stores.postgres import queries
+from indexer.stores.postgres.address import Address, parse_address
+from indexer.stores.postgres.connections import WORK_SECONDS, Connections, connect, translated
+from indexer.stores.postgres.schema import (
+    copy_counts,
+    copy_tables,
+    create_tables,
+    lock_alone,
+    prepare_database,
+    register,
+    rename,
+    statement,
+    sweep,
+)
+from indexer.stores.postgres.snapshot import PostgresSnapshot
+from indexer.stores.postgres.views import View, Views, read_row
+from indexer.stores.postgres.words import WordReplicas
+from indexer.stores.postgres.writer import PostgresWriter
+from indexer.stores.setting_rows import to_rows
+
+T = TypeVar("T")
+
+_PAGE_DOCUMENTS = 256
+"""Documents read in one transaction: a long listing keeps no transaction open."""
+
+_NO_HASHES = Hashes(b"", b"")
+
+
+class PostgresStore:
+    """A `Store` in a database. Reads are safe from any thread, and any number of processes write at once."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._connections = Connections(address)
+        self._views = Views(address, self._connections)
+        self._words = WordReplicas()
+        self._lock, self._writer = threading.RLock(), PostgresWriter(self._views)
+        self._depth = 0
+
+    @classmethod
+    def open(cls, address: str) -> PostgresStore:
+        return cls(parse_address(address))
+
+    @classmethod
+    def create(cls, address: str, settings: Settings) -> PostgresStore:
+        """Make an empty index. It appears complete or not at all.
+
+        Raises:
+            BadInput: an index of this name exists already, or there is no stemmer for the language.
+            StorageError: the server cannot be reached, or refuses.
+        """
+        where = parse_address(address)
+        settings = replace(settings, language=code(settings.language))
+        with translated(where), connect(where) as connection:
+            prepare_database(connection)
+            with connection.transaction():
+                register(connection, where.index, create_tables(connection, settings.dimensions, to_rows(settings)))
+        return cls(where)
+
+    @staticmethod
+    def exists(address: str) -> bool:
+        """Return whether there is an index of this name.
+
+        Raises:
+            StorageError: the server cannot be reached, or refuses.
+        """
+        where = parse_address(address)
+        with translated(where), connect(where) as connection:
+            try:
+                read_row(connection, where)
+            except NotAnIndex:
+                return False
+            return True
+
+    @property
+    def address(self) -> str:
+        return self._address.shown
+
+    def artifacts(self) -> Path:
+        with self._views.view() as view:
+            recipe = view.state.settings.recipe
+        identity = recipe.identity if recipe else ""
+        return cache_folder() / "encoders" / hashlib.sha256(identity.encode()).hexdigest()[:32]
+
+    def derived(self) -> Path:
+        with self._views.view() as view:
+            return cache_folder() / "derived" / view.state.row.history
+
+    def close(self) -> None:
+        self._words.close()
+        self._connections.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresSnapshot]:
+        with self._views.view() as view:
+            yield PostgresSnapshot(view, self._words)
+
+    @contextmanager
+    def writer(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[PostgresWriter]:
+        # Other processes write at the same time; the threads of this one share a writer and take turns.
+        if not self._lock.acquire(blocking=wait):
+            raise IndexLocked(f"{self.address}: another thread of this process is writing to it")
+        try:
+            if not self._depth:
+                with self._connections.connection() as connection:
+                    read_row(connection, self._address)
+                self._writer = PostgresWriter(self._views)
+            self._depth += 1
+            try:
+                yield self._writer
+            finally:
+                self._depth -= 1
+        finally:
+            self._lock.release()
+
+    def iterate(self, where: Where | None = None) -> Iterator[Document]:
+        if where is None:
+            yield from self._pages(lambda view, page: [document for _, document in page])
+            return
+        with self._views.view() as view:
+            ids = view.document_ids(where)
+        for start in range(0, len(ids), _PAGE_DOCUMENTS):
+            with self._views.view() as view:
+                documents = queries.documents_of(view, ids[start : start + _PAGE_DOCUMENTS])
+            yield from documents
+
+    def export(self) -> Iterator[EmbeddedDocument]:
+        return self._pages(
+            lambda view, page: [
+                EmbeddedDocument(document, _NO_HASHES, *queries.spans_and_vectors(view, id_)) for id_, document in page
+            ]
+        )
+
+    def _pages(self, read: Callable[[View, list[tuple[int, Document]]], list[T]]) -> Iterator[T]:
+        """Yield what `read` returns for each page of documents, in the order they were added."""
+        last = 0
+        while True:
+            with self._views.view() as view:
+                page = queries.documents_after(view, last, _PAGE_DOCUMENTS)
+                items = read(view, page)
+            if not page:
+                return
+            yield from items
+            last = page[-1][0]
+
+    @contextmanager
+    def successor(self, settings: Settings) -> Iterator[PostgresStore]:
+        settings = replace(settings, language=code(settings.language))
+        with translated(self._address), connect(self._address) as guard:
+            sweep(guard)
+            current = read_row(guard, self._address)
+            lock_alone(guard, current.tables, wait=True)  # nobody writes to what is about to be replaced
+            name = f"{self._address.index}\n{secrets.token_hex(8)}"  # no address can name it
+            with guard.transaction():
+                tables = create_tables(guard, settings.dimensions, to_rows(settings))
+                register(guard, name, tables)
+            store = PostgresStore(replace(self._address, index=name))
+            try:
+                yield store
+                with guard.transaction():
+                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (self._address.index,))
+                    rename(guard, name, self._address.index)
+            except BaseException:
+                if not guard.closed:
+                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
+                raise
+            finally:
+                store.close()
+                if not guard.closed:
+                    sweep(guard)
+
+    def backup(self, destination: str) -> tuple[str, ...]:
+        target = parse_address(destination)
+        if target.conninfo != self._address.conninfo:
+            raise BadInput(f"{target.shown}: is in another database: use likewise copy")
+        self._copy_here(target)
+        return ()
+
+    def _copy_here(self, destination: Address) -> None:
+        """Copy the index inside its database, as of one commit, with all ids."""
+        with translated(self._address), connect(self._address) as connection:
+            connection.seconds = WORK_SECONDS
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            row = read_row(connection, self._address)
+            dimensions = connection.execute(
+                statement("SELECT value FROM {tables}.setting WHERE name = 'dimensions'", row.tables)
+            ).fetchone()
+            copy = create_tables(connection, int(dimensions[0]) if dimensions else 0, {})
+            copy_tables(connection, row.tables, copy)
+            register(connection, destination.index, copy)
+            copy_counts(connection, row, destination.index)
+            connection.execute("COMMIT")
+
+    @classmethod
+    @contextmanager
+    def draft(cls, address: str, settings: Settings) -> Iterator[PostgresStore]:
+        """Make an empty index that appears at its address when the block ends well."""
+        where = parse_address(address)
+        settings = replace(settings, language=code(settings.language))
+        with translated(where), connect(where) as guard:
+            prepare_database(guard)
+            sweep(guard)
+            name = f"{where.index}\n{secrets.token_hex(8)}"  # no address can name it
+            with guard.transaction():
+                taken = guard.execute("SELECT FROM likewise.index WHERE name = %s", (where.index,)).fetchone()
+                if taken is not None:
+                    raise BadInput(f"{where.shown}: exists already")
+                tables = create_tables(guard, settings.dimensions, to_rows(settings))
+                register(guard, name, tables)
+            store = cls(replace(where, index=name))
+            try:
+                yield store
+                with guard.transaction():
+                    rename(guard, name, where.index)
+            except BaseException:
+                if not guard.closed:
+                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
+                raise
+            finally:
+                store.close()
+                if not guard.closed:
+                    sweep(guard)
+
+    def drop(self) -> None:
+        """Remove the index from its database. Tests use it."""
+        with self._connections.connection() as connection:
+            row = read_row(connection, self._address)
+            with connection.transaction():
+                connection.execute("DELETE FROM likewise.index WHERE name = %s", (self._address.index,))
+                connection.execute(statement("DROP SCHEMA {tables} CASCADE", row.tables))

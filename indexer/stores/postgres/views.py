@@ -1,0 +1,189 @@
+"""One consistent read of an index: a transaction on a connection, and what is kept in memory for its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+from psycopg import errors
+
+from indexer.errors import IndexDamaged, NotAnIndex
+from indexer.filters.tree import Type, Where, render
+from indexer.settings import Settings
+from indexer.stores.port import Ids
+from indexer.stores.postgres.address import Address
+from indexer.stores.postgres.connections import Connections, DeadlineConnection
+from indexer.stores.postgres.filter_sql import Condition, compile_where, read_field_types
+from indexer.stores.postgres.schema import READ_ROW, Row, require_format, statement
+from indexer.stores.setting_rows import from_rows
+
+_MAX_CACHED_FILTERS = 32
+
+_BEGIN = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+    " SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.max_scan_tuples = 200000"
+)
+"""The misspelt name of a setting would only be a warning: tests/indexer/stores/postgres/ reads them back."""
+
+_TRIES = 5
+
+_STREAMS = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """How many documents and passages a filter leaves, and as a condition over a row `d` of `document`."""
+
+    documents: int
+    passages: int
+    condition: Condition | None
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What is kept in memory for one commit.
+
+    Attributes:
+        row: its row in the registry.
+        fields: the types of each field; None where there is no document.
+        allowed: filters that were counted, by their text.
+        ids: the documents that a filter leaves (n,), ascending, by its text.
+    """
+
+    row: Row
+    settings: Settings
+    fields: dict[str, frozenset[Type]] | None
+    allowed: dict[str, Allowed] = field(default_factory=dict)
+    ids: dict[str, Ids] = field(default_factory=dict)
+
+    @property
+    def version(self) -> tuple[str, int]:
+        return self.row.history, self.row.generation
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A connection inside its transaction, and the state of the same commit."""
+
+    connection: DeadlineConnection
+    state: State
+
+    def rows(self, text: str, *parameters: Any, binary: bool = False) -> list[Any]:
+        """Run a statement over the tables of the index, `{tables}` in its text, and return its rows."""
+        cursor = self.connection.cursor(binary=binary)
+        return cursor.execute(statement(text, self.state.row.tables), parameters or None).fetchall()
+
+    def stream(self, text: str, *parameters: Any, size: int = 1000) -> Iterator[Any]:
+        """Run a statement as `rows` does, and yield its rows without holding all of them."""
+        with self.connection.cursor(f"stream {next(_STREAMS)}") as cursor:
+            cursor.itersize = size
+            cursor.execute(statement(text, self.state.row.tables), parameters or None)
+            yield from cursor
+
+    def compile(self, where: Where) -> Condition:
+        return compile_where(where, self.state.fields)
+
+    def allowed(self, where: Where | None) -> Allowed:
+        """Return what a filter leaves, counted at its first use in this state."""
+        row = self.state.row
+        if where is None:
+            return Allowed(row.documents, row.passages, None)
+        key = render(where)  # trees as keys would not tell `draft = 1` from `draft = true`
+        if (known := self.state.allowed.get(key)) is not None:
+            return known
+        condition = self.compile(where)
+        ((documents, passages),) = self.rows(
+            f"SELECT count(*), coalesce(sum(d.passages), 0)::bigint FROM {{tables}}.document d WHERE {condition.text}",
+            *condition.parameters,
+        )
+        allowed = Allowed(documents, passages, None if documents == row.documents else condition)
+        _keep(self.state.allowed, key, allowed)
+        return allowed
+
+    def document_ids(self, where: Where) -> Ids:
+        """Return the ids of the documents that a filter leaves (n,), ascending."""
+        key = render(where)
+        if (known := self.state.ids.get(key)) is not None:
+            return known
+        condition = self.compile(where)
+        ((packed,),) = self.rows(  # one value in binary: a row for each id would take ten times as long
+            f"SELECT string_agg(int8send(d.id), ''::bytea) FROM {{tables}}.document d WHERE {condition.text}",
+            *condition.parameters,
+            binary=True,
+        )
+        ids = np.sort(np.frombuffer(packed or b"", ">i8").astype(np.int64))
+        _keep(self.state.ids, key, ids)
+        return ids
+
+
+def _keep(cache: dict[str, Any], key: str, value: Any) -> None:
+    if len(cache) >= _MAX_CACHED_FILTERS:  # another thread may clear it at the same time
+        cache.clear()
+    cache[key] = value
+
+
+class Views:
+    """Consistent views of an index, for any number of threads."""
+
+    def __init__(self, address: Address, connections: Connections) -> None:
+        self.address, self.connections = address, connections
+        self._state: State | None = None
+
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        """Read in one transaction.
+
+        Raises:
+            NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
+            StorageError: the server cannot be asked.
+        """
+        with self.connections.connection() as connection:
+            for attempt in range(_TRIES):
+                connection.execute(_BEGIN)
+                try:
+                    state = self._current_state(connection)
+                    break
+                except errors.UndefinedTable:
+                    # The index was replaced, and its tables dropped, after this transaction had begun.
+                    connection.rollback()
+                    if attempt == _TRIES - 1:
+                        raise
+            try:
+                yield View(connection, state)
+            except errors.UndefinedTable as error:
+                raise NotAnIndex(f"{self.address.shown}: was replaced while it was read; ask again") from error
+            connection.execute("COMMIT")
+
+    def _current_state(self, connection: DeadlineConnection) -> State:
+        row = read_row(connection, self.address)
+        state = self._state
+        if state is not None and state.row == row:
+            return state
+        if row.format_version:
+            require_format(row)
+        rows = dict(connection.execute(statement("SELECT name, value FROM {tables}.setting", row.tables)).fetchall())
+        try:
+            settings = from_rows(rows)
+        except (KeyError, TypeError, ValueError) as error:
+            raise IndexDamaged(f"{self.address.shown}: its settings are damaged ({error}); restore a backup") from error
+        fields = read_field_types(connection, row.tables) if row.documents else None
+        loaded = State(row, settings, fields)
+        newest = self._state
+        if newest is None or newest.row.history != row.history or newest.row.generation <= row.generation:
+            self._state = loaded
+        return loaded
+
+
+def read_row(connection: DeadlineConnection, address: Address) -> Row:
+    """Return the index's row in the registry. Raises NotAnIndex where there is none."""
+    try:
+        found = connection.execute(READ_ROW, (address.index,)).fetchone()
+    except errors.UndefinedTable:
+        found = None
+    if found is None:
+        raise NotAnIndex(f"{address.shown}: is not an index; likewise index creates one there")
+    return Row(*found)

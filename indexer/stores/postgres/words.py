@@ -1,0 +1,348 @@
+"""The words of an index in a database: a replica of tantivy's indexes at each reader, kept current by the commits.
+
+Scores are those of the folder, because the engine and the rules are the same, and the statistics are those of the whole
+collection. A replica is made of all texts once, kept in the user's cache folder, and shared by the processes of this
+user. From there on a reader asks the table `change` which documents later commits have touched, and reads only these.
+docs/decisions.md has what else was tried.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from indexer.encoders.cache import cache_folder
+from indexer.errors import StorageError
+from indexer.filters.tree import Not, Where, render
+from indexer.markup import VisibleText
+from indexer.stores.analysis import Analysis, stored_analysis
+from indexer.stores.port import Ids
+from indexer.stores.postgres.views import State, View
+from indexer.stores.temporary import temporary_folder
+from indexer.stores.word_ranking import Words
+
+if TYPE_CHECKING:
+    from indexer.stores.tantivy_index import Engine, IndexedText, Restriction
+
+_UNITS = ("documents", "passages")
+
+KEPT_PASSAGES = 2000
+"""Passages from which a replica is kept on the disk: fewer are read again faster than a process starts."""
+
+KEPT_CHANGES = 2000
+"""Documents that have changed since a replica was written from which it is written again."""
+
+_UNUSED_SECONDS = 30 * 24 * 3600.0
+_UNFINISHED_SECONDS = 24 * 3600.0
+
+
+def analysis_of(view: View) -> Analysis:
+    """Return the analysis that turns text into terms in this index."""
+    return stored_analysis(view.state.settings.language)
+
+
+def restriction(view: View, words: Words, where: Where | None) -> Restriction | None:
+    """Return a filter as a restriction to its documents, kept with the words; None where it leaves all documents."""
+    from indexer.stores.tantivy_index import restrict
+
+    if where is None:
+        return None
+    key = render(where)
+    if (cached := words.restrictions.get(key, words)) is not words:  # None is a filter that leaves all documents
+        return cached  # type: ignore[return-value]
+    matched = view.allowed(where).documents
+    if matched == view.state.row.documents:
+        return words.keep(key, None)
+    if 2 * matched < view.state.row.documents:
+        return words.keep(key, restrict("document", view.document_ids(where)))
+    # The list of excluded documents is shorter.
+    return words.keep(key, restrict("document", view.document_ids(Not(where)), excluded=True))
+
+
+class WordReplicas:
+    """Finds the words that belong to a view. Safe to share among threads.
+
+    The words of a state are kept as long as a view of it is open or it is the newest.
+    """
+
+    def __init__(self) -> None:
+        self._process, self._lock = os.getpid(), threading.Lock()
+        self._words: WeakKeyDictionary[State, Words] = WeakKeyDictionary()
+        self._replica: _Replica | None = None
+
+    def close(self) -> None:
+        if self._process != os.getpid():  # another thread of the parent may have held the lock
+            self._after_fork()
+        with self._lock:
+            self._words.clear()
+            self._replica = None
+
+    def _after_fork(self) -> None:
+        self._process, self._lock, self._replica = os.getpid(), threading.Lock(), None
+
+    def words_of(self, view: View) -> Words:
+        """Return the words of a view: opened at the first question, brought up to date after each commit."""
+        if (words := self._words.get(view.state)) is not None:
+            return words
+        if self._process != os.getpid():
+            self._after_fork()
+        with self._lock:
+            if (words := self._words.get(view.state)) is not None:
+                return words
+            replica = self._replica
+            if replica is None or not replica.can_advance_to(view):
+                replica = _open(view)
+            try:
+                words = replica.advance(view)
+            except BaseException:  # it may hold half of a change
+                if replica is self._replica:
+                    self._replica = None
+                raise
+            # This thread may read an earlier commit than the others do.
+            if (
+                self._replica is None
+                or self._replica.generation <= replica.generation
+                or not replica.same(self._replica)
+            ):
+                self._replica = replica
+            self._words[view.state] = words
+        from indexer.stores.tantivy_index import trim_memory
+
+        trim_memory()
+        return words
+
+
+def _open(view: View) -> _Replica:
+    """Return a replica at a commit that is not later than the view's: from the disk, or new."""
+    folder = cache_folder() / "words" / view.state.row.history
+    base = _newest(folder, view)
+    if base is None and view.state.row.passages < KEPT_PASSAGES:
+        return _Replica(view, None)
+    try:
+        if base is None or _changes_since(view, base.generation) >= KEPT_CHANGES:
+            base = _write(folder, view, base)
+        return _Replica(view, base)
+    except (OSError, RuntimeError, ValueError) as error:  # the engine raises ValueError for a full disk
+        note = f"{folder}: words cannot be kept there ({error}); they are read from the database each time"
+        return _Replica(view, None, note)
+
+
+def _changes_since(view: View, generation: int) -> int:
+    ((count,),) = view.rows("SELECT count(*) FROM {tables}.change WHERE generation > %s", generation)
+    return int(count)
+
+
+class _Base:
+    """A replica on the disk: `GENERATION-NAME/` with both indexes and the ids of the documents in them.
+
+    It is never changed. A name ends with `d` where documents were deleted from it since it was made of all texts.
+    """
+
+    pattern = re.compile(r"(\d+)-[0-9a-f]{8}(d?)")
+
+    def __init__(self, folder: Path) -> None:
+        match = self.pattern.fullmatch(folder.name)
+        if match is None:
+            raise ValueError(f"{folder}: is not the name of a replica")
+        self.folder, self.generation, self.has_deletions = folder, int(match[1]), bool(match[2])
+        self.documents: Ids = np.load(folder / "documents.npy", allow_pickle=False)
+
+
+def _newest(folder: Path, view: View) -> _Base | None:
+    """Return the newest replica on the disk that is not later than the view and has the index's analysis."""
+    with suppress(FileNotFoundError):
+        found = sorted(
+            (int(match[1]), path) for path in folder.iterdir() if (match := _Base.pattern.fullmatch(path.name))
+        )
+        for generation, path in reversed(found):
+            with suppress(OSError, ValueError):  # another process has just removed it, or it is damaged
+                analysis = (path / "analysis").read_text()
+                if generation <= view.state.row.generation and analysis == str(analysis_of(view)):
+                    os.utime(folder)
+                    return _Base(path)
+    return None
+
+
+class _Replica:
+    """Two indexes that follow the database from one commit to the next. Only this process sees what it adds."""
+
+    def __init__(self, view: View, base: _Base | None, note: str = "") -> None:
+        self._history, self._analysis = view.state.row.history, analysis_of(view)
+        self._notes = (note,) if note else ()
+        self._words: Words | None = None
+        self.generation = base.generation if base else -1
+        self._documents: Ids = base.documents if base else np.empty(0, np.int64)
+        self._has_deletions = bool(base and base.has_deletions)
+        self._folder: Path | None = None
+        if base is not None:
+            self._folder, self._remove = temporary_folder(self, "likewise-words-")
+            _link(base.folder, self._folder)
+        self._indexes = _open_indexes(self._folder, self._analysis)
+
+    def same(self, other: _Replica) -> bool:
+        return (self._history, self._analysis) == (other._history, other._analysis)
+
+    def can_advance_to(self, view: View) -> bool:
+        row = view.state.row
+        return (self._history, self._analysis) == (row.history, analysis_of(view)) and self.generation <= row.generation
+
+    def advance(self, view: View) -> Words:
+        """Bring it up to this view and return the words of the view. It can only go forward from here."""
+        from indexer.stores.tantivy_index import Postings
+
+        if self._words is not None and self.generation == view.state.row.generation:
+            return self._words
+        try:
+            self._documents, changed, deleted = _fill(
+                self._indexes, view, self._analysis, self.generation, self._documents
+            )
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{self._folder or 'memory'}: words cannot be written there ({error})") from error
+        self._has_deletions = self._has_deletions or deleted
+        self.generation = view.state.row.generation
+        if self._words is None or changed:
+            documents, passages = (Postings(index, has_deletions=self._has_deletions) for index in self._indexes)
+            self._words = Words(self._analysis, documents, passages, self._notes)
+        else:
+            self._words = Words(self._analysis, self._words.documents, self._words.passages, self._notes)
+        return self._words
+
+
+def _open_indexes(folder: Path | None, analysis: Analysis) -> list[Engine]:
+    from indexer.stores.tantivy_index import open_index
+
+    return [open_index(folder / unit if folder else None, analysis) for unit in _UNITS]
+
+
+def _fill(
+    indexes: Sequence[Engine], view: View, analysis: Analysis, generation: int, held: Ids
+) -> tuple[Ids, bool, bool]:
+    """Bring both indexes from a commit up to a view.
+
+    Args:
+        generation: the number of the commit that they are at; -1 where they are empty.
+        held: ids of the documents in them (n,), ascending.
+
+    Returns:
+        The ids of the documents in them now; whether anything changed, and whether anything was deleted.
+    """
+    from indexer.stores.tantivy_index import IndexWriter
+
+    changed: Ids | None = None
+    if generation >= 0:
+        rows = view.rows("SELECT document_id FROM {tables}.change WHERE generation > %s ORDER BY 1", generation)
+        changed = np.array([id_ for (id_,) in rows], np.int64)
+        if not len(changed):
+            return held, False, False
+    writers = [IndexWriter(index) for index in indexes]
+    stale = np.intersect1d(changed, held) if changed is not None else np.empty(0, np.int64)
+    for writer in writers:
+        writer.remove(stale.tolist(), "document")
+    added = []
+    for document, passages in _texts(view, analysis, changed):
+        writers[0].add(document)
+        for passage in passages:
+            writers[1].add(passage)
+        added.append(document.document)
+    for writer in writers:
+        writer.commit()
+    documents = np.union1d(np.setdiff1d(held, stale), np.array(added, np.int64))
+    return documents, True, bool(len(stale))
+
+
+def _texts(view: View, analysis: Analysis, documents: Ids | None) -> Iterator[tuple[IndexedText, list[IndexedText]]]:
+    """Yield documents, each under the id of its first passage, with their passages; None for all documents.
+
+    Documents and passages are found by the words of their title too. Link targets and comments are left out.
+    """
+    from indexer.stores.tantivy_index import IndexedText
+
+    condition, parameters = ("", []) if documents is None else (" WHERE d.id = ANY(%s)", [documents.tolist()])
+    rows = view.stream(
+        "SELECT d.id, d.title, d.format, d.text, d.raw, p.id, p.start, p.stop FROM {tables}.document d"
+        f" JOIN {{tables}}.passage p ON p.document_id = d.id{condition} ORDER BY d.id, p.id",
+        *parameters,
+    )
+    for document, grouped in groupby(rows, itemgetter(0)):
+        spans = list(grouped)
+        _, title, format_, text, raw, first, *_ = spans[0]
+        text = text if raw is None else raw.decode()
+        visible = VisibleText.read(text, format_)
+        words = analysis.words(f"{title} {visible.text}")
+        passages = [
+            IndexedText(
+                id_,
+                document,
+                words if stop - start == len(text) else analysis.words(f"{title} {visible.part(start, stop)}"),
+            )
+            for *_, id_, start, stop in spans
+        ]
+        yield IndexedText(first, document, words), passages
+
+
+def _write(folder: Path, view: View, base: _Base | None) -> _Base:
+    """Keep a replica of a view on the disk: made of all texts, or of an earlier one with the changes since then."""
+    analysis = analysis_of(view)
+    temporary = folder / f"{secrets.token_hex(8)}.tmp"
+    try:
+        temporary.mkdir(parents=True)
+        if base is not None:
+            _link(base.folder, temporary)
+        indexes = _open_indexes(temporary, analysis)
+        held = base.documents if base else np.empty(0, np.int64)
+        documents, _, deleted = _fill(indexes, view, analysis, base.generation if base else -1, held)
+        np.save(temporary / "documents.npy", documents, allow_pickle=False)
+        (temporary / "analysis").write_text(str(analysis))
+        suffix = "d" if deleted or (base is not None and base.has_deletions) else ""
+        target = folder / f"{view.state.row.generation}-{secrets.token_hex(4)}{suffix}"
+        temporary.rename(target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    _sweep(folder)
+    return _Base(target)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Give another folder the files of a replica. The engine never changes a file of terms, so links are enough."""
+    for unit in _UNITS:
+        (target / unit).mkdir(exist_ok=True)
+        for path in (source / unit).iterdir():
+            if path.suffix == ".lock":
+                continue
+            if path.suffix == ".json":  # the lists of files are rewritten
+                shutil.copy(path, target / unit / path.name)
+                continue
+            try:
+                os.link(path, target / unit / path.name)
+            except OSError:  # on another disk, or one without links
+                shutil.copyfile(path, target / unit / path.name)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove all but the two newest replicas of an index, what a killed process left, and indexes long unused."""
+    names = sorted((int(match[1]), path) for path in folder.iterdir() if (match := _Base.pattern.fullmatch(path.name)))
+    stale = [path for _, path in names[:-2]]
+    now = time.time()
+    for path, seconds in (
+        *((path, _UNFINISHED_SECONDS) for path in folder.glob("*.tmp")),
+        *((path, _UNUSED_SECONDS) for path in folder.parent.iterdir() if path != folder),
+    ):
+        with suppress(OSError):
+            if now - path.stat().st_mtime > seconds:
+                stale.append(path)
+    for path in stale:
+        shutil.rmtree(path, ignore_errors=True)
