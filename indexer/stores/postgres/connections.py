@@ -1,26 +1,29 @@
-"""Connections to the server: a pool for each process, a deadline for every answer, and errors in one line each."""
+"""Connections to the server: kept for the next question, a deadline for every answer, and errors in one line each."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import errors
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg.adapt import Buffer, Loader
 
 from indexer.errors import BadInput, LikewiseError, NotAnIndex, StorageError
 from indexer.stores.postgres.address import Address
+
+T = TypeVar("T")
 
 CONNECT_SECONDS = 10
 """How long a connection may take to be made, unless the address says otherwise (`connect_timeout`)."""
 
 ANSWER_SECONDS = float(os.environ.get("LIKEWISE_POSTGRES_SECONDS", "60"))
-"""How long a question may wait for the server: a server that stops answering must not hold up its clients for ever."""
+"""How long a question may wait for the server: a server that stops answering must not hold up its clients forever."""
 
 WORK_SECONDS = 24 * 3600.0
 """The same for work that takes as long as there are passages, such as the building of a graph."""
@@ -28,95 +31,160 @@ WORK_SECONDS = 24 * 3600.0
 MAX_CONNECTIONS = 8
 """Connections of one process. A thread that finds all in use waits for one."""
 
-MIN_PGVECTOR = (0, 7)
-"""The first version with halfvec."""
+_IDLE_SECONDS = 600.0
+"""How long a connection that nobody needs is kept."""
+
+MIN_PGVECTOR = (0, 8)
+"""The first version with hnsw.iterative_scan, without which a filter would get too few passages from the graph."""
 
 SOUND_PGVECTOR = (0, 8, 4)
 """The first version without known damage to graphs (its change log, 0.8.2 to 0.8.4)."""
-
-
-class DeadlineConnection(psycopg.Connection[Any]):
-    """A connection whose statements end with an error after `seconds`, also if the server says nothing at all."""
-
-    seconds = ANSWER_SECONDS
-
-    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        try:
-            return super().wait(gen, interval, self.seconds if timeout is None else timeout)
-        except errors._WaitTimeout:
-            self.pgconn.finish()  # its state is unknown
-            raise ServerSilent from None
 
 
 class ServerSilent(errors.OperationalError):
     """The server did not answer in time."""
 
 
+class DeadlineConnection(psycopg.Connection[Any]):
+    """A connection whose statements end with an error after `seconds`, also if the server says nothing at all.
+
+    Attributes:
+        ef_search: how wide a graph is searched in the transaction under way, where that was set.
+        idle_since: when it was last given back (time.monotonic).
+        epoch: of `Connections`, when it was made.
+    """
+
+    seconds = ANSWER_SECONDS
+    ef_search: int | None = None
+    idle_since = 0.0
+    epoch = 0
+
+    def __del__(self, warn: Any = None) -> None:
+        """Leave the closing to libpq, which never touches the connection of a parent process."""
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        try:
+            return super().wait(gen, interval, self.seconds if timeout is None else timeout)
+        except errors._WaitTimeout:
+            self.pgconn.finish()  # its state is unknown
+            raise ServerSilent(f"the server did not answer within {self.seconds:g} s") from None
+
+
 class Connections:
-    """The pool of a store. Safe to share among threads; a forked child makes its own."""
+    """The connections of a store. Safe to share among threads; a forked child makes its own.
+
+    They are made by the thread that needs them, so that the error of a server that is down is its error and comes at
+    once.
+    """
 
     def __init__(self, address: Address) -> None:
         self._address = address
+        self._epoch = 0
+        self._reset()
+
+    def _reset(self) -> None:
         self._process, self._lock = os.getpid(), threading.Lock()
-        self._pool: ConnectionPool[DeadlineConnection] | None = None
-        self._inherited: list[object] = []  # pools of the parent process: to be neither used nor closed here
+        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._idle: list[DeadlineConnection] = []  # the one used last is at the end
 
     @contextmanager
     def connection(self) -> Iterator[DeadlineConnection]:
-        """Lend a connection that is in no transaction.
+        """Lend a connection that is in no transaction and has just answered.
+
+        Raises:
+            StorageError: the server cannot be reached, refuses, or stops answering.
+        """
+        with self.begun(lambda connection: connection.execute("")) as (connection, _):
+            yield connection
+
+    @contextmanager
+    def begun(self, begin: Callable[[DeadlineConnection], T]) -> Iterator[tuple[DeadlineConnection, T]]:
+        """Lend a connection on which `begin` has run, and what it returned.
+
+        Where a kept connection turns out to be dead, `begin` runs again on another: the server may have been
+        restarted since, and nothing was asked of it yet.
 
         Raises:
             StorageError: the server cannot be reached, refuses, or stops answering.
         """
         with translated(self._address):
-            pool = self._open()
-            connection = pool.getconn()
-            process = os.getpid()
+            if self._process != os.getpid():  # another thread of the parent may have held the lock
+                self._reset()
+            process, free = self._process, self._free
+            if not free.acquire(timeout=ANSWER_SECONDS):
+                raise StorageError(
+                    f"{self._address.shown}: all {MAX_CONNECTIONS} connections of this process were in use for "
+                    f"{ANSWER_SECONDS:g} s: ask fewer questions at once"
+                )
             try:
-                yield connection
+                connection, begun = self._take(begin)
+                try:
+                    yield connection, begun
+                finally:
+                    if process == os.getpid():  # not in a child that was forked inside the block
+                        self._give_back(connection)
             finally:
                 if process == os.getpid():
-                    connection.seconds = ANSWER_SECONDS
-                    if (
-                        not connection.closed
-                        and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
-                    ):
-                        _roll_back(connection)
-                    pool.putconn(connection)
-                else:  # a child that was forked inside the block
-                    self._inherited.append((pool, connection))
+                    free.release()
 
     def close(self) -> None:
         if self._process != os.getpid():
-            self._after_fork()
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+            self._reset()
+        self._drop_idle()
 
-    def _after_fork(self) -> None:
-        self._inherited.append(self._pool)
-        self._process, self._lock, self._pool = os.getpid(), threading.Lock(), None
+    def _take(self, begin: Callable[[DeadlineConnection], T]) -> tuple[DeadlineConnection, T]:
+        while True:
+            with self._lock:
+                kept = self._idle.pop() if self._idle else None
+            connection = kept or self._connect()
+            try:
+                return connection, begin(connection)
+            except errors.OperationalError as error:
+                if kept is None or not connection.closed or isinstance(error, ServerSilent):
+                    self._give_back(connection)
+                    raise
+                self._drop_idle()  # the others are as old
+            except BaseException:
+                self._give_back(connection)
+                raise
 
-    def _open(self) -> ConnectionPool[DeadlineConnection]:
-        if self._process != os.getpid():
-            self._after_fork()
+    def _connect(self) -> DeadlineConnection:
+        connection = connect(self._address)
+        try:
+            _require_extension(connection)
+            register_vector(connection)
+            _load_vectors_raw(connection)
+        except BaseException:
+            connection.close()
+            raise
+        connection.epoch = self._epoch
+        return connection
+
+    def _give_back(self, connection: DeadlineConnection) -> None:
+        connection.seconds = ANSWER_SECONDS
+        if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            _roll_back(connection)
+        if connection.closed:
+            return
+        now = connection.idle_since = time.monotonic()
+        stale = []
         with self._lock:
-            if self._pool is None:
-                # The first connection is made here, so that its error is the caller's and comes at once.
-                with connect(self._address) as connection:
-                    _require_extension(connection)
-                self._pool = ConnectionPool(
-                    self._address.conninfo,
-                    connection_class=DeadlineConnection,
-                    kwargs=_OPTIONS | _connect_timeout(self._address),
-                    min_size=0,
-                    max_size=MAX_CONNECTIONS,
-                    timeout=ANSWER_SECONDS,
-                    configure=_configure,
-                    open=True,
-                )
-            return self._pool
+            if connection.epoch == self._epoch:
+                self._idle.append(connection)
+            else:
+                stale.append(connection)
+            while now - self._idle[0].idle_since > _IDLE_SECONDS if self._idle else False:
+                stale.append(self._idle.pop(0))
+        for unneeded in stale:
+            unneeded.close()
+
+    def _drop_idle(self) -> None:
+        """Close the idle connections now, and those in use when they are given back."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            self._epoch += 1
+        for connection in idle:
+            connection.close()
 
 
 # Statements are not prepared: a pooler such as pgbouncer may answer the next one from another server process, and the
@@ -124,24 +192,32 @@ class Connections:
 _OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
 
 
-def _connect_timeout(address: Address) -> dict[str, Any]:
-    return {} if "connect_timeout=" in address.conninfo else {"connect_timeout": CONNECT_SECONDS}
-
-
 def connect(address: Address) -> DeadlineConnection:
     """Return a connection of one's own, which the caller closes. Errors are psycopg's."""
-    return DeadlineConnection.connect(address.conninfo, **_OPTIONS, **_connect_timeout(address))
+    timeout: dict[str, Any] = {} if "connect_timeout=" in address.conninfo else {"connect_timeout": CONNECT_SECONDS}
+    return DeadlineConnection.connect(address.conninfo, **_OPTIONS, **timeout)
 
 
-def _configure(connection: DeadlineConnection) -> None:
-    register_vector(connection)
+class _RawLoader(Loader):
+    """Leaves a vector as the server sends it in binary: many are converted at once (queries.py)."""
+
+    format = psycopg.pq.Format.BINARY
+
+    def load(self, data: Buffer) -> bytes:
+        return bytes(data)
+
+
+def _load_vectors_raw(connection: DeadlineConnection) -> None:
+    halfvec = connection.adapters.types.get("halfvec")
+    if halfvec is not None:  # registered with the extension
+        connection.adapters.register_loader(halfvec.oid, _RawLoader)
 
 
 def _roll_back(connection: DeadlineConnection) -> None:
     try:
         connection.rollback()
     except psycopg.Error:
-        connection.close()  # the pool replaces it
+        connection.close()  # another one takes its place
 
 
 def _require_extension(connection: DeadlineConnection) -> None:
@@ -167,15 +243,14 @@ def translated(address: Address) -> Iterator[None]:
         raise StorageError(f"{address.shown}: {one_line(error)}; what was committed before is kept") from error
     except ServerSilent as error:
         raise StorageError(
-            f"{address.shown}: the server did not answer within {ANSWER_SECONDS:g} s; "
+            f"{address.shown}: {one_line(error)}; "
             "what was committed before is kept, run it again when the server answers"
         ) from error
-    except PoolTimeout as error:
+    except errors.LockNotAvailable as error:
         raise StorageError(
-            f"{address.shown}: no connection within {ANSWER_SECONDS:g} s: too many questions at once, "
-            "or the server is gone"
+            f"{address.shown}: another writer held the same rows for {ANSWER_SECONDS:g} s; run it again"
         ) from error
-    except errors.OperationalError as error:
+    except (errors.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
         raise StorageError(f"{address.shown}: {one_line(error)}") from error
     except errors.DataError as error:
         raise BadInput(f"{address.shown}: PostgreSQL cannot hold this value ({one_line(error)})") from error

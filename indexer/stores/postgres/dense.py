@@ -72,7 +72,9 @@ def _nearest(
     distance = "p.vector <#> %s"
     if by_graph:
         ef_search = min(max(view.state.row.ef_search or 0, n), _MAX_EF_SEARCH)
-        view.connection.execute(f"SET LOCAL hnsw.ef_search = {ef_search}")
+        if view.connection.ef_search != ef_search:
+            view.connection.execute(f"SET LOCAL hnsw.ef_search = {ef_search}")
+            view.connection.ef_search = ef_search
         order = distance
     else:
         order = f"({distance}) + 0, p.id"  # an expression, which no graph answers

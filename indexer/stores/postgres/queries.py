@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -31,22 +32,37 @@ def key_of(text: str) -> bytes:
 # vectors
 
 
-def halves(values: Sequence[Any], dimensions: int) -> NDArray[np.float16]:
-    """Return vectors as the driver gives them as rows (n, dimensions), bit for bit."""
-    rows = np.empty((len(values), dimensions), np.float16)
-    for place, value in enumerate(values):
-        rows[place] = value.to_numpy()
-    return rows
+_HEADER_BYTES = 4
+"""A halfvec in binary is its width and a zero, 16 bits each, and its components, all of them big-endian."""
 
 
-def rows_as_vectors(values: Sequence[Any], dimensions: int) -> Vector:
+def halves(values: Sequence[bytes], dimensions: int) -> NDArray[np.float16]:
+    """Return vectors as the server sends them as rows (n, dimensions), bit for bit.
+
+    Raises:
+        IndexDamaged: a vector has another width.
+    """
+    size = _HEADER_BYTES + 2 * dimensions
+    if any(len(value) != size for value in values):
+        raise IndexDamaged("a passage has a vector of another width; likewise check says which")
+    words = np.frombuffer(b"".join(values), ">f2").reshape(len(values), size // 2)
+    return words[:, _HEADER_BYTES // 2 :].astype(np.float16)
+
+
+def to_binary(blobs: Sequence[bytes]) -> list[bytes]:
+    """Return vectors, float16 and little-endian, as the server reads them in binary."""
+    header = len(blobs[0]) // 2 if blobs else 0
+    start = header.to_bytes(2, "big") + b"\0\0"
+    return [start + np.frombuffer(blob, "<u2").astype(">u2").tobytes() for blob in blobs]
+
+
+def rows_as_vectors(values: Sequence[bytes], dimensions: int) -> Vector:
     return to_float32(halves(values, dimensions))
 
 
-def blob_of(value: Any) -> bytes:
+def blob_of(value: bytes) -> bytes:
     """Return a vector as its checksum was made of it: float16, little-endian."""
-    blob: bytes = value.to_numpy().astype("<f2").tobytes()
-    return blob
+    return np.frombuffer(value, ">u2", offset=_HEADER_BYTES).astype("<u2").tobytes()
 
 
 def passages_of(view: View, documents: Ids) -> tuple[Ids, Ids, Vector]:
@@ -84,15 +100,16 @@ def live_ids(view: View) -> Ids:
 
 def stored_rows(view: View) -> tuple[Ids, Ids, NDArray[np.float16]]:
     """Return id (n,), document (n,) and vector as stored (n, dimensions) of every passage, by id."""
-    count, dimensions = view.state.row.passages, view.state.settings.dimensions
-    ids, owners = np.empty(count, np.int64), np.empty(count, np.int64)
-    rows = np.empty((count, dimensions), np.float16)
-    place = -1
-    for place, (id_, owner, vector) in enumerate(
-        view.stream("SELECT id, document_id, vector FROM {tables}.passage ORDER BY id", size=_BATCH_ROWS)
-    ):
-        ids[place], owners[place], rows[place] = id_, owner, vector.to_numpy()
-    return ids[: place + 1], owners[: place + 1], rows[: place + 1]
+    dimensions = view.state.settings.dimensions
+    ids, owners, rows = [], [], [np.empty((0, dimensions), np.float16)]
+    passages = view.stream(
+        "SELECT id, document_id, vector FROM {tables}.passage ORDER BY id", size=_BATCH_ROWS, binary=True
+    )
+    while batch := list(islice(passages, _BATCH_ROWS)):
+        ids += [row[0] for row in batch]
+        owners += [row[1] for row in batch]
+        rows.append(halves([row[2] for row in batch], dimensions))
+    return np.array(ids, np.int64), np.array(owners, np.int64), np.concatenate(rows)
 
 
 def document_vectors(view: View, uri: str) -> Vector | None:

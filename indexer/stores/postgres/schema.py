@@ -8,9 +8,12 @@ has. docs/postgres.md explains the tables.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import LiteralString
 
 from psycopg import errors, sql
 
@@ -26,7 +29,18 @@ MAX_GRAPH_DIMENSIONS = 4_000
 """Widest halfvec that an HNSW graph takes; wider ones are searched exactly."""
 
 _LOCK = 0x6C696B65
-"""First half of the keys of advisory locks ("like")."""
+"""First half of the keys of advisory locks of writers ("like"); the second is a hash of the schema's name."""
+
+_DRAFT_LOCK = 0x64726166
+"""The same of an index that is being made under another name, held by the process that makes it ("draf")."""
+
+_WAIT_SECONDS = 5.0
+"""How long one attempt to lock may take: a server that is down must be told from one that has others waiting."""
+
+_POLL_SECONDS = 0.05
+
+DRAFT_MARK = "\n"
+"""In the name of an index that is being made: no address can name it."""
 
 _REGISTRY = """
 CREATE SCHEMA IF NOT EXISTS likewise;
@@ -149,13 +163,23 @@ class Row:
 
 READ_ROW = (
     "SELECT name, tables, format_version, history, generation, documents, passages, tokens, run, finished_run,"
-    " ef_search FROM likewise.index WHERE name = %s"
+    " ef_search FROM likewise.index WHERE name = {}"
 )
 
 
-def statement(text: str, tables: str, **names: Any) -> sql.Composed:
-    """Return a statement with the schema of an index for `{tables}`; other names are literals or parts of SQL."""
+def statement(text: str, tables: str, **names: sql.Composable) -> sql.Composed:
+    """Return a statement with the schema of an index for `{tables}`; other names are parts of SQL."""
+    return _plain_statement(text, tables) if not names else _compose(text, tables, names)
+
+
+def _compose(text: str, tables: str, names: Mapping[str, sql.Composable]) -> sql.Composed:
     return sql.SQL(text).format(tables=sql.Identifier(tables), **names)
+
+
+@lru_cache(512)
+def _plain_statement(text: str, tables: str) -> sql.Composed:
+    # Rendered once: a question has three to six statements, and each would be parsed again for 0.1 ms.
+    return sql.Composed([sql.SQL(_compose(text, tables, {}).as_string())])
 
 
 def prepare_database(connection: DeadlineConnection) -> None:
@@ -194,7 +218,7 @@ def create_tables(connection: DeadlineConnection, dimensions: int, settings: Map
     """Make the tables of an empty index, in the caller's transaction; return the name of their schema."""
     if dimensions > MAX_DIMENSIONS:
         raise BadInput(f"vectors of {dimensions} dimensions are too wide for PostgreSQL: up to {MAX_DIMENSIONS}")
-    tables = f"likewise_{secrets.token_hex(8)}"
+    tables = _new_schema(connection)
     # Short vectors stay in their row: a scan reads them without a second look-up.
     storage = sql.SQL("PLAIN" if 2 * dimensions + 100 < 8000 else "EXTERNAL")
     for part in _TABLES.split(";\n"):
@@ -203,6 +227,17 @@ def create_tables(connection: DeadlineConnection, dimensions: int, settings: Map
     with connection.cursor() as cursor:
         cursor.executemany(statement("INSERT INTO {tables}.setting VALUES (%s, %s)", tables), list(settings.items()))
     return tables
+
+
+def _new_schema(connection: DeadlineConnection) -> str:
+    """Return the name of a schema whose advisory locks no other index has."""
+    while True:
+        tables = f"likewise_{secrets.token_hex(8)}"
+        taken = connection.execute(
+            "SELECT FROM likewise.index WHERE hashtext(tables) = hashtext(%s)", (tables,)
+        ).fetchone()
+        if taken is None:
+            return tables
 
 
 def width(dimensions: int) -> sql.SQL:
@@ -275,9 +310,15 @@ def require_format(row: Row) -> None:
 def sweep(connection: DeadlineConnection) -> None:
     """Drop schemas that no row names: indexes that were replaced while somebody read them, or never finished.
 
-    Schemas that a transaction still reads are left for the next time. A schema that is being made is not visible yet,
-    and a successor under way is named by a comment with the process that makes it.
+    Schemas that a transaction still reads are left for the next time. A schema that is being made is not visible yet;
+    one that is being filled is named by a row, until the process that held its lock has gone.
     """
+    with connection.transaction():
+        connection.execute(
+            "DELETE FROM likewise.index WHERE name IN (SELECT name FROM likewise.index WHERE name LIKE %s"
+            " AND pg_try_advisory_xact_lock(%s, hashtext(tables)) FOR UPDATE SKIP LOCKED)",
+            (f"%{DRAFT_MARK}%", _DRAFT_LOCK),
+        )
     orphans = connection.execute(
         "SELECT n.nspname FROM pg_namespace n WHERE n.nspname ~ '^likewise_[0-9a-f]{16}$'"
         " AND NOT EXISTS (SELECT 1 FROM likewise.index i WHERE i.tables = n.nspname)"
@@ -297,12 +338,54 @@ def sweep(connection: DeadlineConnection) -> None:
 
 
 def lock_shared(connection: DeadlineConnection, tables: str) -> None:
-    """Take part in writing an index until the transaction ends; waits for who is replacing it."""
-    connection.execute("SELECT pg_advisory_xact_lock_shared(%s, hashtext(%s))", (_LOCK, tables))
+    """Take part in writing an index until the transaction ends. Waits as long as another process replaces the index."""
+    while not is_true(connection, "SELECT pg_try_advisory_xact_lock_shared(%s, hashtext(%s))", _LOCK, tables):
+        time.sleep(_POLL_SECONDS)
 
 
-def lock_alone(connection: DeadlineConnection, tables: str, *, wait: bool) -> bool:
-    """Keep everybody else from writing to an index for as long as this connection lives or until `unlock`."""
-    call = "pg_advisory_lock" if wait else "pg_try_advisory_lock"
-    row = connection.execute(f"SELECT {call}(%s, hashtext(%s))", (_LOCK, tables)).fetchone()
-    return wait or row == (True,)
+def is_being_replaced(connection: DeadlineConnection, tables: str) -> bool:
+    """Return whether another process makes a successor of an index. Outside a transaction."""
+    return not is_true(connection, "SELECT pg_try_advisory_xact_lock_shared(%s, hashtext(%s))", _LOCK, tables)
+
+
+def lock_alone(connection: DeadlineConnection, tables: str) -> None:
+    """Keep everybody else from writing to an index as long as this connection lives. Waits as long as others write."""
+    # In the server's queue: writers that come later wait behind it.
+    connection.execute(f"SET lock_timeout = '{_WAIT_SECONDS}s'")
+    try:
+        while True:
+            try:
+                connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (_LOCK, tables))
+                return
+            except errors.LockNotAvailable:
+                continue
+    finally:
+        if not connection.closed:
+            connection.execute("RESET lock_timeout")
+
+
+def unlock_alone(connection: DeadlineConnection, tables: str) -> None:
+    connection.execute("SELECT pg_advisory_unlock(%s, hashtext(%s))", (_LOCK, tables))
+
+
+def create_draft(connection: DeadlineConnection, index: str, dimensions: int, settings: Mapping[str, str]) -> str:
+    """Make an empty index under a name that no address can have; return that name.
+
+    It is swept away where this connection ends before it is renamed.
+    """
+    name = f"{index}{DRAFT_MARK}{secrets.token_hex(8)}"
+    with connection.transaction():
+        tables = create_tables(connection, dimensions, settings)
+        register(connection, name, tables)
+        connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (_DRAFT_LOCK, tables))
+    return name
+
+
+def discard_draft(connection: DeadlineConnection, name: str) -> None:
+    """Forget an index that was not finished. Without a connection the next sweep does it."""
+    with suppress(errors.OperationalError):
+        connection.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
+
+
+def is_true(connection: DeadlineConnection, query: LiteralString, *parameters: object) -> bool:
+    return connection.execute(query, parameters).fetchone() == (True,)

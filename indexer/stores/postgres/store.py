@@ -6,7 +6,7 @@ The answers of a snapshot are in snapshot.py, the changes of a writer in writer.
 from __future__ import annotations
 
 import hashlib
-import secrets
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,17 +23,21 @@ from indexer.stores.analysis import code
 from indexer.stores.port import EmbeddedDocument, Hashes
 from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address, parse_address
-from indexer.stores.postgres.connections import WORK_SECONDS, Connections, connect, translated
+from indexer.stores.postgres.connections import WORK_SECONDS, Connections, DeadlineConnection, connect, translated
 from indexer.stores.postgres.schema import (
     copy_counts,
     copy_tables,
+    create_draft,
     create_tables,
+    discard_draft,
+    is_being_replaced,
     lock_alone,
     prepare_database,
     register,
     rename,
     statement,
     sweep,
+    unlock_alone,
 )
 from indexer.stores.postgres.snapshot import PostgresSnapshot
 from indexer.stores.postgres.views import View, Views, read_row
@@ -57,7 +61,7 @@ class PostgresStore:
         self._connections = Connections(address)
         self._views = Views(address, self._connections)
         self._words = WordReplicas()
-        self._lock, self._writer = threading.RLock(), PostgresWriter(self._views)
+        self._process, self._lock, self._writer = os.getpid(), threading.RLock(), PostgresWriter(self._views)
         self._depth = 0
 
     @classmethod
@@ -121,12 +125,19 @@ class PostgresStore:
     @contextmanager
     def writer(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[PostgresWriter]:
         # Other processes write at the same time; the threads of this one share a writer and take turns.
-        if not self._lock.acquire(blocking=wait):
+        if self._process != os.getpid():  # another thread of the parent may have held the lock
+            self._process, self._lock, self._depth = os.getpid(), threading.RLock(), 0
+        lock = self._lock
+        if not lock.acquire(blocking=wait):
             raise IndexLocked(f"{self.address}: another thread of this process is writing to it")
         try:
             if not self._depth:
                 with self._connections.connection() as connection:
-                    read_row(connection, self._address)
+                    replaced = is_being_replaced(connection, read_row(connection, self._address).tables)
+                if replaced and not wait:
+                    raise IndexLocked(f"{self.address}: another process is rebuilding it")
+                if replaced and on_wait is not None:
+                    on_wait(f"{self.address}: another process is rebuilding it; waiting until it is done")
                 self._writer = PostgresWriter(self._views)
             self._depth += 1
             try:
@@ -134,7 +145,8 @@ class PostgresStore:
             finally:
                 self._depth -= 1
         finally:
-            self._lock.release()
+            if lock is self._lock:  # not in a child that was forked inside the block
+                lock.release()
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
         if where is None:
@@ -171,12 +183,8 @@ class PostgresStore:
         settings = replace(settings, language=code(settings.language))
         with translated(self._address), connect(self._address) as guard:
             sweep(guard)
-            current = read_row(guard, self._address)
-            lock_alone(guard, current.tables, wait=True)  # nobody writes to what is about to be replaced
-            name = f"{self._address.index}\n{secrets.token_hex(8)}"  # no address can name it
-            with guard.transaction():
-                tables = create_tables(guard, settings.dimensions, to_rows(settings))
-                register(guard, name, tables)
+            self._keep_writers_out(guard)
+            name = create_draft(guard, self._address.index, settings.dimensions, to_rows(settings))
             store = PostgresStore(replace(self._address, index=name))
             try:
                 yield store
@@ -184,13 +192,21 @@ class PostgresStore:
                     guard.execute("DELETE FROM likewise.index WHERE name = %s", (self._address.index,))
                     rename(guard, name, self._address.index)
             except BaseException:
-                if not guard.closed:
-                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
+                discard_draft(guard, name)
                 raise
             finally:
                 store.close()
                 if not guard.closed:
                     sweep(guard)
+
+    def _keep_writers_out(self, guard: DeadlineConnection) -> None:
+        """Have nobody write to this index, which is about to be replaced, while the connection lives."""
+        while True:
+            tables = read_row(guard, self._address).tables
+            lock_alone(guard, tables)
+            if read_row(guard, self._address).tables == tables:
+                return
+            unlock_alone(guard, tables)  # another successor took its place meanwhile
 
     def backup(self, destination: str) -> tuple[str, ...]:
         target = parse_address(destination)
@@ -223,21 +239,16 @@ class PostgresStore:
         with translated(where), connect(where) as guard:
             prepare_database(guard)
             sweep(guard)
-            name = f"{where.index}\n{secrets.token_hex(8)}"  # no address can name it
-            with guard.transaction():
-                taken = guard.execute("SELECT FROM likewise.index WHERE name = %s", (where.index,)).fetchone()
-                if taken is not None:
-                    raise BadInput(f"{where.shown}: exists already")
-                tables = create_tables(guard, settings.dimensions, to_rows(settings))
-                register(guard, name, tables)
+            if guard.execute("SELECT FROM likewise.index WHERE name = %s", (where.index,)).fetchone() is not None:
+                raise BadInput(f"{where.shown}: exists already")
+            name = create_draft(guard, where.index, settings.dimensions, to_rows(settings))
             store = cls(replace(where, index=name))
             try:
                 yield store
                 with guard.transaction():
                     rename(guard, name, where.index)
             except BaseException:
-                if not guard.closed:
-                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
+                discard_draft(guard, name)
                 raise
             finally:
                 store.close()

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from psycopg import errors
+from psycopg import errors, sql
 
 from indexer.errors import IndexDamaged, NotAnIndex
 from indexer.filters.tree import Type, Where, render
@@ -25,13 +25,18 @@ _MAX_CACHED_FILTERS = 32
 
 _BEGIN = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-    " SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.max_scan_tuples = 200000"
+    " SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.max_scan_tuples = 200000;"
 )
 """The misspelt name of a setting would only be a warning: tests/indexer/stores/postgres/ reads them back."""
+
+_KEEP_TABLES = "LOCK TABLE {tables}.setting IN ACCESS SHARE MODE;"
+"""Keeps the tables of an index from being dropped while they are read, should another index take its place."""
 
 _TRIES = 5
 
 _STREAMS = count()
+
+_NOTHING = sql.SQL("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +82,9 @@ class View:
         cursor = self.connection.cursor(binary=binary)
         return cursor.execute(statement(text, self.state.row.tables), parameters or None).fetchall()
 
-    def stream(self, text: str, *parameters: Any, size: int = 1000) -> Iterator[Any]:
+    def stream(self, text: str, *parameters: Any, size: int = 1000, binary: bool = False) -> Iterator[Any]:
         """Run a statement as `rows` does, and yield its rows without holding all of them."""
-        with self.connection.cursor(f"stream {next(_STREAMS)}") as cursor:
+        with self.connection.cursor(f"stream {next(_STREAMS)}", binary=binary) as cursor:
             cursor.itersize = size
             cursor.execute(statement(text, self.state.row.tables), parameters or None)
             yield from cursor
@@ -141,25 +146,34 @@ class Views:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             StorageError: the server cannot be asked.
         """
-        with self.connections.connection() as connection:
-            for attempt in range(_TRIES):
-                connection.execute(_BEGIN)
-                try:
-                    state = self._current_state(connection)
-                    break
-                except errors.UndefinedTable:
-                    # The index was replaced, and its tables dropped, after this transaction had begun.
-                    connection.rollback()
-                    if attempt == _TRIES - 1:
-                        raise
-            try:
-                yield View(connection, state)
-            except errors.UndefinedTable as error:
-                raise NotAnIndex(f"{self.address.shown}: was replaced while it was read; ask again") from error
+        with self.connections.begun(self._begin) as (connection, state):
+            yield View(connection, state)
             connection.execute("COMMIT")
 
-    def _current_state(self, connection: DeadlineConnection) -> State:
-        row = read_row(connection, self.address)
+    def _begin(self, connection: DeadlineConnection) -> State:
+        """Begin the transaction of a view, in one round trip where the index is as it was at the last."""
+        for attempt in range(_TRIES):
+            known = self._state
+            statements = [sql.SQL(_BEGIN)]
+            if known is not None:
+                statements.append(statement(_KEEP_TABLES, known.row.tables))  # type: ignore[arg-type]
+                if known.row.ef_search is not None:
+                    statements.append(sql.SQL(f"SET LOCAL hnsw.ef_search = {int(known.row.ef_search)};"))
+            connection.ef_search = None if known is None else known.row.ef_search
+            try:
+                return self._current_state(connection, sql.Composed(statements), known)
+            except (errors.UndefinedTable, errors.InvalidSchemaName):
+                # The index was replaced, and its tables dropped, since this process or this transaction last saw it.
+                connection.rollback()
+                self._state = None
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _current_state(self, connection: DeadlineConnection, begin: sql.Composed, known: State | None) -> State:
+        row = read_row(connection, self.address, begin)
+        if known is None or known.row.tables != row.tables:
+            connection.execute(statement(_KEEP_TABLES, row.tables))
         state = self._state
         if state is not None and state.row == row:
             return state
@@ -178,11 +192,20 @@ class Views:
         return loaded
 
 
-def read_row(connection: DeadlineConnection, address: Address) -> Row:
-    """Return the index's row in the registry. Raises NotAnIndex where there is none."""
+def read_row(connection: DeadlineConnection, address: Address, begin: sql.Composable = _NOTHING) -> Row:
+    """Return the index's row in the registry. Raises NotAnIndex where there is none.
+
+    Args:
+        begin: statements to be run before, in the same round trip.
+    """
     try:
-        found = connection.execute(READ_ROW, (address.index,)).fetchone()
-    except errors.UndefinedTable:
+        cursor = connection.execute(begin + sql.SQL(READ_ROW).format(sql.Literal(address.index)))
+        while cursor.nextset():
+            pass  # the row is in the last of the results
+        found = cursor.fetchone()
+    except errors.UndefinedTable as error:
+        if "likewise.index" not in str(error):
+            raise  # the tables of the index
         found = None
     if found is None:
         raise NotAnIndex(f"{address.shown}: is not an index; likewise index creates one there")

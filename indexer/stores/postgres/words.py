@@ -8,6 +8,8 @@ docs/decisions.md has what else was tried.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import secrets
@@ -127,17 +129,32 @@ class WordReplicas:
 
 def _open(view: View) -> _Replica:
     """Return a replica at a commit that is not later than the view's: from the disk, or new."""
-    folder = cache_folder() / "words" / view.state.row.history
+    folder = cache_folder() / "words" / f"{view.state.row.history}-{_identity(view)}"
     base = _newest(folder, view)
     if base is None and view.state.row.passages < KEPT_PASSAGES:
         return _Replica(view, None)
+    replica = note = None
     try:
         if base is None or _changes_since(view, base.generation) >= KEPT_CHANGES:
             base = _write(folder, view, base)
-        return _Replica(view, base)
     except (OSError, RuntimeError, ValueError) as error:  # the engine raises ValueError for a full disk
         note = f"{folder}: words cannot be kept there ({error}); they are read from the database each time"
-        return _Replica(view, None, note)
+    if base is not None:  # an older one is better than none, if the newer one cannot be written
+        with suppress(OSError, RuntimeError, ValueError):  # removed by another process since, or no room for its copy
+            replica = _Replica(view, base, note or "")
+    return replica or _Replica(view, None, note or f"{folder}: words cannot be read there; they are read each time")
+
+
+def _identity(view: View) -> str:
+    """Return what tells the tables of an index from those of a copy of the whole database, which has its history too.
+
+    A database that was set back to an earlier time is another one as well: it goes on in a new timeline.
+    """
+    (row,) = view.rows(
+        "SELECT s.system_identifier, c.timeline_id, d.oid, '{tables}.document'::regclass::oid"
+        " FROM pg_control_system() s, pg_control_checkpoint() c, pg_database d WHERE d.datname = current_database()"
+    )
+    return hashlib.blake2b(repr(tuple(map(int, row))).encode(), digest_size=8).hexdigest()
 
 
 def _changes_since(view: View, generation: int) -> int:
@@ -158,7 +175,22 @@ class _Base:
         if match is None:
             raise ValueError(f"{folder}: is not the name of a replica")
         self.folder, self.generation, self.has_deletions = folder, int(match[1]), bool(match[2])
+        if json.loads((folder / _CHECKSUMS).read_bytes()) != _checksums(folder):
+            raise ValueError(f"{folder}: is damaged")
         self.documents: Ids = np.load(folder / "documents.npy", allow_pickle=False)
+
+
+_CHECKSUMS = "checksums.json"
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    """Return the hash of every file of a replica that the engine or we read, by its path in the folder."""
+    sums = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != _CHECKSUMS and path.suffix != ".lock":
+            with path.open("rb") as file:
+                sums[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+    return sums
 
 
 def _newest(folder: Path, view: View) -> _Base | None:
@@ -168,11 +200,20 @@ def _newest(folder: Path, view: View) -> _Base | None:
             (int(match[1]), path) for path in folder.iterdir() if (match := _Base.pattern.fullmatch(path.name))
         )
         for generation, path in reversed(found):
-            with suppress(OSError, ValueError):  # another process has just removed it, or it is damaged
-                analysis = (path / "analysis").read_text()
-                if generation <= view.state.row.generation and analysis == str(analysis_of(view)):
-                    os.utime(folder)
-                    return _Base(path)
+            if generation > view.state.row.generation:
+                continue
+            try:
+                if (path / "analysis").read_text() != str(analysis_of(view)):
+                    continue
+                base = _Base(path)
+            except FileNotFoundError:  # another process has just removed it
+                continue
+            except (OSError, ValueError):  # it is damaged
+                shutil.rmtree(path, ignore_errors=True)
+                continue
+            with suppress(OSError):  # a folder that is read-only is never swept either
+                os.utime(folder)
+            return base
     return None
 
 
@@ -306,6 +347,7 @@ def _write(folder: Path, view: View, base: _Base | None) -> _Base:
         documents, _, deleted = _fill(indexes, view, analysis, base.generation if base else -1, held)
         np.save(temporary / "documents.npy", documents, allow_pickle=False)
         (temporary / "analysis").write_text(str(analysis))
+        (temporary / _CHECKSUMS).write_text(json.dumps(_checksums(temporary)))
         suffix = "d" if deleted or (base is not None and base.has_deletions) else ""
         target = folder / f"{view.state.row.generation}-{secrets.token_hex(4)}{suffix}"
         temporary.rename(target)

@@ -8,6 +8,7 @@ wait for each other. A transaction that the server breaks off all the same is ru
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,8 +17,6 @@ from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-from pgvector import HalfVector
 from psycopg import errors, sql
 
 from indexer.errors import BadInput, IndexDamaged, NotAnIndex
@@ -27,10 +26,10 @@ from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.lines import with_lines
 from indexer.stores.port import DUPLICATE, Batch, CheckReport, EmbeddedDocument, Kind, LedgerRow, RunOutcome
 from indexer.stores.postgres import check
-from indexer.stores.postgres.connections import WORK_SECONDS, DeadlineConnection
+from indexer.stores.postgres.connections import ANSWER_SECONDS, WORK_SECONDS, DeadlineConnection
 from indexer.stores.postgres.dense import rank
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
-from indexer.stores.postgres.queries import key_of
+from indexer.stores.postgres.queries import key_of, to_binary
 from indexer.stores.postgres.schema import MAX_GRAPH_DIMENSIONS, lock_shared, statement, sweep, width
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.recall import NEIGHBOURS, measure_recall
@@ -51,7 +50,7 @@ _BUILD_MEMORY_KB = 2_000_000
 
 _TRIES = 6
 
-_BROKEN_OFF = (errors.DeadlockDetected, errors.SerializationFailure)
+_BROKEN_OFF = (errors.DeadlockDetected, errors.SerializationFailure, errors.IdleInTransactionSessionTimeout)
 
 
 class PostgresWriter:
@@ -76,6 +75,7 @@ class PostgresWriter:
             with self._connection() as connection:
                 try:
                     with connection.transaction():
+                        _set_limits(connection)
                         commit = _Commit.begin(connection, self._views)
                         result = change(commit)
                         commit.finish()
@@ -83,7 +83,7 @@ class PostgresWriter:
                 except _BROKEN_OFF:
                     if attempt == _TRIES - 1:
                         raise
-            time.sleep(0.05 * 2**attempt)
+            time.sleep(random.uniform(0.02, 0.08) * 2**attempt)  # two that met must not meet again
         raise AssertionError("unreachable")
 
     def put(self, batch: Batch) -> Changes:
@@ -109,7 +109,7 @@ class PostgresWriter:
         if row.passages < GRAPH_PASSAGES or dimensions > MAX_GRAPH_DIMENSIONS:
             return
         if row.ef_search is None or recall is not None:
-            self._build_graph(again=False)
+            self._build_graph(dimensions, again=False)
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
         if kind not in ("auto", "exact", "approximate"):
@@ -123,7 +123,7 @@ class PostgresWriter:
                 raise BadInput(f"vectors of {dimensions} dimensions have no graph: up to {MAX_GRAPH_DIMENSIONS}")
             graph = False
         if graph and row.passages:
-            self._build_graph(again=True)
+            self._build_graph(dimensions, again=True)
         else:
             self._drop_graph()
         with self._connection() as connection:
@@ -134,12 +134,12 @@ class PostgresWriter:
 
     def repair(self, meaning: Meaning | None) -> CheckReport:
         with self._views.view() as view:
-            findings = check.find(view, meaning)
+            findings, dimensions = check.find(view, meaning), view.state.settings.dimensions
         damaged, fields = findings.damaged, findings.wrong_fields
         if damaged or fields or findings.wrong_counts:
             self._transact(lambda commit: commit.repair(damaged, fields))
         if findings.graph:
-            self._build_graph(again=True)
+            self._build_graph(dimensions, again=True)
         repairs = {
             f"{len(damaged)} damaged document(s) will be embedded again when their source is indexed again": damaged,
             "counted the documents, passages and tokens": findings.wrong_counts,
@@ -162,7 +162,7 @@ class PostgresWriter:
 
     # graph
 
-    def _build_graph(self, *, again: bool) -> None:
+    def _build_graph(self, dimensions: int, *, again: bool) -> None:
         """Build the graph while others read and write, and choose how wide it is searched.
 
         Args:
@@ -175,22 +175,10 @@ class PostgresWriter:
                 with self._alone(connection, row.tables) as free:
                     if not free:  # another process builds it
                         return
-                    memory = min(_BUILD_MEMORY_KB, 64_000 + row.passages * 4)
+                    memory = min(_BUILD_MEMORY_KB, 64_000 + row.passages * (2 * dimensions + 2000) // 1000)
                     connection.execute(f"SET maintenance_work_mem = '{memory}kB'")
                     try:
-                        connection.execute(statement("DROP INDEX IF EXISTS {tables}.passage_graph_new", row.tables))
-                        connection.execute(
-                            statement(
-                                "CREATE INDEX CONCURRENTLY passage_graph_new ON {tables}.passage"
-                                " USING hnsw (vector halfvec_ip_ops)",
-                                row.tables,
-                            )
-                        )
-                        with connection.transaction():
-                            connection.execute(statement("DROP INDEX IF EXISTS {tables}.passage_graph", row.tables))
-                            connection.execute(
-                                statement("ALTER INDEX {tables}.passage_graph_new RENAME TO passage_graph", row.tables)
-                            )
+                        _replace_graph(connection, row.tables)
                     finally:
                         if not connection.closed:
                             connection.execute("RESET maintenance_work_mem")
@@ -224,8 +212,54 @@ class PostgresWriter:
     def _drop_graph(self) -> None:
         self._transact(lambda commit: commit.set_ef_search(None))
         with self._connection() as connection:
+            connection.seconds = WORK_SECONDS
             row = read_row(connection, self._views.address)
-            connection.execute(statement("DROP INDEX IF EXISTS {tables}.passage_graph", row.tables))
+            with self._alone(connection, row.tables) as free:
+                if free:
+                    for name in _GRAPHS:
+                        connection.execute(_drop_index(name, row.tables))
+
+
+_GRAPHS = ("passage_graph", "passage_graph_new", "passage_graph_old")
+
+
+def _replace_graph(connection: DeadlineConnection, tables: str) -> None:
+    """Build a graph beside the one in use, and let it take its place. No question and no writer waits for it."""
+    connection.execute(_drop_index("passage_graph_new", tables))  # what a killed process left
+    connection.execute(_drop_index("passage_graph_old", tables))
+    create = statement(
+        "CREATE INDEX CONCURRENTLY passage_graph_new ON {tables}.passage USING hnsw (vector halfvec_ip_ops)", tables
+    )
+    try:
+        connection.execute(create)
+    except errors.DiskFull:
+        # Several processes build in shared memory, of which containers have 64 MB by default; one needs none.
+        connection.execute(_drop_index("passage_graph_new", tables))
+        connection.execute("SET max_parallel_maintenance_workers = 0")
+        try:
+            connection.execute(create)
+        finally:
+            if not connection.closed:
+                connection.execute("RESET max_parallel_maintenance_workers")
+    with connection.transaction():
+        connection.execute(
+            statement("ALTER INDEX IF EXISTS {tables}.passage_graph RENAME TO passage_graph_old", tables)
+        )
+        connection.execute(statement("ALTER INDEX {tables}.passage_graph_new RENAME TO passage_graph", tables))
+    connection.execute(_drop_index("passage_graph_old", tables))
+
+
+def _drop_index(name: str, tables: str) -> sql.Composed:
+    # Without CONCURRENTLY it would wait for the longest reader, and every question behind it.
+    return statement(f"DROP INDEX CONCURRENTLY IF EXISTS {{tables}}.{name}", tables)
+
+
+def _set_limits(connection: DeadlineConnection) -> None:
+    """Let the server end this transaction where its client has stopped, so that others do not wait for its locks."""
+    connection.execute(
+        f"SET LOCAL idle_in_transaction_session_timeout = {round(1000 * ANSWER_SECONDS)};"
+        f"SET LOCAL lock_timeout = {round(900 * ANSWER_SECONDS)}"
+    )
 
 
 def _random_vectors(view: Any, count_: int) -> Any:
@@ -245,6 +279,7 @@ class _Commit:
         self._added = {"documents": 0, "passages": 0, "tokens": 0}
         self._sets: dict[str, Any] = {}
         self._counts = False
+        self.without_effect = False
 
     @classmethod
     def begin(cls, connection: DeadlineConnection, views: Views) -> _Commit:
@@ -264,6 +299,8 @@ class _Commit:
 
     def finish(self) -> None:
         """Count the commit. From here to the end of the transaction, other writers wait for this one."""
+        if self.without_effect:
+            return
         values = {
             **{name: sql.SQL(f"{name} + {int(more)}") for name, more in self._added.items() if more},
             **self._sets,
@@ -294,6 +331,9 @@ class _Commit:
 
     def put(self, batch: Batch) -> Changes:
         documents = batch.documents
+        if not (documents or batch.rows or batch.finished):
+            self.without_effect = True
+            return Changes()
         settings = self._settings()
         require_matching_shapes(documents, settings.dimensions)
         keys = {item.document.uri: key_of(item.document.uri) for item in documents}
@@ -402,6 +442,7 @@ class _Commit:
         if not vectors:
             return
         blobs = to_blobs(np.concatenate(vectors))
+        binaries = to_binary(blobs)
         numbers = self._run(
             "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
             f"{self._tables}.passage",
@@ -409,26 +450,22 @@ class _Commit:
         )
         names = "id, document_id, start, stop, line, heading, page, checksum, vector"
         place = count()
-        with self._connection.cursor() as cursor:
-            types = cursor.execute("SELECT 'halfvec'::regtype::oid").fetchone()
-            with cursor.copy(
-                statement(f"COPY {{tables}}.passage ({names}) FROM STDIN (FORMAT BINARY)", self._tables)
-            ) as copy:
-                copy.set_types(
-                    ["int8", "int8", "int4", "int4", "int4", "text", "int4", "bytea", types[0] if types else 0]
-                )
-                for item in documents:
-                    for span, line in with_lines(item.document, item.spans or ()):
-                        at = next(place)
-                        text = item.document.text[span.start : span.end]
-                        if "\0" in span.heading:
-                            raise BadInput(f"{item.document.uri}: a heading holds the character NUL")
-                        copy.write_row(
-                            (
-                                *(numbers[at][0], ids[item.document.uri], span.start, span.end, line, span.heading),
-                                *(span.page, checksum(text, blobs[at]), HalfVector(_half(blobs[at]))),
-                            )
+        command = statement(f"COPY {{tables}}.passage ({names}) FROM STDIN (FORMAT BINARY)", self._tables)
+        with self._connection.cursor() as cursor, cursor.copy(command) as copy:
+            # A vector goes as the bytes that it is in binary.
+            copy.set_types(["int8", "int8", "int4", "int4", "int4", "text", "int4", "bytea", "bytea"])
+            for item in documents:
+                for span, line in with_lines(item.document, item.spans or ()):
+                    at = next(place)
+                    text = item.document.text[span.start : span.end]
+                    if "\0" in span.heading:
+                        raise BadInput(f"{item.document.uri}: a heading holds the character NUL")
+                    copy.write_row(
+                        (
+                            *(numbers[at][0], ids[item.document.uri], span.start, span.end, line, span.heading),
+                            *(span.page, checksum(text, blobs[at]), binaries[at]),
                         )
+                    )
 
     def remove(self, uris: Sequence[str]) -> int:
         keys = [key_of(uri) for uri in dict.fromkeys(uris)]
@@ -436,6 +473,7 @@ class _Commit:
             "SELECT id, key, passages, tokens FROM {tables}.document WHERE key = ANY(%s) ORDER BY key FOR UPDATE", keys
         )
         if not found:
+            self.without_effect = True
             return 0
         ids, held = [row[0] for row in found], [row[1] for row in found]
         self._forget_stamps(held)
@@ -464,6 +502,7 @@ class _Commit:
         stored = self._settings("FOR UPDATE")
         settings = update(stored)
         before, after = to_rows(stored), to_rows(settings)
+        self.without_effect = before == after and fitted_parameters is None
         self._run_many(
             "INSERT INTO {tables}.setting VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             sorted(row for row in after.items() if row not in before.items()),
@@ -599,7 +638,3 @@ _json = json.JSONEncoder(ensure_ascii=True, sort_keys=True, default=dict).encode
 def _counts(spans: Sequence[Any] | None) -> tuple[int | None, int | None]:
     """Return passages and tokens of a document; None where its passages stay as they are."""
     return (None, None) if spans is None else (len(spans), sum(span.tokens for span in spans))
-
-
-def _half(blob: bytes) -> NDArray[np.float16]:
-    return np.frombuffer(blob, "<f2").astype(np.float16)
