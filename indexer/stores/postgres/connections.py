@@ -192,10 +192,18 @@ class Connections:
 _OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
 
 
-def connect(address: Address) -> DeadlineConnection:
-    """Return a connection of one's own, which the caller closes. Errors are psycopg's."""
-    timeout: dict[str, Any] = {} if "connect_timeout=" in address.conninfo else {"connect_timeout": CONNECT_SECONDS}
-    return DeadlineConnection.connect(address.conninfo, **_OPTIONS, **timeout)
+def _connect_timeout(address: Address) -> dict[str, Any]:
+    return {} if "connect_timeout=" in address.conninfo else {"connect_timeout": CONNECT_SECONDS}
+
+
+def connect(address: Address, seconds: int | None = None) -> DeadlineConnection:
+    """Return a connection of one's own, which the caller closes. Errors are psycopg's.
+
+    Args:
+        seconds: how long it may take to be made.
+    """
+    limit = _connect_timeout(address) if seconds is None else {"connect_timeout": seconds}
+    return DeadlineConnection.connect(address.conninfo, **_OPTIONS, **limit)
 
 
 class _RawLoader(Loader):
@@ -249,6 +257,10 @@ def translated(address: Address) -> Iterator[None]:
     except errors.LockNotAvailable as error:
         raise StorageError(
             f"{address.shown}: another writer held the same rows for {ANSWER_SECONDS:g} s; run it again"
+        ) from error
+    except (errors.SqlclientUnableToEstablishSqlconnection, errors.FdwError) as error:
+        raise StorageError(
+            f"{address.shown}: a shard did not answer ({one_line(error)}); --partial answers from the others"
         ) from error
     except (errors.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
         raise StorageError(f"{address.shown}: {one_line(error)}") from error

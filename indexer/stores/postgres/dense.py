@@ -7,6 +7,8 @@ still enter the answer, rounding included.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
@@ -49,9 +51,11 @@ def rank(view: View, vector: Vector, k: int, where: Where | None, unit: Unit, ex
     by_graph = not exact and view.state.row.ef_search is not None and allowed.passages > EXACT_PASSAGES
     while wanted:
         passages, documents, scores, floor = _nearest(view, allowed, vector, fetched, by_graph)
-        if len(passages) < fetched:  # the graph ended early; by brute force there are always as many as were counted
-            by_graph, fetched = False, min(fetched, allowed.passages)
+        if len(passages) < fetched and by_graph:  # it ended early
+            by_graph = False
             continue
+        if len(passages) < fetched:  # a shard has just lost some: there is no snapshot of several servers
+            fetched = allowed.passages
         best = _first_of_each(documents, wanted) if unit == "document" else np.arange(min(wanted, len(passages)))
         if fetched >= allowed.passages or (len(best) == wanted and (by_graph or scores[best[-1]] > floor)):
             return Ranking(passages[best], documents[best], scores[best], matched, exact=not by_graph)
@@ -78,17 +82,17 @@ def _nearest(
         order = distance
     else:
         order = f"({distance}) + 0, p.id"  # an expression, which no graph answers
-    condition, parameters = "", list[object]()
-    if allowed.condition is not None:
-        condition = f" WHERE p.document_id IN (SELECT d.id FROM {{tables}}.document d WHERE {allowed.condition.text})"
-        parameters += allowed.condition.parameters
     question = HalfVector(rounded)
-    rows = view.rows(
-        f"SELECT p.id, p.document_id, p.vector, -({distance}) FROM {{tables}}.passage p{condition}"
-        f" ORDER BY {order} LIMIT {int(n)}",
-        *(question, *parameters, question),
-        binary=True,
-    )
+    if view.state.row.shards:
+        rows = _of_shards(view, allowed, distance, order, question, n)
+    else:
+        condition, parameters = _condition(allowed)
+        rows = view.rows(
+            f"SELECT p.id, p.document_id, p.vector, -({distance}) FROM {{tables}}.passage p{condition}"
+            f" ORDER BY {order} LIMIT {int(n)}",
+            *(question, *parameters, question),
+            binary=True,
+        )
     ids = np.array([row[0] for row in rows], np.int64)
     owners = np.array([row[1] for row in rows], np.int64)
     scores = cosines(rows_as_vectors([row[2] for row in rows], view.state.settings.dimensions), vector)
@@ -97,6 +101,38 @@ def _nearest(
     floor = float(rows[-1][3]) + rounding + _MAX_SCORE_ERROR if rows else -2.0
     best = np.lexsort((ids, -scores))  # equal scores in the order the passages were added
     return ids[best], owners[best], scores[best], floor
+
+
+def _condition(allowed: Allowed) -> tuple[str, list[object]]:
+    if allowed.condition is None:
+        return "", []
+    inside = f" WHERE p.document_id IN (SELECT d.id FROM {{tables}}.document d WHERE {allowed.condition.text})"
+    return inside, list(allowed.condition.parameters)
+
+
+def _of_shards(view: View, allowed: Allowed, distance: str, order: str, question: HalfVector, n: int) -> list[Any]:
+    """Ask each shard for its n nearest passages, and return the n nearest of all.
+
+    A limit over all partitions would stay at the coordinator, which would then fetch more rows than it needs.
+    """
+    condition, own = "", list[object]()
+    if allowed.condition is not None and allowed.passages <= EXACT_PASSAGES:
+        # The names of fields are at the coordinator: a shard cannot answer the filter by itself.
+        condition, own = " WHERE p.document_id = ANY(%s)", [allowed.ids(view).tolist()]
+    parts, parameters = [], list[object]()
+    for number in view.reachable:
+        of_shard, of_filter = condition, own
+        if allowed.condition is not None and not condition:
+            of_shard, of_filter = _condition(allowed)
+            of_shard = of_shard.replace("{tables}.document", f"{{tables}}.document_{number}")
+            of_shard = of_shard.replace("{tables}.field_value", f"{{tables}}.field_value_{number}")
+        parts.append(
+            f"(SELECT p.id, p.document_id, p.vector, -({distance}) AS score FROM {{tables}}.passage_{number} p"
+            f"{of_shard} ORDER BY {order} LIMIT {int(n)})"
+        )
+        parameters += [question, *of_filter, question]
+    rows = view.rows(" UNION ALL ".join(parts), *parameters, binary=True)
+    return sorted(rows, key=lambda row: (-row[3], row[0]))[:n]
 
 
 def _first_of_each(documents: Ids, wanted: int) -> NDArray[np.intp]:

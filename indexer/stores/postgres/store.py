@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,21 +25,25 @@ from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import WORK_SECONDS, Connections, DeadlineConnection, connect, translated
 from indexer.stores.postgres.schema import (
+    KEPT_DRAFT_MARK,
+    is_being_replaced,
+    lock_alone,
+    prepare_database,
+    statement,
+    unlock_alone,
+)
+from indexer.stores.postgres.shards import drop_on_shards, shards_of
+from indexer.stores.postgres.snapshot import PostgresSnapshot
+from indexer.stores.postgres.tables import (
     copy_counts,
     copy_tables,
     create_draft,
     create_tables,
     discard_draft,
-    is_being_replaced,
-    lock_alone,
-    prepare_database,
     register,
     rename,
-    statement,
     sweep,
-    unlock_alone,
 )
-from indexer.stores.postgres.snapshot import PostgresSnapshot
 from indexer.stores.postgres.views import View, Views, read_row
 from indexer.stores.postgres.words import WordReplicas
 from indexer.stores.postgres.writer import PostgresWriter
@@ -53,24 +57,41 @@ _PAGE_DOCUMENTS = 256
 _NO_HASHES = Hashes(b"", b"")
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move of an index to shards.
+
+    Attributes:
+        target: the index to fill.
+        lock: keeps everybody else from writing to the index that moves, until the end.
+    """
+
+    target: PostgresStore
+    lock: Callable[[], object]
+
+
 class PostgresStore:
     """A `Store` in a database. Reads are safe from any thread, and any number of processes write at once."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, partial: bool = False) -> None:
         self._address = address
         self._connections = Connections(address)
-        self._views = Views(address, self._connections)
+        self._views = Views(address, self._connections, partial=partial)
         self._words = WordReplicas()
         self._process, self._lock, self._writer = os.getpid(), threading.RLock(), PostgresWriter(self._views)
         self._depth = 0
 
     @classmethod
-    def open(cls, address: str) -> PostgresStore:
-        return cls(parse_address(address))
+    def open(cls, address: str, *, partial: bool = False) -> PostgresStore:
+        """Open an index. With `partial`, shards that cannot be reached are left out, and the notes name them."""
+        return cls(parse_address(address), partial=partial)
 
     @classmethod
-    def create(cls, address: str, settings: Settings) -> PostgresStore:
+    def create(cls, address: str, settings: Settings, shards: Sequence[str] = ()) -> PostgresStore:
         """Make an empty index. It appears complete or not at all.
+
+        Args:
+            shards: URIs of the servers that are to hold its documents; none for this one.
 
         Raises:
             BadInput: an index of this name exists already, or there is no stemmer for the language.
@@ -81,7 +102,8 @@ class PostgresStore:
         with translated(where), connect(where) as connection:
             prepare_database(connection)
             with connection.transaction():
-                register(connection, where.index, create_tables(connection, settings.dimensions, to_rows(settings)))
+                tables = create_tables(connection, settings.dimensions, to_rows(settings), shards)
+                register(connection, where.index, tables, len(shards))
         return cls(where)
 
     @staticmethod
@@ -183,8 +205,9 @@ class PostgresStore:
         settings = replace(settings, language=code(settings.language))
         with translated(self._address), connect(self._address) as guard:
             sweep(guard)
-            self._keep_writers_out(guard)
-            name = create_draft(guard, self._address.index, settings.dimensions, to_rows(settings))
+            tables = self._keep_writers_out(guard)
+            uris = [shard.address.conninfo for shard in shards_of(guard, tables)]
+            name = create_draft(guard, self._address.index, settings.dimensions, to_rows(settings), uris)
             store = PostgresStore(replace(self._address, index=name))
             try:
                 yield store
@@ -199,13 +222,13 @@ class PostgresStore:
                 if not guard.closed:
                     sweep(guard)
 
-    def _keep_writers_out(self, guard: DeadlineConnection) -> None:
-        """Have nobody write to this index, which is about to be replaced, while the connection lives."""
+    def _keep_writers_out(self, guard: DeadlineConnection) -> str:
+        """Have nobody write to this index while the connection lives; return the schema of its tables."""
         while True:
             tables = read_row(guard, self._address).tables
             lock_alone(guard, tables)
             if read_row(guard, self._address).tables == tables:
-                return
+                return tables
             unlock_alone(guard, tables)  # another successor took its place meanwhile
 
     def backup(self, destination: str) -> tuple[str, ...]:
@@ -224,9 +247,10 @@ class PostgresStore:
             dimensions = connection.execute(
                 statement("SELECT value FROM {tables}.setting WHERE name = 'dimensions'", row.tables)
             ).fetchone()
-            copy = create_tables(connection, int(dimensions[0]) if dimensions else 0, {})
+            uris = [shard.address.conninfo for shard in shards_of(connection, row.tables)]
+            copy = create_tables(connection, int(dimensions[0]) if dimensions else 0, {}, uris)
             copy_tables(connection, row.tables, copy)
-            register(connection, destination.index, copy)
+            register(connection, destination.index, copy, len(uris))
             copy_counts(connection, row, destination.index)
             connection.execute("COMMIT")
 
@@ -255,10 +279,44 @@ class PostgresStore:
                 if not guard.closed:
                     sweep(guard)
 
+    @contextmanager
+    def distributed(self, shards: Sequence[str]) -> Iterator[Move]:
+        """Make an index over these shards, or open what an earlier attempt left of it, to be filled in the block.
+
+        It takes this one's place if the block ends well. Otherwise it is kept for the next attempt.
+        """
+        name = f"{self._address.index}{KEPT_DRAFT_MARK}distributed"
+        with translated(self._address), connect(self._address) as guard:
+            sweep(guard)
+            wanted = [parse_address(uri).shown for uri in shards]
+            with self._views.view() as view:
+                settings = view.state.settings
+            draft = replace(self._address, index=name)
+            try:
+                earlier = [shard.address.shown for shard in shards_of(guard, read_row(guard, draft).tables)]
+            except NotAnIndex:
+                earlier = []
+            with guard.transaction():
+                if earlier != wanted:
+                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
+                    tables = create_tables(guard, settings.dimensions, to_rows(settings), shards)
+                    register(guard, name, tables, len(shards))
+            store = PostgresStore(draft)
+            try:
+                yield Move(store, lambda: self._keep_writers_out(guard))
+                with guard.transaction():
+                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (self._address.index,))
+                    rename(guard, name, self._address.index)
+            finally:
+                store.close()
+                if not guard.closed:
+                    sweep(guard)
+
     def drop(self) -> None:
         """Remove the index from its database. Tests use it."""
         with self._connections.connection() as connection:
             row = read_row(connection, self._address)
             with connection.transaction():
                 connection.execute("DELETE FROM likewise.index WHERE name = %s", (self._address.index,))
+                drop_on_shards(connection, row.tables)
                 connection.execute(statement("DROP SCHEMA {tables} CASCADE", row.tables))

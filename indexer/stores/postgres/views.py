@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,21 +12,27 @@ from typing import Any
 import numpy as np
 from psycopg import errors, sql
 
-from indexer.errors import IndexDamaged, NotAnIndex
+from indexer.errors import IndexDamaged, NotAnIndex, StorageError
 from indexer.filters.tree import Type, Where, render
 from indexer.settings import Settings
 from indexer.stores.port import Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection
 from indexer.stores.postgres.filter_sql import Condition, compile_where, read_field_types
-from indexer.stores.postgres.schema import READ_ROW, Row, require_format, statement
+from indexer.stores.postgres.schema import READ_ROW, Row, no_commit, require_format, statement
+from indexer.stores.postgres.shards import Reachable, Shard
 from indexer.stores.setting_rows import from_rows
 
 _MAX_CACHED_FILTERS = 32
 
+_EVERY = Condition("true", ())
+
+_PARTITIONED = re.compile(r"\{tables\}\.(document|passage|field_value)\b( [dpv]\b)?")
+
 _BEGIN = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
     " SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.max_scan_tuples = 200000;"
+    " SET LOCAL enable_partitionwise_join = on;"
 )
 """The misspelt name of a setting would only be a warning: tests/indexer/stores/postgres/ reads them back."""
 
@@ -46,6 +53,11 @@ class Allowed:
     documents: int
     passages: int
     condition: Condition | None
+    where: Where | None = None
+
+    def ids(self, view: View) -> Ids:
+        """Return the ids of these documents (n,), ascending."""
+        return view.document_ids(self.where)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,22 +84,43 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A connection inside its transaction, and the state of the same commit."""
+    """A connection inside its transaction, and the state of the same commit.
+
+    Attributes:
+        missing: shards that cannot be reached, and are left out.
+    """
 
     connection: DeadlineConnection
     state: State
+    missing: tuple[Shard, ...] = ()
+
+    @property
+    def reachable(self) -> list[int]:
+        """The numbers of the partitions that are read; empty where one server holds all documents."""
+        missing = {shard.number for shard in self.missing}
+        return [number for number in range(self.state.row.shards) if number not in missing]
 
     def rows(self, text: str, *parameters: Any, binary: bool = False) -> list[Any]:
         """Run a statement over the tables of the index, `{tables}` in its text, and return its rows."""
         cursor = self.connection.cursor(binary=binary)
-        return cursor.execute(statement(text, self.state.row.tables), parameters or None).fetchall()
+        return cursor.execute(self._statement(text), parameters or None).fetchall()
 
     def stream(self, text: str, *parameters: Any, size: int = 1000, binary: bool = False) -> Iterator[Any]:
         """Run a statement as `rows` does, and yield its rows without holding all of them."""
         with self.connection.cursor(f"stream {next(_STREAMS)}", binary=binary) as cursor:
             cursor.itersize = size
-            cursor.execute(statement(text, self.state.row.tables), parameters or None)
+            cursor.execute(self._statement(text), parameters or None)
             yield from cursor
+
+    def _statement(self, text: str) -> sql.Composed:
+        if self.missing:  # the partitions that can be reached stand for the whole table
+            text = _PARTITIONED.sub(self._union, text)
+        return statement(text, self.state.row.tables)
+
+    def _union(self, match: re.Match[str]) -> str:
+        table, alias = match[1], match[2] or f" {match[1]}"
+        parts = [f"SELECT * FROM {{tables}}.{table}_{number}" for number in self.reachable]
+        return f"({' UNION ALL '.join(parts)}){alias}"
 
     def compile(self, where: Where) -> Condition:
         return compile_where(where, self.state.fields)
@@ -95,26 +128,35 @@ class View:
     def allowed(self, where: Where | None) -> Allowed:
         """Return what a filter leaves, counted at its first use in this state."""
         row = self.state.row
-        if where is None:
+        if where is None and not self.missing:
             return Allowed(row.documents, row.passages, None)
-        key = render(where)  # trees as keys would not tell `draft = 1` from `draft = true`
+        if where is None:
+            return self._count("", None)
+        return self._count(render(where), where)  # trees as keys would not tell `draft = 1` from `draft = true`
+
+    def _count(self, text: str, where: Where | None) -> Allowed:
+        key = self._key(text)
         if (known := self.state.allowed.get(key)) is not None:
             return known
-        condition = self.compile(where)
+        condition = _EVERY if where is None else self.compile(where)
         ((documents, passages),) = self.rows(
             f"SELECT count(*), coalesce(sum(d.passages), 0)::bigint FROM {{tables}}.document d WHERE {condition.text}",
             *condition.parameters,
         )
-        allowed = Allowed(documents, passages, None if documents == row.documents else condition)
+        limited = where is not None and documents != self.state.row.documents
+        allowed = Allowed(documents, passages, condition if limited else None, where)
         _keep(self.state.allowed, key, allowed)
         return allowed
 
-    def document_ids(self, where: Where) -> Ids:
+    def _key(self, text: str) -> str:
+        return " ".join([*(str(shard.number) for shard in self.missing), text])
+
+    def document_ids(self, where: Where | None) -> Ids:
         """Return the ids of the documents that a filter leaves (n,), ascending."""
-        key = render(where)
+        key = self._key("" if where is None else render(where))
         if (known := self.state.ids.get(key)) is not None:
             return known
-        condition = self.compile(where)
+        condition = _EVERY if where is None else self.compile(where)
         ((packed,),) = self.rows(  # one value in binary: a row for each id would take ten times as long
             f"SELECT string_agg(int8send(d.id), ''::bytea) FROM {{tables}}.document d WHERE {condition.text}",
             *condition.parameters,
@@ -134,9 +176,11 @@ def _keep(cache: dict[str, Any], key: str, value: Any) -> None:
 class Views:
     """Consistent views of an index, for any number of threads."""
 
-    def __init__(self, address: Address, connections: Connections) -> None:
+    def __init__(self, address: Address, connections: Connections, *, partial: bool = False) -> None:
+        """`partial`: do without shards that cannot be reached."""
         self.address, self.connections = address, connections
         self._state: State | None = None
+        self._shards = Reachable() if partial else None
 
     @contextmanager
     def view(self) -> Iterator[View]:
@@ -146,9 +190,41 @@ class Views:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             StorageError: the server cannot be asked.
         """
-        with self.connections.begun(self._begin) as (connection, state):
-            yield View(connection, state)
+        with self.connections.begun(self._begin_everywhere) as (connection, (state, missing)):
+            try:
+                yield View(connection, state, missing)
+            except (errors.SqlclientUnableToEstablishSqlconnection, errors.FdwError):
+                if self._shards is not None:  # the next question finds out which shard it is
+                    self._shards.forget()
+                raise
             connection.execute("COMMIT")
+
+    def _missing(self, connection: DeadlineConnection, row: Row) -> tuple[Shard, ...]:
+        """Return the shards that are left out. Raises StorageError if none can be reached."""
+        if self._shards is None or not row.shards:
+            return ()
+        missing = self._shards.missing(connection, row.tables)
+        if len(missing) == row.shards:
+            raise StorageError(f"{self.address.shown}: none of its shards can be reached")
+        return missing
+
+    def _begin_everywhere(self, connection: DeadlineConnection) -> tuple[State, tuple[Shard, ...]]:
+        """Begin the transaction of a view on every server that it reads."""
+        known = self._state
+        if known is None or not known.row.shards:
+            state = self._begin(connection)
+            if not state.row.shards:
+                return state, ()
+            connection.rollback()
+            known = state
+        # A server takes the snapshot of a transaction when it is first asked: no commit may come between.
+        with no_commit(connection, known.row.tables):
+            state = self._begin(connection)
+            missing = self._missing(connection, state.row)
+            view = View(connection, state, missing)
+            for number in view.reachable:
+                view.rows(f"SELECT FROM {{tables}}.document_{number} WHERE id = 0")
+        return state, missing
 
     def _begin(self, connection: DeadlineConnection) -> State:
         """Begin the transaction of a view, in one round trip where the index is as it was at the last."""

@@ -60,15 +60,15 @@ def restriction(view: View, words: Words, where: Where | None) -> Restriction | 
     """Return a filter as a restriction to its documents, kept with the words; None where it leaves all documents."""
     from indexer.stores.tantivy_index import restrict
 
-    if where is None:
+    if where is None and not view.missing:
         return None
-    key = render(where)
+    key = " ".join([*(str(shard.number) for shard in view.missing), "" if where is None else render(where)])
     if (cached := words.restrictions.get(key, words)) is not words:  # None is a filter that leaves all documents
         return cached  # type: ignore[return-value]
     matched = view.allowed(where).documents
     if matched == view.state.row.documents:
         return words.keep(key, None)
-    if 2 * matched < view.state.row.documents:
+    if 2 * matched < view.state.row.documents or where is None or view.missing:
         return words.keep(key, restrict("document", view.document_ids(where)))
     # The list of excluded documents is shorter.
     return words.keep(key, restrict("document", view.document_ids(Not(where)), excluded=True))

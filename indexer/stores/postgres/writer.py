@@ -30,7 +30,9 @@ from indexer.stores.postgres.connections import ANSWER_SECONDS, WORK_SECONDS, De
 from indexer.stores.postgres.dense import rank
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
 from indexer.stores.postgres.queries import key_of, to_binary
-from indexer.stores.postgres.schema import MAX_GRAPH_DIMENSIONS, lock_shared, statement, sweep, width
+from indexer.stores.postgres.schema import MAX_GRAPH_DIMENSIONS, Row, lock_commit, lock_shared, statement, width
+from indexer.stores.postgres.shards import PARTITIONED, at_shard, part_of, shards_of
+from indexer.stores.postgres.tables import sweep
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.recall import NEIGHBOURS, measure_recall
 from indexer.stores.setting_rows import from_rows, to_rows
@@ -129,8 +131,11 @@ class PostgresWriter:
         with self._connection() as connection:
             connection.seconds = WORK_SECONDS
             sweep(connection)
-            for table in ("document", "passage", "field_value", "ledger", "change"):
+            for table in ("ledger", "change", "file"):
                 connection.execute(statement(f"VACUUM (ANALYZE) {{tables}}.{table}", row.tables))
+            for place, tables, _ in self._places(connection, row):
+                for table in PARTITIONED:
+                    place.execute(statement(f"VACUUM (ANALYZE) {{tables}}.{table}", tables))
 
     def repair(self, meaning: Meaning | None) -> CheckReport:
         with self._views.view() as view:
@@ -175,16 +180,19 @@ class PostgresWriter:
                 with self._alone(connection, row.tables) as free:
                     if not free:  # another process builds it
                         return
-                    memory = min(_BUILD_MEMORY_KB, 64_000 + row.passages * (2 * dimensions + 2000) // 1000)
-                    connection.execute(f"SET maintenance_work_mem = '{memory}kB'")
-                    try:
-                        _replace_graph(connection, row.tables)
-                    finally:
-                        if not connection.closed:
-                            connection.execute("RESET maintenance_work_mem")
-                connection.execute(statement("ANALYZE {tables}.passage", row.tables))
+                    for place, tables, passages in self._places(connection, row):
+                        _build_graph(place, tables, passages, dimensions)
         self._transact(lambda commit: commit.set_ef_search(_EF_SEARCH[2]))
         self._transact(lambda commit: commit.set_ef_search(self._narrowest()))
+
+    def _places(self, connection: DeadlineConnection, row: Row) -> Iterator[tuple[DeadlineConnection, str, int]]:
+        """Yield a connection to each server that holds passages, in which schema, and about how many."""
+        if not row.shards:
+            yield connection, row.tables, row.passages
+        for shard in shards_of(connection, row.tables) if row.shards else ():
+            with at_shard(shard) as remote:
+                remote.seconds = WORK_SECONDS
+                yield remote, part_of(row.tables), row.passages // row.shards
 
     @contextmanager
     def _alone(self, connection: DeadlineConnection, tables: str) -> Iterator[bool]:
@@ -215,12 +223,23 @@ class PostgresWriter:
             connection.seconds = WORK_SECONDS
             row = read_row(connection, self._views.address)
             with self._alone(connection, row.tables) as free:
-                if free:
+                for place, tables, _ in self._places(connection, row) if free else ():
                     for name in _GRAPHS:
-                        connection.execute(_drop_index(name, row.tables))
+                        place.execute(_drop_index(name, tables))
 
 
 _GRAPHS = ("passage_graph", "passage_graph_new", "passage_graph_old")
+
+
+def _build_graph(connection: DeadlineConnection, tables: str, passages: int, dimensions: int) -> None:
+    memory = min(_BUILD_MEMORY_KB, 64_000 + passages * (2 * dimensions + 2000) // 1000)
+    connection.execute(f"SET maintenance_work_mem = '{memory}kB'")
+    try:
+        _replace_graph(connection, tables)
+    finally:
+        if not connection.closed:
+            connection.execute("RESET maintenance_work_mem")
+    connection.execute(statement("ANALYZE {tables}.passage", tables))
 
 
 def _replace_graph(connection: DeadlineConnection, tables: str) -> None:
@@ -273,8 +292,8 @@ def _random_vectors(view: Any, count_: int) -> Any:
 class _Commit:
     """A transaction under way: the statements of one change, and what it adds to the counts."""
 
-    def __init__(self, connection: DeadlineConnection, views: Views, tables: str) -> None:
-        self._connection, self._views, self._tables = connection, views, tables
+    def __init__(self, connection: DeadlineConnection, views: Views, row: Row) -> None:
+        self._connection, self._views, self._tables, self._shards = connection, views, row.tables, row.shards
         self._changed: set[int] = set()
         self._added = {"documents": 0, "passages": 0, "tokens": 0}
         self._sets: dict[str, Any] = {}
@@ -287,7 +306,7 @@ class _Commit:
         lock_shared(connection, row.tables)
         if read_row(connection, views.address).tables != row.tables:  # it was replaced while this one waited
             raise NotAnIndex(f"{views.address.shown}: was replaced by another index; run it again")
-        return cls(connection, views, row.tables)
+        return cls(connection, views, row)
 
     def _run(self, text: str, *parameters: Any) -> list[Any]:
         cursor = self._connection.execute(statement(text, self._tables), parameters or None)
@@ -312,6 +331,8 @@ class _Commit:
                 )
         assignments = [sql.SQL("generation = generation + 1")]
         assignments += [sql.SQL("{} = {}").format(sql.Identifier(name), value) for name, value in values.items()]  # type: ignore[misc]
+        if self._shards:
+            lock_commit(self._connection, self._tables)
         counted_row = self._connection.execute(
             sql.SQL("UPDATE likewise.index SET {} WHERE name = {} AND tables = {} RETURNING generation").format(
                 sql.SQL(", ").join(assignments), sql.Literal(self._views.address.index), sql.Literal(self._tables)
@@ -337,6 +358,8 @@ class _Commit:
         settings = self._settings()
         require_matching_shapes(documents, settings.dimensions)
         keys = {item.document.uri: key_of(item.document.uri) for item in documents}
+        if self._shards:  # no index covers all partitions, so that two writers could both add a document
+            self._run("SELECT pg_advisory_xact_lock(hashtext(k)) FROM unnest(%s::text[]) k ORDER BY k", _texts(keys))
         known: dict[str, Any] = {
             uri: rest
             for uri, *rest in self._run(
@@ -389,8 +412,8 @@ class _Commit:
         """Write the rows of new and known documents; return the ids of the new ones by uri."""
         fresh = [item.document.uri for item in documents if item.document.uri not in ids]
         numbers = self._run(
-            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
-            f"{self._tables}.document",
+            "SELECT nextval(%s::regclass) FROM generate_series(1, %s)",
+            f"{self._tables}.document_id",
             len(fresh),
         )
         new = dict(zip(fresh, (number for (number,) in numbers), strict=True))
@@ -444,8 +467,8 @@ class _Commit:
         blobs = to_blobs(np.concatenate(vectors))
         binaries = to_binary(blobs)
         numbers = self._run(
-            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
-            f"{self._tables}.passage",
+            "SELECT nextval(%s::regclass) FROM generate_series(1, %s)",
+            f"{self._tables}.passage_id",
             len(blobs),
         )
         names = "id, document_id, start, stop, line, heading, page, checksum, vector"
@@ -509,6 +532,10 @@ class _Commit:
         )
         self._run("DELETE FROM {tables}.setting WHERE name = ANY(%s)", [name for name in before if name not in after])
         if settings.dimensions != stored.dimensions:  # the first vectors decide it
+            if self._shards:
+                raise BadInput(
+                    f"{self._views.address.shown}: give the dimensions of a distributed index when it is made"
+                )
             column = f"halfvec{width(settings.dimensions).as_string()}"
             self._run(f"ALTER TABLE {{tables}}.passage ALTER COLUMN vector TYPE {column}")
         if fitted_parameters is not None:
@@ -553,6 +580,7 @@ class _Commit:
             [key_of(path) for path in outcome.unchanged],
         )
         self._sets["finished_run"] = sql.SQL(f"greatest(finished_run, {int(run)})")
+        self._counts = bool(self._shards)  # what was committed on a shard alone was not counted
         return len(reread)
 
     def _lock_files(self, paths: Iterable[str]) -> None:
@@ -638,3 +666,7 @@ _json = json.JSONEncoder(ensure_ascii=True, sort_keys=True, default=dict).encode
 def _counts(spans: Sequence[Any] | None) -> tuple[int | None, int | None]:
     """Return passages and tokens of a document; None where its passages stay as they are."""
     return (None, None) if spans is None else (len(spans), sum(span.tokens for span in spans))
+
+
+def _texts(keys: Mapping[str, bytes]) -> list[str]:
+    return [key.hex() for key in keys.values()]

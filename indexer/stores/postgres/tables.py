@@ -1,0 +1,159 @@
+"""The tables of whole indexes: made, copied, named in the registry, and dropped when no row names them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from psycopg import errors, sql
+
+from indexer.errors import BadInput, StorageError
+from indexer.stores.postgres.connections import DeadlineConnection
+from indexer.stores.postgres.schema import (
+    DRAFT_LOCK,
+    DRAFT_MARK,
+    FORMAT_VERSION,
+    LOCK,
+    MAX_DIMENSIONS,
+    TABLES,
+    Row,
+    create_document_tables,
+    run_script,
+    statement,
+)
+from indexer.stores.postgres.shards import create_partitions, drop_on_shards
+
+
+def create_tables(
+    connection: DeadlineConnection, dimensions: int, settings: Mapping[str, str], shards: Sequence[str] = ()
+) -> str:
+    """Make the tables of an empty index, in the caller's transaction; return the name of their schema.
+
+    Args:
+        shards: the URIs of the servers that are to hold its documents.
+    """
+    if dimensions > MAX_DIMENSIONS:
+        raise BadInput(f"vectors of {dimensions} dimensions are too wide for PostgreSQL: up to {MAX_DIMENSIONS}")
+    tables = _new_schema(connection)
+    run_script(connection, TABLES, tables)
+    if shards:
+        create_partitions(connection, tables, dimensions, shards)
+    else:
+        create_document_tables(connection, tables, dimensions)
+    with connection.cursor() as cursor:
+        cursor.executemany(statement("INSERT INTO {tables}.setting VALUES (%s, %s)", tables), list(settings.items()))
+    return tables
+
+
+def register(connection: DeadlineConnection, name: str, tables: str, shards: int = 0) -> None:
+    """Name the tables of an index, in the caller's transaction. Raises BadInput where the name is taken."""
+    inserted = connection.execute(
+        "INSERT INTO likewise.index (name, tables, format_version, history, shards) VALUES (%s, %s, %s, %s, %s)"
+        " ON CONFLICT DO NOTHING RETURNING name",
+        (name, tables, FORMAT_VERSION, secrets.token_hex(8), shards),
+    ).fetchone()
+    if inserted is None:
+        raise BadInput(f"index {name!r} exists in this database already")
+
+
+def rename(connection: DeadlineConnection, name: str, new: str) -> None:
+    """Give an index another name. Raises BadInput where that one is taken."""
+    try:
+        connection.execute("UPDATE likewise.index SET name = %s WHERE name = %s", (new, name))
+    except errors.UniqueViolation as error:
+        raise BadInput(f"index {new!r} exists in this database already") from error
+
+
+_COPIED = ("setting", "frozen", "document", "passage", "field", "field_value", "file", "ledger")
+_NUMBERED = {"field": "field_id_seq", "file": "file_id_seq", "ledger": "ledger_id_seq"}
+_NUMBERED |= {"document": "document_id", "passage": "passage_id"}
+
+
+def copy_tables(connection: DeadlineConnection, source: str, target: str) -> None:
+    """Fill the tables of an empty index with the rows of another, ids included, in the caller's transaction."""
+    for table in _COPIED:
+        connection.execute(
+            statement(f"INSERT INTO {{tables}}.{table} SELECT * FROM {{source}}.{table}", target, source=_name(source))
+        )
+    for table, sequence in _NUMBERED.items():
+        connection.execute(
+            statement(f"SELECT setval(%s, greatest(1, max(id)), count(*) > 0) FROM {{tables}}.{table}", target),
+            (f"{target}.{sequence}",),
+        )
+
+
+def copy_counts(connection: DeadlineConnection, row: Row, name: str) -> None:
+    """Give a copied index the counts of its original; its history is its own, and it has no graph yet."""
+    connection.execute(
+        "UPDATE likewise.index SET generation = %s, documents = %s, passages = %s, tokens = %s, run = %s,"
+        " finished_run = %s WHERE name = %s",
+        (row.generation, row.documents, row.passages, row.tokens, row.run, row.finished_run, name),
+    )
+
+
+def _name(schema: str) -> sql.Identifier:
+    return sql.Identifier(schema)
+
+
+def _new_schema(connection: DeadlineConnection) -> str:
+    """Return the name of a schema whose advisory locks no other index has."""
+    while True:
+        tables = f"likewise_{secrets.token_hex(8)}"
+        taken = connection.execute(
+            "SELECT FROM likewise.index WHERE hashtext(tables) = hashtext(%s)", (tables,)
+        ).fetchone()
+        if taken is None:
+            return tables
+
+
+def create_draft(
+    connection: DeadlineConnection, index: str, dimensions: int, settings: Mapping[str, str], shards: Sequence[str] = ()
+) -> str:
+    """Make an empty index under a name that no address can have; return that name.
+
+    It is swept away where this connection ends before it is renamed.
+    """
+    name = f"{index}{DRAFT_MARK}{secrets.token_hex(8)}"
+    with connection.transaction():
+        tables = create_tables(connection, dimensions, settings, shards)
+        register(connection, name, tables, len(shards))
+        connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (DRAFT_LOCK, tables))
+    return name
+
+
+def discard_draft(connection: DeadlineConnection, name: str) -> None:
+    """Forget an index that was not finished. Without a connection the next sweep does it."""
+    with suppress(errors.OperationalError):
+        connection.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
+
+
+def sweep(connection: DeadlineConnection) -> None:
+    """Drop schemas that no row names: indexes that were replaced while somebody read them, or never finished.
+
+    Schemas that a transaction still reads are left for the next time. A schema that is being made is not visible yet;
+    one that is being filled is named by a row, until the process that held its lock has gone.
+    """
+    with connection.transaction():
+        connection.execute(
+            "DELETE FROM likewise.index WHERE name IN (SELECT name FROM likewise.index WHERE name LIKE %s"
+            " AND pg_try_advisory_xact_lock(%s, hashtext(tables)) FOR UPDATE SKIP LOCKED)",
+            (f"%{DRAFT_MARK}%", DRAFT_LOCK),
+        )
+    orphans = connection.execute(
+        "SELECT n.nspname FROM pg_namespace n WHERE n.nspname ~ '^likewise_[0-9a-f]{16}$'"
+        " AND NOT EXISTS (SELECT 1 FROM likewise.index i WHERE i.tables = n.nspname)"
+        " AND pg_catalog.pg_has_role(n.nspowner, 'USAGE')"
+    ).fetchall()
+    for (tables,) in orphans:
+        with connection.transaction():
+            free = connection.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(%s))", (LOCK, tables)).fetchone()
+            if free != (True,):
+                continue  # a successor that is being filled
+            connection.execute("SET LOCAL lock_timeout = '50ms'")
+            try:
+                with connection.transaction():
+                    drop_on_shards(connection, tables)
+                    connection.execute(statement("DROP SCHEMA {tables} CASCADE", tables))
+            except (errors.LockNotAvailable, errors.DeadlockDetected, StorageError):
+                continue
