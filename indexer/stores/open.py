@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
 
+from indexer.errors import BadInput
 from indexer.settings import Settings
 from indexer.stores.port import Store
 
@@ -19,8 +20,11 @@ def is_uri(address: str | PathLike[str]) -> bool:
     return isinstance(address, str) and address.startswith(_SCHEMES)
 
 
-def open_store(address: str | PathLike[str]) -> Store:
+def open_store(address: str | PathLike[str], *, partial: bool = False) -> Store:
     """Open the store at an address: the path of a folder, or the URI of an index in a database.
+
+    Args:
+        partial: leave out shards that cannot be reached; the notes of each question name them.
 
     Raises:
         NotAnIndex: there is no store.
@@ -28,7 +32,7 @@ def open_store(address: str | PathLike[str]) -> Store:
     if is_uri(address):
         from indexer.stores.postgres.store import PostgresStore
 
-        return PostgresStore.open(str(address))
+        return PostgresStore.open(str(address), partial=partial)
     from indexer.stores.local.store import LocalStore
 
     return LocalStore(Path(address))
@@ -48,6 +52,27 @@ def create_store(address: str | PathLike[str], settings: Settings) -> Store:
     from indexer.stores.local.store import LocalStore
 
     return LocalStore.create(Path(address), settings)
+
+
+@contextmanager
+def distributed_store(address: str, shards: Sequence[str]) -> Iterator[tuple[Store, Store, Callable[[], object]]]:
+    """Make an empty index over several servers, or open what an earlier attempt left of it.
+
+    Yields:
+        The index at the address; the one to fill, which takes its place if the block ends well; and a function that
+        keeps everybody else from writing to the first until then.
+
+    Raises:
+        BadInput: the address is a folder's, or a server is named twice.
+        NotAnIndex: there is no index at the address.
+        StorageError: a server cannot be reached, or refuses.
+    """
+    if not is_uri(address):
+        raise BadInput(f"{address}: is a folder, and only an index in PostgreSQL is on several servers: copy it there")
+    from indexer.stores.postgres.store import PostgresStore
+
+    with closing(PostgresStore.open(address)) as source, source.distributed(shards) as move:
+        yield source, move.target, move.lock
 
 
 @contextmanager
