@@ -21,6 +21,7 @@ from indexer.notes import Note
 from indexer.records import Changes
 from indexer.runs import Outcome, index_sources
 from indexer.sources import ReadOptions, open_sources
+from indexer.stores.open import is_uri
 from indexer.stores.port import Writer
 
 QUIET_S = 0.5
@@ -195,6 +196,8 @@ class Watch:
 
     def _matters(self, change: object, path: str) -> bool:
         """Return whether an event is not of the index itself."""
+        if is_uri(self._address):
+            return True
         folder = str(Path(self._address).absolute())
         return path != folder and not path.startswith((folder + os.sep, folder + "-", folder + "."))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from indexer.errors import BadInput, LikewiseError, UnknownField
+from indexer.stores.open import is_uri, name_in, without_passwords
 from indexer.stores.port import FieldValues
 from search.query import Mode
 from search.searcher import Searcher
@@ -44,7 +44,7 @@ class ServedIndex:
     """
 
     name: str
-    address: str
+    address: str = field(repr=False)
     searcher: Searcher
 
     @property
@@ -73,13 +73,13 @@ class ServedIndex:
         types = {field: _types(kinds, field in info.dates) for field, kinds in info.fields.items()}
         types |= {"format": ["text"], "modified": ["text", "date"]}
         described = []
-        for field, kinds in types.items():
+        for name, kinds in types.items():
             try:
-                values = self.searcher.values(field, FREQUENT_VALUES)
+                values = self.searcher.values(name, FREQUENT_VALUES)
             except UnknownField:  # the last document with it has gone in between
                 continue
             if values.documents:
-                described.append({"name": field, "types": kinds, **_described(values)})
+                described.append({"name": name, "types": kinds, **_described(values)})
         return described
 
     def without_address(self, message: str) -> str:
@@ -107,7 +107,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
         self._indexes: dict[str, ServedIndex] = {}
         for name, given in addresses.items():
             # An absolute path is found in messages without doubt; "a" or "." would be found in every word.
-            address = given if "://" in given else os.path.abspath(given)  # noqa: PTH100
+            address = given if is_uri(given) else os.path.abspath(given)  # noqa: PTH100
             searcher = Searcher(address, timings=timings)
             searcher.count()  # opening does not read yet, and a damaged index should be refused at the start
             self._indexes[name] = ServedIndex(name, address, searcher)
@@ -171,20 +171,22 @@ def addresses_by_name(arguments: Sequence[str]) -> dict[str, str]:
             name, address = _name_of(argument), argument
         if name in named:
             raise BadInput(
-                f"{named[name]} and {address} are both named {name!r}: give one of them another name, as in "
-                f"other={address}"
+                f"{without_passwords(named[name])} and {without_passwords(address)} are both named {name!r}: give one "
+                f"of them another name, as in other={without_passwords(address)}"
             )
         named[name] = address
     return named
 
 
 def _name_of(address: str) -> str:
-    if "://" in address:
-        return parse_qs(urlsplit(address).query).get("index", ["default"])[0]
-    folder, name = os.path.split(os.path.abspath(address))  # noqa: PTH100 - of "..", the folder's own name
-    if name == ".likewise":  # the default index of a folder
-        name = os.path.basename(folder)  # noqa: PTH119
-    return _UNNAMEABLE.sub("-", name.removesuffix(".index")).strip("-") or "index"
+    if is_uri(address):
+        name = name_in(address)
+    else:
+        folder, name = os.path.split(os.path.abspath(address))  # noqa: PTH100 - of "..", the folder's own name
+        if name == ".likewise":  # the default index of a folder
+            name = os.path.basename(folder)  # noqa: PTH119
+        name = name.removesuffix(".index")
+    return _UNNAMEABLE.sub("-", name).strip("-") or "index"
 
 
 def _types(types: Sequence[str], holds_dates: bool) -> list[str]:

@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from indexer.errors import BadInput
 from indexer.settings import Settings
 from indexer.stores.port import Store
 
+if TYPE_CHECKING:
+    from indexer.stores.postgres.store import PostgresStore
+
 _CATALOG, _LOCK = "catalog.db", "LOCK"
 _SCHEMES = ("postgresql://", "postgres://")
+_NAME = re.compile(r"[?&]index=([^&#]*)")
+_DEFAULT_NAME = "default"
+
+_PASSWORD = re.compile(r"(\bpostgres(?:ql)?://[^\s:@/?]*):(?:[^\s/?]*|(?!\d*(?:[/?,\s]|$))\S*)@")
+"""A password in the URI of a database. One that holds an @ or a slash is wrong there, and found all the same."""
+
+_PASSWORD_PARAMETER = re.compile(r"(?<=[?&])(?:ssl)?password=[^&\s]*&|[?&](?:ssl)?password=[^&\s]*")
+
+_DRIVERS = ("psycopg", "psycopg_pool", "pgvector")
 
 
 def is_uri(address: str | PathLike[str]) -> bool:
     """Return whether an address is the URI of an index in a database, and not a path."""
     return isinstance(address, str) and address.startswith(_SCHEMES)
+
+
+def name_in(uri: str) -> str:
+    """Return the name of the index that the URI of a database gives."""
+    names = _NAME.findall(uri)
+    return unquote(names[-1]) if names else _DEFAULT_NAME
+
+
+def without_passwords(text: str) -> str:
+    """Return an address, or a message, with the URIs of databases in it as they are without their passwords."""
+    if "://" not in text:
+        return text
+    return _PASSWORD_PARAMETER.sub("", _PASSWORD.sub(r"\1@", text))
 
 
 def open_store(address: str | PathLike[str], *, partial: bool = False) -> Store:
@@ -30,9 +58,7 @@ def open_store(address: str | PathLike[str], *, partial: bool = False) -> Store:
         NotAnIndex: there is no store.
     """
     if is_uri(address):
-        from indexer.stores.postgres.store import PostgresStore
-
-        return PostgresStore.open(str(address), partial=partial)
+        return _postgres().open(str(address), partial=partial)
     from indexer.stores.local.store import LocalStore
 
     return LocalStore(Path(address))
@@ -46,9 +72,7 @@ def create_store(address: str | PathLike[str], settings: Settings) -> Store:
         StorageError: the disk or the database refuses.
     """
     if is_uri(address):
-        from indexer.stores.postgres.store import PostgresStore
-
-        return PostgresStore.create(str(address), settings)
+        return _postgres().create(str(address), settings)
     from indexer.stores.local.store import LocalStore
 
     return LocalStore.create(Path(address), settings)
@@ -69,9 +93,7 @@ def distributed_store(address: str, shards: Sequence[str]) -> Iterator[tuple[Sto
     """
     if not is_uri(address):
         raise BadInput(f"{address}: is a folder, and only an index in PostgreSQL is on several servers: copy it there")
-    from indexer.stores.postgres.store import PostgresStore
-
-    with closing(PostgresStore.open(address)) as source, source.distributed(shards) as move:
+    with closing(_postgres().open(address)) as source, source.distributed(shards) as move:
         yield source, move.target, move.lock
 
 
@@ -84,9 +106,7 @@ def draft_store(address: str | PathLike[str], settings: Settings) -> Iterator[St
         StorageError: the disk or the database refuses.
     """
     if is_uri(address):
-        from indexer.stores.postgres.store import PostgresStore
-
-        with PostgresStore.draft(str(address), settings) as draft:
+        with _postgres().draft(str(address), settings) as draft:
             yield draft
         return
     from indexer.stores.local.store import LocalStore
@@ -102,12 +122,32 @@ def is_store(address: str | PathLike[str]) -> bool:
         StorageError: this user may not look into the folder, or the database cannot be asked.
     """
     if is_uri(address):
-        from indexer.stores.postgres.store import PostgresStore
-
-        return PostgresStore.exists(str(address))
+        return _postgres().exists(str(address))
     from indexer.stores.local.store import LocalStore
 
     return LocalStore.exists(Path(address))
+
+
+def _postgres() -> type[PostgresStore]:
+    """Return the store of addresses that are URIs.
+
+    Raises:
+        BadInput: what it needs is not installed.
+    """
+    try:
+        from indexer.stores.postgres.store import PostgresStore
+    except ImportError as error:
+        if error.name is None:  # psycopg is there, and the library of the server's clients is not
+            missing = f"{_DRIVERS[0]}: {error}".splitlines()[0]
+        elif error.name.partition(".")[0] in _DRIVERS:
+            missing = f"{error.name}, which is not installed"
+        else:
+            raise
+        raise BadInput(
+            f"an index in a database needs {missing}: pip install 'likewise[postgres]', or in a clone "
+            "pip install -e '.[postgres]'"
+        ) from error
+    return PostgresStore
 
 
 def holds_store(names: Collection[str]) -> bool:

@@ -40,7 +40,7 @@ class LikewiseVectorStore(VectorStore):
         """
         self._embedding = embedding
         self._index = open_or_create(address)
-        self._searcher = Searcher(self._index.address, unknown_fields="empty")
+        self._searcher = Searcher(self._index.address if address is None else address, unknown_fields="empty")
 
     def close(self) -> None:
         """Release connections and memory; delete a temporary index."""

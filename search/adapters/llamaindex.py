@@ -92,7 +92,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         super().__init__(stores_text=True)
         self.address = None if address is None else fspath(address)
         self._index = open_or_create(address)
-        self._searcher = Searcher(self._index.address, unknown_fields="empty")
+        self._searcher = Searcher(self._index.address if address is None else address, unknown_fields="empty")
 
     @classmethod
     def class_name(cls) -> str:

@@ -1,18 +1,18 @@
-"""likewise backup: copy an index to another folder while it is in use."""
+"""likewise backup: copy an index to another place while it is in use."""
 
 from __future__ import annotations
 
 import click
 
 from search.cli.options import IndexCommand, json_option
-from search.cli.output import say, say_json, shown, warn_of
+from search.cli.output import say, say_json, shown, warn_of, without_passwords
 
 
 @click.command(cls=IndexCommand)
 @click.argument("destination", metavar="DEST")
 @json_option
 def backup(path: str, destination: str, as_json: bool) -> None:
-    """Copy INDEX to the new folder DEST, even while it is searched and written to.
+    """Copy INDEX to DEST, a new folder or DSN, even while it is searched and written to.
 
     \b
     likewise backup papers.index /mnt/backup/papers.index
@@ -25,6 +25,7 @@ def backup(path: str, destination: str, as_json: bool) -> None:
         documents = len(copy)
     warn_of(notes)
     if as_json:
-        say_json({"backup": destination, "documents": documents} | ({"notes": notes} if notes else {}))
+        result = {"backup": without_passwords(destination), "documents": documents}
+        say_json(result | ({"notes": notes} if notes else {}))
     else:
         say(f"{shown(destination)}: {documents:,} documents")

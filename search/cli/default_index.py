@@ -13,8 +13,6 @@ from search.cli.output import say
 DEFAULT_NAME = ".likewise"
 """Folder of the default index. Its name begins with a dot, so that it is never read as a source."""
 
-_DSN = ("postgresql://", "postgres://")
-
 
 def find_default() -> str | None:
     """Return the path of the default index, relative if it is in the working folder; None where there is none."""
@@ -28,9 +26,9 @@ def find_default() -> str | None:
 def names_index(argument: str) -> bool:
     """Return whether an argument is a DSN, or the folder of an index, which may be damaged or closed to this user."""
     from indexer.errors import StorageError
-    from indexer.stores.open import is_store
+    from indexer.stores.open import is_store, is_uri
 
-    if argument.startswith(_DSN):
+    if is_uri(argument):
         return True
     try:
         return bool(argument) and is_store(argument)

@@ -16,7 +16,7 @@ import click
 
 from indexer.errors import LikewiseError
 from search.cli.options import complete_path, json_option
-from search.cli.output import number, printable, say, say_json, shown
+from search.cli.output import number, printable, say, say_json, shown, without_passwords
 
 _NOT_FOR_USERS = ("all", "dev", "ray")
 
@@ -217,6 +217,7 @@ def _index(address: str) -> Iterator[Finding]:
     except LikewiseError as error:
         yield Finding("index", str(error), problem=True)
         return
+    address = without_passwords(address)
     size = f"{number(state.documents)} documents, {number(state.passages)} passages, {state.bytes / 2**20:,.1f} MB"
     yield Finding("index", f"{shown(address)}: {size}, format {state.format_version}")
     yield Finding("index", f"checksums were not compared: likewise check {address} does")

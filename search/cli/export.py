@@ -98,7 +98,8 @@ def _write_parquet(address: str, file: Path, vectors: bool) -> None:
             temporary.unlink(missing_ok=True)
     missing = documents - len(places) if places else documents
     if missing > 0:
-        warn(f"{number(missing)} document(s) have no x and y: likewise map {address} gives every document a place")
+        advice = f"likewise map {shown(address)} gives every document a place"
+        warn(f"{number(missing)} document(s) have no x and y: {advice}")
     say(f"{shown(str(file))}: {number(documents)} documents")
 
 

@@ -54,7 +54,7 @@ def say_json(value: Any) -> None:
 def _print(text: str, err: bool) -> None:
     """Print a line. A reader that has left ends neither a command that changes something nor a warning's command."""
     try:
-        click.echo(text, err=err)
+        click.echo(without_passwords(text) if err else text, err=err)
     except BrokenPipeError:
         context = click.get_current_context(silent=True)
         if not err and not (context and context.meta.get(FINISHES)):
@@ -62,6 +62,15 @@ def _print(text: str, err: bool) -> None:
         discard(sys.stderr if err else sys.stdout)
         if context and not err:
             context.meta[LEFT] = True
+
+
+def without_passwords(text: str) -> str:
+    """Return an address or a message without the passwords in addresses of databases."""
+    if "://" not in text:  # nearly always, and the other file need not be imported
+        return text
+    from indexer.stores.open import without_passwords as without
+
+    return without(text)
 
 
 def discard(stream: TextIO) -> None:
@@ -124,9 +133,9 @@ def on_terminal() -> bool:
 
 
 def shown(path: str) -> str:
-    """Return an absolute path relative to the working folder if it is inside it."""
+    """Return an absolute path relative to the working folder if it is inside it; a DSN without its password."""
     if not os.path.isabs(path):  # noqa: PTH117 - a uri may not be a path
-        return path
+        return without_passwords(path)
     folder = os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118
     return path.removeprefix(folder)
 

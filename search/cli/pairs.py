@@ -17,7 +17,17 @@ from search.cli.output import number, quiet_libraries, say, say_json, shown, war
 if TYPE_CHECKING:
     from search.pairs import PairReport, Side
 
-_EXISTING = click.Path(exists=True, path_type=Path)
+
+class _FileOrIndex(click.Path):
+    """The path of something that exists, or a DSN."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        from indexer.stores.open import is_uri
+
+        return value if is_uri(value) else super().convert(value, parameter, context)
+
+
+_EXISTING = _FileOrIndex(exists=True)
 
 
 @click.command()
@@ -31,8 +41,8 @@ _EXISTING = click.Path(exists=True, path_type=Path)
 @trust_option
 @json_option
 def pairs(
-    source: Path | None,
-    index: Path | None,
+    source: str | None,
+    index: str | None,
     count: int,
     min_score: float,
     model: str | None,
@@ -53,21 +63,23 @@ def pairs(
     likewise pairs questions.txt -n 100 --min-score 0.8
     likewise pairs papers.index --json
     """
+    from indexer.stores.open import is_uri
+
     typed = click.get_current_context().get_parameter_source("source") == ParameterSource.COMMANDLINE
     if index and typed:
         raise click.UsageError("give --index, or a FILE or INDEX as an argument, not both")
     if (source := index or source) is None and (default := find_default()) is not None:
-        source = Path(default)
+        source = default
     if source is None:
         raise click.UsageError("name a FILE or an INDEX first, or set LIKEWISE_INDEX")
     if math.isnan(min_score):
         raise click.UsageError("--min-score is nan: give a number")
-    if source.is_dir() and (model or text_field or device != "auto"):
+    if (is_index := is_uri(source) or Path(source).is_dir()) and (model or text_field or device != "auto"):
         raise click.UsageError("--model, --text-field and --device are for a FILE: an INDEX has its vectors")
-    if source.is_dir():
+    if is_index:
         report = _pairs_of_index(source, count, min_score)
     else:
-        report = _pairs_of_file(source, count, min_score, model, text_field, device, trust_remote_code)
+        report = _pairs_of_file(Path(source), count, min_score, model, text_field, device, trust_remote_code)
     if report.cut:
         warn(f"{number(report.cut)} texts are longer than the model reads: only their beginning was compared")
     if as_json:
@@ -81,7 +93,7 @@ def pairs(
     say(f"{number(len(report.pairs))} pairs of {number(report.texts)} texts{repeated}", err=True)
 
 
-def _pairs_of_index(path: Path, count: int, min_score: float) -> PairReport:
+def _pairs_of_index(path: str, count: int, min_score: float) -> PairReport:
     from indexer.stores.open import open_store
     from search.pairs import pairs_of_passages
 

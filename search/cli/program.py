@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -160,10 +161,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except LikewiseError as error:
         _fail(str(error), error.exit_code, getattr(error, "caret", ""))
     except click.ClickException as error:
-        try:
-            error.show()
-        except BrokenPipeError:
-            discard(sys.stderr)
+        message = io.StringIO()
+        error.show(message)
+        say(message.getvalue().rstrip("\n"), err=True)  # without a password, if it repeats what was typed
         _exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         say("likewise: interrupted; what was committed is kept", err=True)

@@ -123,8 +123,12 @@ def _watching(addresses: list[str], sources: tuple[str, ...]) -> Iterator[None]:
         raise BadInput(f"--watch needs exactly one INDEX, and {len(addresses)} are served: start a watch for each")
     from indexer.stores.open import is_store
 
+    # The address is not among the arguments, which every user of this machine can see: it may hold a password.
     with subprocess.Popen(
-        [sys.executable, "-c", _WATCH, "watch", addresses[0], *sources], stdin=subprocess.PIPE, stdout=sys.stderr
+        [sys.executable, "-c", _WATCH, "watch", "--", *sources],
+        env=os.environ | {"LIKEWISE_INDEX": addresses[0]},
+        stdin=subprocess.PIPE,
+        stdout=sys.stderr,
     ) as process:
         stopping = threading.Event()
         threading.Thread(target=_report_end, args=(process, stopping), daemon=True).start()

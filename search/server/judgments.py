@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from indexer.errors import BadInput, StorageError
+from indexer.stores.open import is_uri
 from search.served import ServedIndex
 from search.server.problems import Problem
 
@@ -33,7 +34,7 @@ class Judgments:
         Raises:
             Problem: 404, the index is not in a folder.
         """
-        if "://" in served.address:
+        if is_uri(served.address):
             raise Problem(404, "no-judgments", "judgments are kept beside a folder, and this index is in a database")
         index = Path(served.address).absolute()
         self.folder = index.with_name(f"{index.name.removesuffix('.index')}.judgments")

@@ -9,7 +9,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import uvicorn
@@ -44,7 +44,7 @@ class Options:
         writable, token, rerank, allowed_hosts, cors_origins, access_log, log_queries: see `create_app`.
     """
 
-    indexes: dict[str, str]
+    indexes: dict[str, str] = field(repr=False)
     host: str = "127.0.0.1"
     port: int = 8765
     workers: int = 1

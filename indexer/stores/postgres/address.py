@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+import re
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote
 
 from indexer.errors import BadInput
 
 DEFAULT_NAME = "default"
 
 _MAX_NAME_CHARACTERS = 200
+
+_URI = re.compile(
+    r"(?P<scheme>postgres(?:ql)?://)(?:(?P<user>[^:@/?#\s]*)(?P<password>:[^@/?#\s]*)?@)?(?P<hosts>[^@/?#\s]*)"
+    r"(?P<database>/[^@/?#\s]*)?(?:\?(?P<parameters>[^#\r\n\t]*))?"
+)
+"""Stricter than libpq: what it would read in another way than it was meant, such as a password with an @, is refused,
+because its error would show a part of the password."""
+
+_HOST = re.compile(r"(?:\[[^\[\]]*\]|[^:\[\]]*)(?::\d*)?")
+_BROKEN_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
+_SECRET = ("password", "sslpassword")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,46 +34,51 @@ class Address:
         shown: the whole address without a password, for messages; it opens the same index.
     """
 
-    conninfo: str
+    conninfo: str = field(repr=False)
     index: str
     shown: str
-
-    def named(self, index: str) -> Address:
-        """Return the address of another index of the same database."""
-        return parse_address(_with_index(self.conninfo, index))
 
 
 def parse_address(text: str) -> Address:
     """Read `postgresql://user@host/database?index=NAME`; without a name it is `default`.
 
     Raises:
-        BadInput: it is no such URI, or a name that cannot be one.
+        BadInput: it is no such URI, or a name that cannot be one. The message holds no part of the URI.
     """
+    match = _URI.fullmatch(text)
+    if match is None or _BROKEN_PERCENT.search(text) or not all(map(_HOST.fullmatch, match["hosts"].split(","))):
+        raise _unreadable()
+    parameters = match["parameters"].split("&") if match["parameters"] else []
+    if any(parameter.count("=") != 1 for parameter in parameters):
+        raise _unreadable()
+    # Not parse_qs: to libpq a plus sign is no space.
+    pairs = [(unquote(name), value) for name, _, value in (parameter.partition("=") for parameter in parameters)]
+    names = [value for name, value in pairs if name == "index"]
     try:
-        parts = urlsplit(text)
-        parameters = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError as error:
-        raise BadInput("the address of the database cannot be read: write postgresql://USER@HOST/DATABASE") from error
-    names = [value for name, value in parameters if name == "index"]
-    index = names[-1] if names else DEFAULT_NAME
+        index = unquote(names[-1], errors="strict") if names else DEFAULT_NAME
+    except UnicodeDecodeError as error:
+        raise _unreadable() from error
     if not index or len(index) > _MAX_NAME_CHARACTERS or not index.isprintable():
         raise BadInput(
             f"index={index[:40]!r} cannot name an index: use 1 to {_MAX_NAME_CHARACTERS} printable characters"
         )
-    rest = [(name, value) for name, value in parameters if name != "index"]
-    shown = [(name, value) for name, value in rest if name not in ("password", "sslpassword")]
-    credentials, at, host = parts.netloc.rpartition("@")
-    user = credentials.partition(":")[0]
+    rest = [f"{quote(name, safe='')}={value}" for name, value in pairs if name != "index"]
+    shown = [f"{quote(name, safe='')}={value}" for name, value in pairs if name not in ("index", *_SECRET)]
+    at = "" if match["user"] is None else "@"
+    user, database = match["user"] or "", match["database"] or "/"
     return Address(
-        _uri(parts.scheme, parts.netloc, parts.path, rest),
+        _uri(f"{match['scheme']}{user}{match['password'] or ''}{at}{match['hosts']}{database}", rest),
         index,
-        _uri(parts.scheme, f"{user}{at}{host}" if user else host, parts.path, [*shown, ("index", index)]),
+        _uri(f"{match['scheme']}{user}{at}{match['hosts']}{database}", [*shown, f"index={quote(index, safe='')}"]),
     )
 
 
-def _with_index(uri: str, index: str) -> str:
-    return f"{uri}{'&' if '?' in uri else '?'}index={quote(index, safe='')}"
+def _unreadable() -> BadInput:
+    return BadInput(
+        "the address of the database cannot be read: write postgresql://USER@HOST/DATABASE?index=NAME, with other "
+        "characters than letters and digits as % and two hexadecimal digits, and the password in PGPASSWORD or .pgpass"
+    )
 
 
-def _uri(scheme: str, netloc: str, path: str, parameters: list[tuple[str, str]]) -> str:
-    return urlunsplit((scheme, netloc, path or "/", urlencode(parameters, quote_via=quote, safe="/"), ""))
+def _uri(before: str, parameters: list[str]) -> str:
+    return f"{before}?{'&'.join(parameters)}" if parameters else before
