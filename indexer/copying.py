@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
@@ -15,8 +16,9 @@ from typing import TypeVar
 import numpy as np
 
 from indexer.errors import BadInput, IndexDamaged
-from indexer.stores.open import distributed_store, draft_store, is_uri
-from indexer.stores.port import Batch, EmbeddedDocument, Hashes, RunOutcome, Snapshot, Store, Writer
+from indexer.records import Stamp
+from indexer.stores.open import distributed_store, draft_store, is_store, is_uri, kept_draft, open_store
+from indexer.stores.port import Batch, RunOutcome, Snapshot, Store, Writer
 
 T = TypeVar("T")
 
@@ -52,26 +54,50 @@ class Copied:
     questions: int
 
 
+def copy(source: Store, destination: str, progress: Progress | None = None) -> Copied:
+    """Make the index at `destination` equal to `source`.
+
+    A new one appears when it is complete, and is nowhere before; an interrupted copy goes on when it is started again.
+    One that exists gets what it lacks.
+
+    Raises:
+        BadInput: what exists there has another model, or documents that the source does not have.
+        IndexDamaged: the two are not equal at the end, or a document of the source is damaged.
+        StorageError: the disk or the database refuses.
+    """
+    if is_store(destination):
+        with closing(open_store(destination)) as target:
+            _require_part(source, target)
+            return copy_into(source, target, progress)
+    with source.snapshot() as snapshot:
+        settings = snapshot.settings
+    with kept_draft(destination, settings) as draft:
+        return copy_into(source, draft, progress)
+
+
 def copy_into(source: Store, target: Store, progress: Progress | None = None) -> Copied:
     """Make a store equal to another: an empty one, or one that an interrupted copy left.
 
-    Writers may change the source meanwhile: what they change is copied too, unless they do not pause.
+    Writers may change the source meanwhile: what they change is copied too, unless they do not pause. Until the end the
+    target has a run that did not finish, which `check` reports.
 
     Raises:
-        BadInput: the target has another recipe, other passages, or documents that the source does not have.
+        BadInput: the target has another recipe or other passages.
         IndexDamaged: the two are not equal at the end, or a document of the source is damaged.
     """
     with target.writer() as writer:
-        _require_room(source, target)
+        _require_same_kind(source, target)
+        run = writer.begin_run()
         copied = removed = 0
         for _ in range(ROUNDS):
             more, fewer = _copy_documents(source, target, writer, progress)
             copied, removed = copied + more, removed + fewer
             if not more and not fewer:
                 break
-        _copy_ledger(source, writer)
+        finished = _copy_ledger(source, writer, run)
         _copy_settings(source, target, writer)
         writer.settle()
+        writer.end_run(run, RunOutcome(finished=finished))
     return _verified(source, target, copied, removed)
 
 
@@ -110,13 +136,26 @@ def distribute(address: str, shards: Sequence[str], progress: Progress | None = 
     return replace(rest, copied=first.copied + rest.copied, removed=first.removed + rest.removed)
 
 
-def _require_room(source: Store, target: Store) -> None:
+def _require_part(source: Store, target: Store) -> None:
+    """Refuse a target whose documents a copy would remove."""
+    with source.snapshot() as one, target.snapshot() as other:
+        if one.history == other.history:
+            raise BadInput(f"{target.address}: is the index that is to be copied: give the copy another name")
+        strangers = other.hashes().keys() - one.hashes().keys()
+    if strangers:
+        raise BadInput(
+            f"{target.address}: holds {len(strangers)} document(s) that {source.address} does not have, such as "
+            f"{min(strangers)}: nothing was copied; give the copy another name"
+        )
+
+
+def _require_same_kind(source: Store, target: Store) -> None:
     with source.snapshot() as one, target.snapshot() as other:
         if one.settings.kind != other.settings.kind:
-            raise BadInput(f"{target.address}: has another model, or other passages, than {source.address}")
-        strangers = other.hashes().keys() - one.hashes().keys()
-    if strangers and len(strangers) == other.documents:
-        raise BadInput(f"{target.address}: holds other documents, such as {min(strangers)}: copy to a new index")
+            raise BadInput(
+                f"{target.address}: has another model, or other passages, than {source.address}: nothing was copied; "
+                "give the copy another name"
+            )
 
 
 def _copy_documents(source: Store, target: Store, writer: Writer, progress: Progress | None) -> tuple[int, int]:
@@ -131,28 +170,21 @@ def _copy_documents(source: Store, target: Store, writer: Writer, progress: Prog
     if missing:
         chosen = (item for item in source.export() if item.document.uri in missing)
         for batch in _batches(chosen, BATCH_DOCUMENTS):
-            with source.snapshot() as snapshot:
-                hashes = snapshot.hashes([item.document.uri for item in batch])
-            writer.put(Batch([_with(item, hashes[item.document.uri]) for item in batch if item.document.uri in hashes]))
+            # With the hashes from before it was read: if it was changed in between, the next round copies it again.
+            writer.put(Batch([replace(item, hashes=wanted[item.document.uri]) for item in batch]))
             copied += len(batch)
             if progress is not None:
                 progress(done + copied, len(wanted))
     return copied, len(gone)
 
 
-def _with(item: EmbeddedDocument, hashes: Hashes) -> EmbeddedDocument:
-    return replace(item, hashes=hashes)
-
-
-def _copy_ledger(source: Store, writer: Writer) -> None:
-    """Write every entry and every file again: they belong to one run, which has ended."""
+def _copy_ledger(source: Store, writer: Writer, run: int) -> dict[str, Stamp]:
+    """Write every entry of the ledger as one of this run; return the files that the run's end is to finish."""
     with source.snapshot() as snapshot:
         files, rows = snapshot.files(), list(snapshot.ledger())
-    run = writer.begin_run()
-    read = {path: file.stamp for path, file in files.items() if file.stamp.size >= 0}
     for batch in _batches(rows, 10 * BATCH_DOCUMENTS):
         writer.put(Batch(rows=batch, run=run))
-    writer.end_run(run, RunOutcome(finished=read))
+    return {path: file.stamp for path, file in files.items() if file.stamp.size >= 0}
 
 
 def _copy_settings(source: Store, target: Store, writer: Writer) -> None:

@@ -18,7 +18,7 @@ from indexer.records import Changes, Document, KnownFile, Span, Stamp
 from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.entry import short_reason
 from indexer.sources.source import STDIN
-from indexer.stores.port import DUPLICATE, Batch, LedgerRow, RunOutcome, Snapshot, Writer
+from indexer.stores.port import DUPLICATE, Batch, EmbeddedDocument, LedgerRow, RunOutcome, Snapshot, Writer
 from indexer.stores.vectors import stored_rows, unit_rows
 
 
@@ -336,17 +336,49 @@ class Run:
             self._reading(None, len(batch.documents), self._read_bytes)
         prepared = self._index.prepare([(document, embedded) for document, embedded, _ in batch.documents.values()])
         self._notes |= dict.fromkeys(prepared.notes)
-        rows, states = batch.rows, prepared.states()
-        for uri, (_, _, entry) in batch.documents.items():
-            state = states[uri]
-            self._counts[state] += 1
-            reason = "no text that the model can read" if state == "skipped" else short_reason(entry.reason)
-            rows.append(LedgerRow(entry.file, uri, state, reason))
-        if not rows and not batch.stamps:
+        states, work = prepared.states(), prepared.work
+        rows = [
+            LedgerRow(entry.file, uri, states[uri], _reason(states[uri], entry))
+            for uri, (_, _, entry) in batch.documents.items()
+        ]
+        if not rows and not batch.rows and not batch.stamps:
             return
-        changes = self._writer.put(Batch(prepared.work, rows, batch.stamps, self._run))
-        self._passages += sum(len(item.spans) for item in prepared.work if item.spans)
+        try:
+            changes = self._writer.put(Batch(work, [*batch.rows, *rows], batch.stamps, self._run))
+        except BadInput:
+            changes, refused = self._put_each(work)
+            rows = [
+                replace(row, state="failed", reason=short_reason(refused[row.uri])) if row.uri in refused else row
+                for row in rows
+            ]
+            self._writer.put(Batch((), [*batch.rows, *rows], batch.stamps, self._run))
+            work = tuple(item for item in work if item.document.uri not in refused)
+        for row in rows:
+            self._counts[row.state] += 1
+            if row.state == "failed":
+                self._failed_files.add(row.file)
+                self._read_files.discard(row.file)
+                self._reasons[row.reason] += 1
+        self._passages += sum(len(item.spans) for item in work if item.spans)
         self._committed(self.summary, changes, self._bytes)
+
+    def _put_each(self, work: Sequence[EmbeddedDocument]) -> tuple[Changes, dict[str, str]]:
+        """Commit documents one by one, because the store cannot hold one of them.
+
+        Returns:
+            What changed, and the reasons of the documents that were refused, by uri.
+        """
+        changes, refused = Changes(), dict[str, str]()
+        for item in work:
+            try:
+                changes += self._writer.put(Batch([item]))
+            except BadInput as error:
+                refused[item.document.uri] = str(error)
+        return changes, refused
+
+
+def _reason(state: str, entry: Entry) -> str:
+    return "no text that the model can read" if state == "skipped" else short_reason(entry.reason)
 
 
 def _has_document(state: str, reason: str) -> bool:

@@ -115,6 +115,27 @@ def draft_store(address: str | PathLike[str], settings: Settings) -> Iterator[St
         yield folder
 
 
+@contextmanager
+def kept_draft(address: str | PathLike[str], settings: Settings) -> Iterator[Store]:
+    """As `draft_store`, but what a block that failed has written is kept where nobody sees it, for the next one.
+
+    It is thrown away if it was made with another model or other passages.
+
+    Raises:
+        BadInput: something exists at the address already, or there is no stemmer for the language.
+        IndexLocked: another process is making it.
+        StorageError: the disk or the database refuses.
+    """
+    if is_uri(address):
+        with _postgres().kept_draft(str(address), settings) as draft:
+            yield draft
+        return
+    from indexer.stores.local.store import LocalStore
+
+    with LocalStore.kept_draft(Path(address), settings) as folder:
+        yield folder
+
+
 def is_store(address: str | PathLike[str]) -> bool:
     """Return whether there is a store at an address. It may be damaged.
 

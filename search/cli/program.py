@@ -32,6 +32,7 @@ COMMANDS = (
     "compile",
     "cache",
     "backup",
+    "copy",
     "export",
     "map",
     "evaluate",
@@ -54,11 +55,12 @@ _NAMES = {
     "map": "map_command",
     "index": "index_command",
     "compile": "compile_command",
+    "copy": "copy_command",
     "list": "list_command",
 }
 
 
-_FINISHING = frozenset({"index", "remove", "check", "compact", "compile", "cache", "backup", "tune", "expect"})
+_FINISHING = frozenset({"index", "remove", "check", "compact", "compile", "cache", "backup", "copy", "tune", "expect"})
 """Commands that finish even if nobody reads their output: they change something, or answer by their exit code."""
 
 _READER_LEFT = 141  # a shell's exit code for a program that was ended by SIGPIPE

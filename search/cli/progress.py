@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from search.cli.output import number, on_terminal, printable
@@ -69,6 +71,22 @@ class Progress:
     def note(self, text: str) -> None:
         if self._bar is not None:
             self._bar.update(self._task, description=text)
+
+
+@contextmanager
+def counted_documents(action: str) -> Iterator[Callable[[int, int], None]]:
+    """Draw a bar on a terminal; yield what is told how many documents are done, and how many there are."""
+    if not on_terminal():
+        yield lambda done, total: None
+        return
+    with _bar() as bar:
+        task = bar.add_task(action, total=None)
+
+        def show(done: int, total: int) -> None:
+            counts = f"{action}: {number(done)} of {number(total)} documents"
+            bar.update(task, completed=done, total=total, description=counts)
+
+        yield show
 
 
 def _bar() -> Bar:

@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -82,6 +82,27 @@ class LocalStore:
                 yield store
             finally:
                 store.close()
+
+    @classmethod
+    @contextmanager
+    def kept_draft(cls, folder: Path, settings: Settings) -> Iterator[LocalStore]:
+        """As `draft`, but what a block that failed has written is kept beside the folder, for the next one.
+
+        It is thrown away if it was made with another model or other passages.
+        """
+        from indexer.stores.local.swap import new_folder
+
+        with new_folder(folder) as sibling:
+            kept = sibling.with_suffix(".unfinished")
+            if cls.exists(kept) and _kind(kept) != settings.kind:
+                shutil.rmtree(kept)
+            store = cls(kept) if cls.exists(kept) else cls.create(kept, settings)
+            try:
+                yield store
+            finally:
+                store.close()
+            sibling.rmdir()
+            kept.rename(sibling)
 
     @staticmethod
     def exists(folder: Path) -> bool:
@@ -194,6 +215,12 @@ class LocalStore:
 
         with new_folder(Path(destination)) as sibling:
             return copy_store(self._views, sibling)
+
+
+def _kind(folder: Path) -> object:
+    store = LocalStore(folder)
+    with closing(store), store.snapshot() as snapshot:
+        return snapshot.settings.kind
 
 
 def _initialise(folder: Path, settings: Settings, lost: int = 0) -> None:

@@ -25,8 +25,10 @@ from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import WORK_SECONDS, Connections, DeadlineConnection, connect, translated
 from indexer.stores.postgres.schema import (
+    DRAFT_LOCK,
     KEPT_DRAFT_MARK,
     is_being_replaced,
+    is_true,
     lock_alone,
     prepare_database,
     statement,
@@ -311,6 +313,46 @@ class PostgresStore:
                 store.close()
                 if not guard.closed:
                     sweep(guard)
+
+    @classmethod
+    @contextmanager
+    def kept_draft(cls, address: str, settings: Settings) -> Iterator[PostgresStore]:
+        """As `draft`, but what a block that failed has written is kept under a hidden name, for the next one.
+
+        It is thrown away if it was made with another model or other passages.
+
+        Raises:
+            IndexLocked: another process is at it.
+        """
+        where = parse_address(address)
+        settings = replace(settings, language=code(settings.language))
+        name = f"{where.index}{KEPT_DRAFT_MARK}unfinished"
+        with translated(where), connect(where) as guard:
+            prepare_database(guard)
+            if not is_true(guard, "SELECT pg_try_advisory_lock(%s, hashtext(%s))", DRAFT_LOCK, name):
+                raise IndexLocked(f"{where.shown}: another process is making it: wait until it has ended")
+            if cls.exists(address):
+                raise BadInput(f"{where.shown}: exists already")
+            store = cls(replace(where, index=name))
+            try:
+                if cls._is_registered(guard, name):
+                    with store.snapshot() as snapshot:
+                        fits = snapshot.settings.kind == settings.kind
+                    if not fits:
+                        guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
+                        sweep(guard)
+                if not cls._is_registered(guard, name):
+                    with guard.transaction():
+                        register(guard, name, create_tables(guard, settings.dimensions, to_rows(settings)))
+                yield store
+            finally:
+                store.close()
+            with guard.transaction():
+                rename(guard, name, where.index)
+
+    @staticmethod
+    def _is_registered(connection: DeadlineConnection, name: str) -> bool:
+        return is_true(connection, "SELECT EXISTS (SELECT FROM likewise.index WHERE name = %s)", name)
 
     def drop(self) -> None:
         """Remove the index from its database. Tests use it."""

@@ -378,6 +378,10 @@ class _Commit:
             item.document.uri: with_dates(scalars(item.document.uri, item.document.metadata), item.document.modified)
             for item in documents
         }
+        for uri, fields in flat.items():
+            for name, _, value in fields:
+                if "\0" in name or (isinstance(value, str) and "\0" in value):
+                    raise BadInput(f"{uri}: metadata field {name[:40]!r} holds a NUL, which PostgreSQL cannot hold")
         ids = {uri: known[uri][0] for uri in keys if uri in known}
         erased = [ids[item.document.uri] for item in whole if item.document.uri in ids]
         if erased:
@@ -598,9 +602,6 @@ class _Commit:
     def _write_ledger(self, rows: Sequence[LedgerRow], run: int) -> None:
         if not rows:
             return
-        for row in rows:
-            if "\0" in row.uri or "\0" in row.reason:
-                raise BadInput(f"{row.uri[:80]!r}: an entry with the character NUL cannot be in PostgreSQL")
         keys = [key_of(row.uri) for row in rows]
         files = dict(
             self._run("SELECT path, id FROM {tables}.file WHERE key = ANY(%s)", [key_of(r.file) for r in rows])
@@ -619,7 +620,9 @@ class _Commit:
             ) as copy,
         ):
             for row, key in zip(rows, keys, strict=True):
-                copy.write_row((files[row.file], key, row.uri, row.state, row.reason, run))
+                # A NUL, which PostgreSQL cannot hold, is only in entries that never become a document.
+                uri, reason = (text.replace("\0", "\N{REPLACEMENT CHARACTER}") for text in (row.uri, row.reason))
+                copy.write_row((files[row.file], key, uri, row.state, reason, run))
         # A file that had the document before and no longer has it: the document is this file's now.
         taken = [key_of(row.uri) for row in rows if row.state in ("indexed", "updated", "unchanged")]
         self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s) AND state = 'gone' AND run < %s", taken, run)

@@ -1,0 +1,44 @@
+"""likewise copy: copy an index between folders and databases, without embedding anything."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import click
+
+from search.cli.options import complete_path, json_option
+from search.cli.output import number, say, say_json, shown, warn_of, without_passwords
+from search.cli.progress import counted_documents
+
+
+@click.command("copy")
+@click.argument("source", metavar="FROM", shell_complete=complete_path)
+@click.argument("destination", metavar="TO", shell_complete=complete_path)
+@json_option
+def copy_command(source: str, destination: str, as_json: bool) -> None:
+    """Copy the index FROM to TO: from a folder to a database, back, or between two of a kind.
+
+    Documents, vectors, the ledger and all that was learned are the same in the copy, and nothing is embedded. A new TO
+    appears when it is complete; after an interruption, the same command goes on where it stopped. A TO that exists gets
+    what it lacks, and is refused if it holds documents that FROM does not have. At the end both are compared, and
+    asked the same questions.
+
+    \b
+    likewise copy papers.index "postgresql://user@host/db?index=papers"
+    likewise copy "postgresql://user@host/db?index=papers" papers.index
+    """
+    from indexer.copying import copy
+    from indexer.stores.open import open_store
+
+    with closing(open_store(source)) as store, counted_documents("copying") as progress:
+        with store.snapshot() as snapshot:
+            notes = snapshot.notes
+        done = copy(store, destination, progress)
+    warn_of(notes)
+    if as_json:
+        numbers = {"copied": done.copied, "documents": done.documents, "passages": done.passages}
+        say_json({"copy": without_passwords(destination), **numbers, "questions": done.questions, "notes": notes})
+        return
+    compared = f"; {done.questions} questions have the same answers" if done.questions else ""
+    documents, passages = number(done.documents), number(done.passages)
+    say(f"{number(done.copied)} copied, {shown(destination)}: {documents} documents in {passages} passages{compared}")
