@@ -33,6 +33,7 @@ COMMANDS = (
     "cache",
     "backup",
     "copy",
+    "distribute",
     "export",
     "map",
     "evaluate",
@@ -60,7 +61,9 @@ _NAMES = {
 }
 
 
-_FINISHING = frozenset({"index", "remove", "check", "compact", "compile", "cache", "backup", "copy", "tune", "expect"})
+_FINISHING = frozenset(
+    {"index", "remove", "check", "compact", "compile", "cache", "backup", "copy", "distribute", "tune", "expect"}
+)
 """Commands that finish even if nobody reads their output: they change something, or answer by their exit code."""
 
 _READER_LEFT = 141  # a shell's exit code for a program that was ended by SIGPIPE

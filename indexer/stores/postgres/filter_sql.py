@@ -9,7 +9,7 @@ longer ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -78,17 +78,18 @@ def _number(value: Scalar) -> Decimal:
     return Decimal(value)
 
 
-def read_field_types(connection: DeadlineConnection, tables: str) -> dict[str, frozenset[Type]]:
-    """Return the types of each field that some document has."""
+def read_field_types(rows: Callable[[str], Iterable[tuple[str, Type]]]) -> dict[str, frozenset[Type]]:
+    """Return the types of each field that some document has.
+
+    Args:
+        rows: runs a statement over the tables of the index.
+    """
     types: dict[str, frozenset[Type]] = dict(KEEPS_DATES)
-    used = connection.execute(
-        statement(
-            "SELECT name, type FROM {tables}.field f WHERE EXISTS"
-            " (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.number IS NOT NULL)"
-            " OR EXISTS (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.text IS NOT NULL)",
-            tables,
-        )
-    ).fetchall()
+    used = rows(
+        "SELECT name, type FROM {tables}.field f WHERE EXISTS"
+        " (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.number IS NOT NULL)"
+        " OR EXISTS (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.text IS NOT NULL)"
+    )
     for name, kind in used:
         types[name] = types.get(name, frozenset()) | {kind}
     return types

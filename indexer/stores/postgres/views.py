@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -66,6 +66,7 @@ class State:
 
     Attributes:
         row: its row in the registry.
+        missing: shards that cannot be reached, and are left out.
         fields: the types of each field; None where there is no document.
         allowed: filters that were counted, by their text.
         ids: the documents that a filter leaves (n,), ascending, by its text.
@@ -74,6 +75,7 @@ class State:
     row: Row
     settings: Settings
     fields: dict[str, frozenset[Type]] | None
+    missing: tuple[Shard, ...] = ()
     allowed: dict[str, Allowed] = field(default_factory=dict)
     ids: dict[str, Ids] = field(default_factory=dict)
 
@@ -84,15 +86,14 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A connection inside its transaction, and the state of the same commit.
-
-    Attributes:
-        missing: shards that cannot be reached, and are left out.
-    """
+    """A connection inside its transaction, and the state of the same commit."""
 
     connection: DeadlineConnection
     state: State
-    missing: tuple[Shard, ...] = ()
+
+    @property
+    def missing(self) -> tuple[Shard, ...]:
+        return self.state.missing
 
     @property
     def reachable(self) -> list[int]:
@@ -135,8 +136,7 @@ class View:
         return self._count(render(where), where)  # trees as keys would not tell `draft = 1` from `draft = true`
 
     def _count(self, text: str, where: Where | None) -> Allowed:
-        key = self._key(text)
-        if (known := self.state.allowed.get(key)) is not None:
+        if (known := self.state.allowed.get(text)) is not None:
             return known
         condition = _EVERY if where is None else self.compile(where)
         ((documents, passages),) = self.rows(
@@ -145,15 +145,12 @@ class View:
         )
         limited = where is not None and documents != self.state.row.documents
         allowed = Allowed(documents, passages, condition if limited else None, where)
-        _keep(self.state.allowed, key, allowed)
+        _keep(self.state.allowed, text, allowed)
         return allowed
-
-    def _key(self, text: str) -> str:
-        return " ".join([*(str(shard.number) for shard in self.missing), text])
 
     def document_ids(self, where: Where | None) -> Ids:
         """Return the ids of the documents that a filter leaves (n,), ascending."""
-        key = self._key("" if where is None else render(where))
+        key = "" if where is None else render(where)
         if (known := self.state.ids.get(key)) is not None:
             return known
         condition = _EVERY if where is None else self.compile(where)
@@ -190,9 +187,9 @@ class Views:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             StorageError: the server cannot be asked.
         """
-        with self.connections.begun(self._begin_everywhere) as (connection, (state, missing)):
+        with self.connections.begun(self._begin_everywhere) as (connection, state):
             try:
-                yield View(connection, state, missing)
+                yield View(connection, state)
             except (errors.SqlclientUnableToEstablishSqlconnection, errors.FdwError):
                 if self._shards is not None:  # the next question finds out which shard it is
                     self._shards.forget()
@@ -208,23 +205,22 @@ class Views:
             raise StorageError(f"{self.address.shown}: none of its shards can be reached")
         return missing
 
-    def _begin_everywhere(self, connection: DeadlineConnection) -> tuple[State, tuple[Shard, ...]]:
+    def _begin_everywhere(self, connection: DeadlineConnection) -> State:
         """Begin the transaction of a view on every server that it reads."""
         known = self._state
         if known is None or not known.row.shards:
             state = self._begin(connection)
             if not state.row.shards:
-                return state, ()
+                return state
             connection.rollback()
             known = state
         # A server takes the snapshot of a transaction when it is first asked: no commit may come between.
         with no_commit(connection, known.row.tables):
             state = self._begin(connection)
-            missing = self._missing(connection, state.row)
-            view = View(connection, state, missing)
+            view = View(connection, state)
             for number in view.reachable:
                 view.rows(f"SELECT FROM {{tables}}.document_{number} WHERE id = 0")
-        return state, missing
+        return state
 
     def _begin(self, connection: DeadlineConnection) -> State:
         """Begin the transaction of a view, in one round trip where the index is as it was at the last."""
@@ -250,8 +246,8 @@ class Views:
         row = read_row(connection, self.address, begin)
         if known is None or known.row.tables != row.tables:
             connection.execute(statement(_KEEP_TABLES, row.tables))
-        state = self._state
-        if state is not None and state.row == row:
+        state, missing = self._state, self._missing(connection, row)
+        if state is not None and (state.row, state.missing) == (row, missing):
             return state
         if row.format_version:
             require_format(row)
@@ -260,8 +256,9 @@ class Views:
             settings = from_rows(rows)
         except (KeyError, TypeError, ValueError) as error:
             raise IndexDamaged(f"{self.address.shown}: its settings are damaged ({error}); restore a backup") from error
-        fields = read_field_types(connection, row.tables) if row.documents else None
-        loaded = State(row, settings, fields)
+        loaded = State(row, settings, None, missing)
+        if row.documents:
+            loaded = replace(loaded, fields=read_field_types(View(connection, loaded).rows))
         newest = self._state
         if newest is None or newest.row.history != row.history or newest.row.generation <= row.generation:
             self._state = loaded

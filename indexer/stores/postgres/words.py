@@ -62,7 +62,7 @@ def restriction(view: View, words: Words, where: Where | None) -> Restriction | 
 
     if where is None and not view.missing:
         return None
-    key = " ".join([*(str(shard.number) for shard in view.missing), "" if where is None else render(where)])
+    key = "" if where is None else render(where)
     if (cached := words.restrictions.get(key, words)) is not words:  # None is a filter that leaves all documents
         return cached  # type: ignore[return-value]
     matched = view.allowed(where).documents
@@ -131,11 +131,12 @@ def _open(view: View) -> _Replica:
     """Return a replica at a commit that is not later than the view's: from the disk, or new."""
     folder = cache_folder() / "words" / f"{view.state.row.history}-{_identity(view)}"
     base = _newest(folder, view)
-    if base is None and view.state.row.passages < KEPT_PASSAGES:
+    if base is None and (view.state.row.passages < KEPT_PASSAGES or view.missing):
         return _Replica(view, None)
     replica = note = None
     try:
-        if base is None or _changes_since(view, base.generation) >= KEPT_CHANGES:
+        # What a missing shard holds cannot be read now: a replica that is kept would be without it for ever.
+        if not view.missing and (base is None or _changes_since(view, base.generation) >= KEPT_CHANGES):
             base = _write(folder, view, base)
     except (OSError, RuntimeError, ValueError) as error:  # the engine raises ValueError for a full disk
         note = f"{folder}: words cannot be kept there ({error}); they are read from the database each time"
@@ -151,7 +152,7 @@ def _identity(view: View) -> str:
     A database that was set back to an earlier time is another one as well: it goes on in a new timeline.
     """
     (row,) = view.rows(
-        "SELECT s.system_identifier, c.timeline_id, d.oid, '{tables}.document'::regclass::oid"
+        "SELECT s.system_identifier, c.timeline_id, d.oid, '{tables}.setting'::regclass::oid"
         " FROM pg_control_system() s, pg_control_checkpoint() c, pg_database d WHERE d.datname = current_database()"
     )
     return hashlib.blake2b(repr(tuple(map(int, row))).encode(), digest_size=8).hexdigest()
@@ -221,7 +222,7 @@ class _Replica:
     """Two indexes that follow the database from one commit to the next. Only this process sees what it adds."""
 
     def __init__(self, view: View, base: _Base | None, note: str = "") -> None:
-        self._history, self._analysis = view.state.row.history, analysis_of(view)
+        self._identity, self._analysis = _of(view), analysis_of(view)
         self._notes = (note,) if note else ()
         self._words: Words | None = None
         self.generation = base.generation if base else -1
@@ -234,11 +235,10 @@ class _Replica:
         self._indexes = _open_indexes(self._folder, self._analysis)
 
     def same(self, other: _Replica) -> bool:
-        return (self._history, self._analysis) == (other._history, other._analysis)
+        return self._identity == other._identity
 
     def can_advance_to(self, view: View) -> bool:
-        row = view.state.row
-        return (self._history, self._analysis) == (row.history, analysis_of(view)) and self.generation <= row.generation
+        return self._identity == _of(view) and self.generation <= view.state.row.generation
 
     def advance(self, view: View) -> Words:
         """Bring it up to this view and return the words of the view. It can only go forward from here."""
@@ -260,6 +260,11 @@ class _Replica:
         else:
             self._words = Words(self._analysis, self._words.documents, self._words.passages, self._notes)
         return self._words
+
+
+def _of(view: View) -> tuple[object, ...]:
+    """Return what a replica is of: an index, how its texts become terms, and the shards that it is made without."""
+    return view.state.row.history, analysis_of(view), view.missing
 
 
 def _open_indexes(folder: Path | None, analysis: Analysis) -> list[Engine]:

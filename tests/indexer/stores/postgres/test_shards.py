@@ -1,0 +1,185 @@
+"""An index over three servers: moved there, asked while one is down, and completed after a kill in the middle.
+
+Runs where LIKEWISE_TEST_SHARDS names a folder (postgres_nodes.py). tests/contracts/test_store.py holds such an index to
+everything that a store must do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from indexer.errors import StorageError
+from search import Searcher
+
+pytestmark = pytest.mark.skipif("LIKEWISE_TEST_SHARDS" not in os.environ, reason="LIKEWISE_TEST_SHARDS is not set")
+
+WORDS = "apple pear plum fig quince cherry".split()  # noqa: SIM905
+DIMENSIONS = 8
+
+
+def texts(count: int, first: int = 0) -> list[Document]:
+    return [
+        Document(f"d{number}", f"{WORDS[number % 6]} and {WORDS[number % 5]}", metadata={"n": number})
+        for number in range(first, first + count)
+    ]
+
+
+def rows(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(count, DIMENSIONS)).astype(np.float32)
+
+
+@pytest.fixture
+def uris() -> list[str]:
+    from postgres_nodes import nodes
+
+    return [node.uri for node in nodes()]
+
+
+@pytest.fixture
+def address(uris: list[str], request: pytest.FixtureRequest) -> str:
+    return f"{uris[0]}?index={quote(request.node.name + str(time.time_ns()), safe='')}"
+
+
+@pytest.fixture
+def filled(address: str) -> str:
+    with Index.create(address, dimensions=DIMENSIONS) as index:
+        index.add(texts(300), vectors=rows(300))
+    return address
+
+
+def shell(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    program = "from search.cli.program import main; main()"
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def answers(address: str) -> dict[str, list[tuple[str, float]]]:
+    with Searcher(address) as searcher:
+        found = {}
+        for where in (None, "n < 100", "n >= 297", "not n < 250 or n in (3, 4)"):
+            for mode in ("dense", "words", "hybrid"):
+                hits = searcher.search("apple fig", 7, where, mode, vector=None if mode == "words" else rows(1, 9)[0])
+                found[f"{mode} {where}"] = [(hit.uri, round(hit.score, 5)) for hit in hits]
+        return found
+
+
+def test_a_move_to_other_servers_changes_no_answer(filled: str, uris: list[str]) -> None:
+    before = answers(filled)
+    line = json.loads(shell("distribute", filled, *(f"--shard={uri}" for uri in uris), "--json").stdout)
+    assert (line["documents"], line["copied"], line["shards"]) == (300, 300, uris)
+    assert answers(filled) == before
+    with Index.open(filled) as index:  # and it goes on being written to
+        assert len(index.add([Document("new", "quince")], vectors=rows(1, 5)).added) == 1
+        assert index.remove(["d7", "d8"]) == 2
+        assert index.check().ok
+    shell("distribute", filled, f"--shard={uris[0]}", f"--shard={uris[2]}")  # a server is taken away
+    with Index.open(filled) as index:
+        assert len(index) == 299 and index.check().ok
+    assert "named twice" in shell("distribute", filled, f"--shard={uris[0]}", f"--shard={uris[0]}", code=2).stderr
+
+
+@pytest.fixture
+def distributed(filled: str, uris: list[str]) -> Iterator[str]:
+    shell("distribute", filled, *(f"--shard={uri}" for uri in uris))
+    yield filled
+
+
+def test_a_missing_shard_is_an_error_or_a_note(distributed: str) -> None:
+    from postgres_nodes import nodes
+
+    whole = {hit.uri for hit in search_all(Searcher(distributed))}
+    assert len(whole) == 300
+    down = nodes()[2]
+    down.stop()
+    try:
+        with Searcher(distributed) as searcher, pytest.raises(StorageError, match="--partial"):
+            searcher.search("apple", mode="words")
+        with Searcher(distributed, partial=True) as searcher:
+            some = {hit.uri for hit in search_all(searcher)}
+            assert 150 < len(some) < 250 and some < whole
+            for mode in ("dense", "words", "hybrid"):
+                hits = searcher.search("apple", 400, "n >= 10", mode, vector=None if mode == "words" else rows(1, 9)[0])
+                assert {hit.uri for hit in hits} <= some
+                assert hits.matched == len(hits)
+                assert any("shard 2" in note and str(down.port) in note for note in hits.notes)
+        failed = shell("search", distributed, "apple", "--mode", "words", code=3)
+        assert "shard" in failed.stderr and failed.stderr.count("\n") == 1
+        done = shell("search", distributed, "apple", "--mode", "words", "--partial", "--json")
+        assert "shard 2" in str(json.loads(done.stdout)["notes"])
+    finally:
+        down.start()
+    time.sleep(5.5)  # how long a shard is remembered to be down
+    with Searcher(distributed, partial=True) as searcher:
+        assert {hit.uri for hit in search_all(searcher)} == whole
+        assert not searcher.search("apple", mode="words").notes
+
+
+def search_all(searcher: Searcher) -> list:  # type: ignore[type-arg]
+    return list(searcher.search("", 1000, vector=rows(1, 9)[0]))
+
+
+WRITER = """
+import sys
+import numpy as np
+from indexer import Document, Index
+address, first = sys.argv[1], int(sys.argv[2])
+rows = np.random.default_rng(1).normal(size=(20, 8)).astype(np.float32)
+with Index.open(address) as index:
+    for batch in range(first, first + 10_000, 20):
+        index.add([Document(f"w{n}", f"plum {n}", metadata={"n": n}) for n in range(batch, batch + 20)], vectors=rows)
+        print(batch, flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["client", "shard", "coordinator"])
+def test_what_was_acknowledged_survives_a_kill(distributed: str, victim: str, tmp_path: Path) -> None:
+    """Five kills at random moments: no acknowledged document is lost or half there, and a run again completes it."""
+    from postgres_nodes import nodes
+
+    chance = np.random.default_rng(4)
+    for attempt in range(5):
+        first = 1000 * attempt
+        command = [sys.executable, "-c", WRITER, distributed, str(first)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert process.stdout is not None
+        acknowledged = [int(process.stdout.readline()) for _ in range(3)]
+        time.sleep(float(chance.uniform(0, 0.3)))
+        if victim == "client":
+            process.kill()
+        else:
+            node = nodes()[0 if victim == "coordinator" else 1]
+            os.kill(node.pid, signal.SIGKILL)
+        rest, _ = process.communicate(timeout=90)
+        acknowledged += [int(line) for line in rest.split()]
+        if victim != "client":
+            for _ in range(40):
+                try:
+                    node.start()
+                    break
+                except subprocess.CalledProcessError:  # the processes of the killed server are still ending
+                    time.sleep(0.25)
+        with Index.open(distributed) as index:
+            for batch in acknowledged:
+                for number in range(batch, batch + 20):
+                    document = index.get(f"w{number}")
+                    assert document is not None and document.text == f"plum {number}"
+            last = acknowledged[-1] + 20
+            again = [Document(f"w{n}", f"plum {n}", metadata={"n": n}) for n in range(last, last + 20)]
+            index.add(again, vectors=rows(20, 1))
+            index.check(repair=True)
+            assert index.check().ok
+            assert len({document.uri for document in index}) == len(index)
