@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -45,6 +46,8 @@ class IndexCore:
         self._encoder = encoder
         self._runtime = Runtime()
         self._cache: tuple[VectorCache, Precision] | None = None
+        self._languages_read = False
+        self._tell: Note = lambda _: None
         self._embedding = Embedding(self.settings.passages) if self.settings.passages else None
 
     @classmethod
@@ -134,6 +137,14 @@ class IndexCore:
         """Use the same cache as another index."""
         self._cache = other._cache
 
+    def tell_at_once(self, tell: Note) -> None:
+        """Tell the notes that the user should read before documents are embedded. They are also in the results."""
+        self._tell = tell
+
+    def tell_like(self, other: IndexCore) -> None:
+        """Tell notes at once where another index does."""
+        self._tell = other._tell
+
     @property
     def has_cache(self) -> bool:
         return self._cache is not None
@@ -213,8 +224,11 @@ class IndexCore:
         notes: list[str] = []
         hashes = self._hashes(batch)
         if self.recipe is not None and not self.recipe.fitted:
-            self._fit(self.settings, [document for document, vectors in batch if vectors is None])
+            embedded = [document for document, vectors in batch if vectors is None]
+            self._read_languages(embedded, notes.append)
+            self._fit(self.settings, embedded)
         changed, unchanged = diff(batch, hashes, self.settings.meaning)
+        self._read_languages([item.document for item in changed if item.action != "rewrite"], notes.append)
         passages = iter(self._embed([item.document for item in changed if item.action == "embed"], notes.append))
         work: list[EmbeddedDocument] = []
         empty: list[str] = []
@@ -236,6 +250,49 @@ class IndexCore:
         if self._embedding is None:
             raise BadInput(f"{documents[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
         return self._embedding.embed(self.encoder, documents, note=note, cached=self.cached)
+
+    def _read_languages(self, documents: Sequence[Document], note: Note) -> None:
+        """Look at the languages of the first documents that this object writes: once, because a sample is enough.
+
+        They decide the language of a new index if that was left to them. Documents that are too short to say anything
+        leave it open for the next ones.
+
+        Args:
+            note: is told what the user should know, as `tell_at_once` says before anything is embedded.
+        """
+        if self._languages_read or not documents:
+            return
+        from indexer.language_notes import other_language_note, unread_note, word_language
+        from indexer.languages import SAMPLE_TEXTS, languages_of, say_something
+
+        texts = [document.text for document in documents]
+        stored = self.stored_settings()
+        if stored.language_open:
+            texts += [document.text for document in islice(self.store.iterate(), SAMPLE_TEXTS)]
+        if not say_something(texts):
+            return
+        self._languages_read = True
+        shares = languages_of(texts)
+        if stored.language_open:
+            self.settle_language(word_language(shares))
+            other = None
+        else:
+            other = other_language_note(stored.language, shares)
+        unread = unread_note(self.recipe, shares) if self.recipe is not None else None
+        for message in (unread, other):
+            if message is not None:
+                self._tell(message)
+                note(message)
+
+    def settle_language(self, language: str) -> None:
+        """Store the language of an index that left it open, unless another writer was first."""
+        with self.store.writer() as writer:
+            self._require_as_opened()
+            self.settings = writer.change(
+                lambda stored: (
+                    replace(stored, language=language, language_open=False) if stored.language_open else stored
+                )
+            )
 
     def take_width_of(self, vectors: Vector, names: list[str]) -> None:
         """Set the width to that of these rows (n, dimensions), if the index has none yet.

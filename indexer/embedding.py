@@ -22,6 +22,7 @@ from indexer.notes import Note
 from indexer.passages import PassageSettings, cut, default_overlap, embedded_texts, whole_number
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
+from indexer.stores.analysis import AUTO, is_auto
 from indexer.stores.vector_cache import VectorCache
 
 Ready = Callable[[Encoder], Encoder]
@@ -151,7 +152,7 @@ def settings_of_new(
     dimensions: int | Literal["auto"] | None = None,
     max_tokens: int | None = None,
     overlap: int | None = None,
-    language: str = "en",
+    language: str = AUTO,
     tokenizer: str | PathLike[str] | None = None,
     runtime: Runtime | None = None,
     cache: VectorCache | None = None,
@@ -171,7 +172,7 @@ def settings_of_new(
         width = 0 if dimensions == "auto" else whole_number("dimensions", dimensions)
         if model is not None or (dimensions != "auto" and width < 1):
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
-        return Settings(width, language=language), None
+        return _in_language(language, Settings(width)), None
     model = _endpoint_spec(model, max_tokens, tokenizer)
     from indexer.deferred_encoder import load_deferred
 
@@ -180,7 +181,14 @@ def settings_of_new(
     if (room := limit if max_tokens is None else whole_number("max tokens", max_tokens)) > limit:
         raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
     passages = PassageSettings(room, whole_number("overlap", overlap) if overlap is not None else default_overlap(room))
-    return Settings(recipe.dimensions, recipe, passages, language), encoder
+    return _in_language(language, Settings(recipe.dimensions, recipe, passages)), encoder
+
+
+def _in_language(language: str, settings: Settings) -> Settings:
+    """Return the settings of a new index with its language, or with the first documents to decide it."""
+    if is_auto(language):
+        return replace(settings, language_open=True)
+    return replace(settings, language=language)
 
 
 def _endpoint_spec(

@@ -52,7 +52,7 @@ class Index:
         dimensions: int | Literal["auto"] | None = None,
         max_tokens: int | None = None,
         overlap: int | None = None,
-        language: str = "en",
+        language: str = "auto",
         precision: Precision = "auto",
         device: str = "auto",
         trust_remote_code: bool = False,
@@ -72,6 +72,7 @@ class Index:
             overlap: tokens that neighbouring passages share; the default is 32, or a quarter of `max_tokens` if
                 that is below 128.
             language: the language whose word endings a search by words ignores, by code or name; `none` for none.
+                `auto` finds it in the first documents that are added (docs/languages.md).
             precision: precision of the model's weights while documents are embedded, as in `load_encoder`; int8 is
                 calibrated on the first documents.
             device: `cpu`, `cuda`, ...; `auto` uses CUDA if there is a CUDA device.
@@ -103,7 +104,7 @@ class Index:
         dimensions: int | Literal["auto"] | None = None,
         max_tokens: int | None = None,
         overlap: int | None = None,
-        language: str = "en",
+        language: str = "auto",
         precision: Precision = "auto",
         device: str = "auto",
         trust_remote_code: bool = False,

@@ -46,6 +46,7 @@ def rebuild_index(
         successor = old.store.successor(_carry_over(old.stored_settings(), settings))
         with successor as store, IndexCore(store, encoder) as new, store.writer() as writer:
             new.use_cache_of(old)
+            new.tell_like(old)
             _copy_documents(old, new, writer, note)
             for message in writer.notes:
                 note(message)

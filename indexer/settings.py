@@ -166,6 +166,8 @@ class Settings:
         recipe: how its vectors are made; None for the user's own vectors.
         passages: how its documents are cut; None for the user's own vectors.
         language: code of the language whose word endings are ignored in searches by words, or `none`.
+        language_open: whether the first documents that say something about their language will decide it. Until then
+            searches by words use `language`.
         recall: share of the ten nearest passages that approximate segments find; None for DEFAULT_RECALL.
         words_bias: how much more hybrid search weighs words than it would by itself, in natural logarithms of the odds,
             learned from judged questions by `tune`; None if nothing was learned.
@@ -180,6 +182,7 @@ class Settings:
     recipe: Recipe | None = None
     passages: PassageSettings | None = None
     language: str = "en"
+    language_open: bool = False
     recall: float | None = None
     words_bias: float | None = None
     calibration: Calibration | None = field(default=None, repr=False)

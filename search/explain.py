@@ -85,6 +85,8 @@ class _Matcher(dict[str, bool]):
             if len(self._terms) >= _CACHED_WORDS:
                 self._terms.clear()
             terms = self._terms[word] = tuple(self._analysis.terms(word))
+            if terms and not word.isascii():  # a word with accents is in the index as it is typed without them, too
+                terms = self._terms[word] = (*terms, *self._analysis.stems(word))
         self[word] = matches = not self._query_terms.isdisjoint(terms)
         return matches
 

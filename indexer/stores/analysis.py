@@ -1,7 +1,8 @@
 """Text to terms, the same for documents and questions: words, stems, identifiers, and pairs of characters.
 
 A text is indexed as one string of words between spaces, which the engine (tantivy_index.py) stems. Scripts without
-spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter.
+spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter. Accents are left out where the readers of
+a language take them for marks on a letter, and kept where they make a letter of its own (accents.py).
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from indexer.errors import BadInput, IndexDamaged, NoWords
+from indexer.stores.accents import OWN_LETTERS, fold
 
 if TYPE_CHECKING:
     import tantivy
 
-VERSION = 2
-"""Version of the rules in this file. A word index that was made with another version is rebuilt."""
+VERSION = 3
+"""Version of the rules in this file and accents.py. A word index that was made with another version is rebuilt."""
+
+_VERSION_WITHOUT_FOLDING = 2
+"""Version of the rules for languages whose accents are kept, because these have not changed since."""
 
 LANGUAGES = {
     **{"ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish"},
@@ -26,6 +31,9 @@ LANGUAGES = {
     **{"pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "ta": "tamil", "tr": "turkish"},
 }
 """ISO 639-1 code to the name of its Snowball stemmer."""
+
+_STEMMED_BY_ACCENTS = frozenset({"es", "fr", "hu", "it", "pt"})
+"""Languages whose stemmer knows endings by their accents: -ción, -ità, -ée. Without them it leaves the ending on."""
 
 _WITHOUT_STOP_WORDS = frozenset({"ar", "el", "ro", "ta", "tr"})
 
@@ -41,6 +49,9 @@ such no nor not only own same so than too very s t don
 
 _MAX_TERM_CHARACTERS = 64
 """Longer terms are cut: they are not words, and the engine refuses terms that are much longer."""
+
+AUTO = "auto"
+"""What a user gives for a language that is to be found from the texts."""
 
 UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3"  # Thai, Lao, Burmese, Khmer
@@ -67,8 +78,13 @@ _VERSION = re.compile(r"v[0-9]+\.[0-9.]+")
 _SIGNED = re.compile(r"\b[A-Za-z](?:\+\+|#)")  # C++, C#
 
 
+def is_auto(language: str) -> bool:
+    """Return whether a user left the language to be found from the texts."""
+    return language.strip().lower() == AUTO
+
+
 def code(language: str) -> str:
-    """Return the ISO 639-1 code of a language given by code or name, or `none`.
+    """Return the ISO 639-1 code of a language given by code or name, or `none`. `auto` is not a language.
 
     Raises:
         BadInput: the engine has no stemmer for it.
@@ -81,7 +97,7 @@ def code(language: str) -> str:
         return normalized
     names = ", ".join(f"{known_code} ({name})" for known_code, name in LANGUAGES.items())
     raise BadInput(
-        f"language {language!r} is unknown: use {names}, or none; "
+        f"language {language!r} is unknown: use {names}, or none; auto finds it in the texts; "
         "Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese are found by words in any of them"
     )
 
@@ -93,10 +109,20 @@ class Analysis:
     language: str = "en"
 
     def __str__(self) -> str:
-        return f"{VERSION} {self.language}"
+        return f"{VERSION if self.language in OWN_LETTERS else _VERSION_WITHOUT_FOLDING} {self.language}"
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text before stemming, as often as they occur. Their number is its length in BM25."""
+        """Return the words of a text as the engine gets them, as often as they occur.
+
+        Their number is the length of the text in BM25. In most languages the engine stems them. Where the stemmer needs
+        the accents, they are stems already: accents are left out of the stem, and a word that has another stem if it is
+        written without its accents has that one too, because that is how many people type it (`educacion`).
+        """
+        words = self._written(text)
+        return self._stems_by_accents(words) if self.language in _STEMMED_BY_ACCENTS else words
+
+    def _written(self, text: str) -> list[str]:
+        """Return the words of a text before stemming, without accents unless the stemmer needs them."""
         pairs: list[str] = []
         if text.isascii():
             written = _ASCII_WORD.findall(text)
@@ -109,16 +135,35 @@ class Analysis:
             written += [part for word in written if word in names for part in names[word]]
         if "++" in text or "#" in text:
             written += _SIGNED.findall(text)
-        words = " ".join(written).lower().split() + pairs
+        lower = " ".join(written).lower()
+        if self.language not in _STEMMED_BY_ACCENTS:
+            lower = fold(lower, self.language)
+        words = lower.split() + pairs
         if "_" in text:
             words = [word for word in words if word.strip("_")]
         if max(map(len, words), default=0) > _MAX_TERM_CHARACTERS:
             return [word[:_MAX_TERM_CHARACTERS] for word in words]
         return words
 
+    def _stems_by_accents(self, words: list[str]) -> list[str]:
+        """Return the stem of each word without accents, and the stem of the word without accents if it is another."""
+        different = list(dict.fromkeys(words))
+        stems = [fold(stem, self.language) for stem in self._stemmer.analyze(" ".join(different))]
+        stem_of = dict(zip(different, stems, strict=True))
+        plain_of = {word: plain for word in different if (plain := fold(word, self.language)) != word}
+        plain_stems = self._stemmer.analyze(" ".join(plain_of.values()))
+        more = {word: stem for word, stem in zip(plain_of, plain_stems, strict=True) if stem != stem_of[word]}
+        return [stem_of[word] for word in words] + [more[word] for word in words if word in more]
+
     @cached_property
     def stemmed(self) -> tantivy.TextAnalyzer:
         """The part of the analysis that the engine does: words between spaces to terms."""
+        if self.language in _STEMMED_BY_ACCENTS:
+            return _between_spaces().build()
+        return self._stemmer
+
+    @cached_property
+    def _stemmer(self) -> tantivy.TextAnalyzer:
         return self._analyzer(stop_words=False)
 
     @cached_property
@@ -127,7 +172,10 @@ class Analysis:
 
     def terms(self, question: str) -> list[str]:
         """Return the different terms of a question, without stop words."""
-        return list(dict.fromkeys(self._question_analyzer.analyze(" ".join(self.words(question)))))
+        stems = self._question_analyzer.analyze(" ".join(self._written(question)))
+        if self.language in _STEMMED_BY_ACCENTS:
+            stems = [fold(stem, self.language) for stem in stems]
+        return list(dict.fromkeys(stems))
 
     def question_terms(self, question: str) -> list[str]:
         """Return the same as `terms` for a question that must have some.
@@ -150,9 +198,9 @@ class Analysis:
 
     def _analyzer(self, stop_words: bool) -> tantivy.TextAnalyzer:
         """`stop_words`: remove them."""
-        from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+        from tantivy import Filter
 
-        builder = TextAnalyzerBuilder(Tokenizer.whitespace())
+        builder = _between_spaces()
         if self.language == "none":
             return builder.build()
         name = LANGUAGES[self.language]
@@ -161,6 +209,12 @@ class Analysis:
         elif stop_words and self.language not in _WITHOUT_STOP_WORDS:
             builder = builder.filter(Filter.stopword(name))
         return builder.filter(Filter.stemmer(name)).build()
+
+
+def _between_spaces() -> tantivy.TextAnalyzerBuilder:
+    from tantivy import TextAnalyzerBuilder, Tokenizer
+
+    return TextAnalyzerBuilder(Tokenizer.whitespace())
 
 
 def stored_analysis(language: str) -> Analysis:

@@ -23,6 +23,7 @@ def to_rows(settings: Settings) -> dict[str, str]:
         "recipe": recipe.to_json() if recipe else "",
         "passages": json.dumps(cut) if cut else "",
         "language": settings.language,
+        "language_open": "1" if settings.language_open else None,
         "recall": None if settings.recall is None else str(float(settings.recall)),
         "lean": None if settings.words_bias is None else str(settings.words_bias),
         "calibration": settings.calibration.to_json() if settings.calibration else None,
@@ -50,6 +51,7 @@ def from_rows(rows: Mapping[str, str]) -> Settings:
             recipe=Recipe.from_json(recipe) if recipe else None,
             passages=PassageSettings(**json.loads(passages)) if passages else None,
             language=rows.get("language", "en"),  # indexes of the first version have none
+            language_open=rows.get("language_open") == "1",
             recall=_learned(rows, "recall", float),
             words_bias=_learned(rows, "lean", float),
             calibration=_learned(rows, "calibration", Calibration.from_json),

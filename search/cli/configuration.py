@@ -32,7 +32,7 @@ _KEYS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "mode": (lambda value: value in _MODES, f"one of {', '.join(_MODES)}"),
     "k": (lambda value: type(value) is int and value > 0, "a whole number above 0"),
     "model": (_is_text, "the name or folder of a model"),
-    "language": (_is_text, "the code of a language, or none"),
+    "language": (_is_text, "the code of a language, auto or none"),
 }
 """Each key with what its value must be."""
 

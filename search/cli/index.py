@@ -74,7 +74,9 @@ if TYPE_CHECKING:
     help="Field of a record with its text.  [default: text, body, content, abstract]",
 )
 @click.option(
-    "--language", metavar="L", help="Language whose word endings a search by words ignores, or none.  [default: en]"
+    "--language",
+    metavar="L",
+    help="Language whose word endings a search by words ignores, or none.  [default: auto, that of the texts]",
 )
 @recall_option
 @click.option("--precision", default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from search.cli.tables import print_table
 if TYPE_CHECKING:
     from indexer.encoders import Recipe
     from indexer.encoders.runtime_in_use import RuntimeInUse
-    from indexer.stores.port import ReasonCount
+    from indexer.stores.port import ReasonCount, Snapshot
 
 _SHOWN_REASONS = 5
 
@@ -55,7 +55,8 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
             return
         state, recipe, settings = snapshot.info(), snapshot.settings.recipe, snapshot.settings.passages
         ledger_counts, reasons = snapshot.ledger_counts(), snapshot.ledger_reasons()
-        notes, address = snapshot.notes, store.address
+        notes, address, language = snapshot.notes, store.address, snapshot.settings.language
+        languages = _languages(snapshot)
     warn_of(notes)
     runtime = _runtime(recipe) if recipe else None
     if as_json:
@@ -65,6 +66,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         }
         passages = asdict(settings) if settings else None
         described |= {"passage_settings": passages, "runtime": asdict(runtime) if runtime else None}
+        described |= {"languages": {code: round(share, 3) for code, share in languages.items()}, "language": language}
         numbers = asdict(state)
         details = numbers.pop("details")  # printed among the numbers, so that the object stays flat
         say_json({**numbers, **details, **described, "ledger": ledger_counts, "notes": notes})
@@ -82,6 +84,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     kinds = ", ".join(f"{number(row['count'])} {row['kind']}" for row in state.segments) or "none"
     rows.append(("segments", f"{kinds}; {number(state.unsealed)} passages unsealed"))
     rows.append(("on disk", f"{state.bytes / 2**20:.1f} MB, format {state.format_version}"))
+    rows.append(("languages", _language_line(languages, language)))
     rows.append(("fields", ", ".join(("uri", "title", "path", "format", "modified", *state.fields))))
     if state.dates:
         rows.append(("dates", ", ".join(state.dates)))
@@ -89,6 +92,26 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         rows.append(("sources", ", ".join(f"{number(count)} {name}" for name, count in ledger_counts.items())))
     rows += _reason_rows(reasons, address)
     print_table(rows)
+
+
+def _languages(snapshot: Snapshot) -> dict[str, float]:
+    """Return the share of each language in a sample of the passages; none where passages are damaged."""
+    from indexer.errors import IndexDamaged
+    from indexer.languages import SAMPLE_TEXTS, languages_of
+
+    try:
+        drawn = snapshot.sample(SAMPLE_TEXTS).passages.tolist()
+        return languages_of([passage.text for passage in snapshot.passages_by_id(drawn)])
+    except IndexDamaged:  # `likewise check` says what is wrong
+        return {}
+
+
+def _language_line(shares: Mapping[str, float], language: str) -> str:
+    """Return the languages of the texts, and the one in which words are searched."""
+    from indexer.languages import NAMES, named
+
+    words = f"as {NAMES[language]}" if language in NAMES else "as they are written"
+    return f"{named(shares) or 'not known'}; words are searched {words}"
 
 
 def _reason_rows(reasons: Sequence[ReasonCount], address: str) -> list[tuple[str, str]]:

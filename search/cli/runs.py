@@ -59,9 +59,10 @@ def run_and_report(
 
     sources = [source for _, opened in groups for source in opened]
     notes: list[str] = []
+    told: set[str] = set()
     with (
         vectors_cached(not options.no_cache, notes.append) as cache,
-        open_for_writing(address, vector_options, options.rebuild, options.no_wait, notes.append, cache) as index,
+        open_for_writing(address, vector_options, options.rebuild, options.no_wait, notes.append, told, cache) as index,
         index.store.writer(wait=not options.no_wait, on_wait=warn) as writer,
         Progress(sources) as progress,
     ):
@@ -93,7 +94,7 @@ def run_and_report(
         )
     notes.extend(outcome.notes)
     summary, pruned = outcome.summary, outcome.pruned
-    warn_of(notes)
+    warn_of(note for note in notes if note not in told)
     if bare:
         warn(f"{', '.join(bare)}: no file to read")
     counts = _counts(summary, pruned, options.rebuild)
@@ -135,21 +136,33 @@ def open_for_writing(
     rebuild: bool,
     no_wait: bool,
     note: Note,
+    told: set[str],
     cache: VectorCache | None = None,
 ) -> Iterator[IndexCore]:
-    """Open the index to write into: a new one, the existing one, or a rebuilt one that replaces it at the end."""
+    """Open the index to write into: a new one, the existing one, or a rebuilt one that replaces it at the end.
+
+    Args:
+        told: gets the notes that are printed at once, before documents are embedded.
+    """
     from indexer.core import IndexCore
     from indexer.rebuild import rebuild_index
     from indexer.stores.open import create_store, is_store
+
+    def tell(message: str) -> None:
+        if message not in told:
+            told.add(message)
+            warn(message)
 
     if not is_store(address):
         settings, encoder = options.settings(cache=cache)
         with IndexCore(create_store(address, settings), encoder) as index:
             index.use_cache(cache, options.precision)
+            index.tell_at_once(tell)
             yield index
         return
     with IndexCore.open(address, runtime=options.runtime) as index:
         index.use_cache(cache, options.precision)
+        index.tell_at_once(tell)
         if rebuild:
             with rebuild_index(
                 index, lambda: options.settings(index, cache), note=note, wait=not no_wait, on_wait=warn

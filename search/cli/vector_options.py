@@ -46,10 +46,11 @@ class VectorOptions:
     ) -> tuple[Settings, Encoder | None]:
         """Return the settings and the encoder of a new index; options that are None are as in the index `like`."""
         from indexer.embedding import settings_of_new
+        from indexer.stores.analysis import AUTO
 
         self._name_host()
         if self.dimensions is not None:
-            return settings_of_new(None, dimensions=self.dimensions, language=self.language or "en")
+            return settings_of_new(None, dimensions=self.dimensions, language=self.language or AUTO)
         settings = like.settings.passages if like is not None else None
         tokens, overlap = self.max_tokens, self.overlap
         if overlap is None and settings and tokens is None:
@@ -66,7 +67,7 @@ class VectorOptions:
             tokenizer=self.tokenizer,
             runtime=self.runtime,
             cache=cache,
-            language=self.language or (like.settings.language if like is not None else "en"),
+            language=self.language or (AUTO if like is None or like.settings.language_open else like.settings.language),
         )
 
     def require_same(self, index: IndexCore) -> None:
@@ -75,7 +76,7 @@ class VectorOptions:
         If they name a model, it is loaded from there: the folder of the index's model may have moved.
         """
         from indexer.errors import RecipeMismatch
-        from indexer.stores.analysis import code
+        from indexer.stores.analysis import code, is_auto
 
         self._name_host()
         recipe, settings = index.recipe, index.settings.passages
@@ -94,11 +95,14 @@ class VectorOptions:
         dimensions = index.settings.dimensions
         if not dimensions and self.dimensions is not None and self.dimensions > 0:  # the index has no width yet
             dimensions = self.dimensions
+        language = None if self.language is None or is_auto(self.language) else code(self.language)
+        if language is not None and index.settings.language_open:  # no text has decided it yet
+            index.settle_language(language)
         for name, option, stored in (
             ("--dimensions", self.dimensions, dimensions),
             ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
             ("--overlap", self.overlap, settings and settings.overlap),
-            ("--language", self.language and code(self.language), index.settings.language),
+            ("--language", language, index.settings.language),
         ):
             if option is not None and option != stored:
                 raise RecipeMismatch(

@@ -41,7 +41,7 @@ class _Duration(click.ParamType[float]):
 @click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
 @click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
 @click.option("--model", metavar="NAME|PATH", help="The model of a new index.  [default: all-MiniLM-L6-v2]")
-@click.option("--language", metavar="L", help="The language of a new index for word search.  [default: en]")
+@click.option("--language", metavar="L", help="The language of a new index for word search.  [default: auto]")
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
 @click.option("--no-ignore", is_flag=True, help="Read also what .gitignore and .likewiseignore leave out.")
 @trust_option
@@ -86,6 +86,7 @@ def watch(
         *(model, None, None, None, None, None, "auto", "auto", language, trust_remote_code),
     )
     notes: list[str] = []
+    told: set[str] = set()  # each is told once, not with every scan
 
     @contextmanager
     def open_index() -> Iterator[IndexCore]:
@@ -93,7 +94,7 @@ def watch(
 
         with (
             vectors_cached(True, notes.append) as cache,
-            open_for_writing(path, vectors, False, False, notes.append, cache) as index,
+            open_for_writing(path, vectors, False, False, notes.append, told, cache) as index,
         ):
             yield index
 
@@ -105,7 +106,7 @@ def watch(
             "failed": counts.failed,
             "pruned": outcome.pruned,
         }
-        warn_of([*notes, *outcome.notes])
+        warn_of(note for note in (*notes, *outcome.notes) if note not in told)
         notes.clear()
         if as_json:
             say_json({"seen": counts.seen, **changed, "documents": outcome.documents, "passages": outcome.passages})

@@ -1,0 +1,57 @@
+"""Which accents a search by words looks past, by language.
+
+The rule is that of the dictionaries of each language, as CLDR's collations record it: an accent that makes a letter of
+its own, with a place of its own in the alphabet, is kept (Swedish å, Spanish ñ, Turkish ş); one that is only a mark on
+a letter is left out (French é, Spanish á). So `cafe` finds `café`, and `ano` does not find `año`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from functools import cache
+
+OWN_LETTERS: Mapping[str, str] = {
+    **{"da": "æøåäö", "no": "æøåäö", "sv": "åäö", "fi": "åäö"},
+    **{"de": "äöü"},  # the stemmer makes them a, o and u, as it does ae, oe and ue
+    **{"es": "ñ", "hu": "öüőű", "ro": "ăâîșțşţ", "ru": "й", "tr": "çğıöşü"},
+    **{"el": "", "en": "", "fr": "", "it": "", "nl": "", "pt": ""},
+}
+"""The letters with accents that each language keeps. The accents of other languages are left as they are."""
+
+_ALPHABETS = ((0xC0, 0x24F), (0x1E00, 0x1EFF), (0x370, 0x3FF), (0x1F00, 0x1FFF), (0x400, 0x4FF))
+"""First and last code point of blocks with letters that have accents: Latin, Greek, Cyrillic."""
+
+_ACCENTS = range(0x300, 0x370)
+
+_SPELT_OUT = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ł": "l", "ı": "i"}
+"""Letters that Unicode does not take apart, as people write them who have no such key."""
+
+_DOT_OF_CAPITAL_I = "\u0307"
+"""What is left of the Turkish capital İ in lower case."""
+
+
+def fold(text: str, language: str) -> str:
+    """Return a text in lower case without the accents that readers of a language look past.
+
+    Args:
+        language: an ISO 639-1 code; in a language that is not in OWN_LETTERS the text is returned as it is.
+    """
+    if not text.isascii() and language in OWN_LETTERS:
+        text = text.translate(_table(language))
+    return text
+
+
+@cache
+def _table(language: str) -> dict[int, str]:
+    """Return what to write for each letter, for `str.translate`."""
+    letters = (chr(code) for first, last in _ALPHABETS for code in range(first, last + 1))
+    table = {letter: base for letter in letters if (base := _base(letter)) != letter} | _SPELT_OUT
+    kept = OWN_LETTERS[language]
+    return {ord(letter): base for letter, base in table.items() if letter not in kept} | {ord(_DOT_OF_CAPITAL_I): ""}
+
+
+def _base(letter: str) -> str:
+    """Return a letter without its accents."""
+    apart = unicodedata.normalize("NFD", letter)
+    return apart[0] if all(ord(mark) in _ACCENTS for mark in apart[1:]) else letter
