@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from opened import snapshot_of, writer_of
 from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.stores.analysis import LANGUAGES, Analysis, code
+from search.explain import mark_words
 
 
 def found(tmp_path: Path, texts: list[str], question: str, language: str = "en") -> list[int]:
@@ -129,3 +132,96 @@ def test_text_without_words_has_none(text: str) -> None:
 def test_what_is_no_word_is_cut_short() -> None:
     assert Analysis("en").words("x" * 5000) == ["x" * 64]
     assert max(map(len, Analysis("en").words("ab_" * 5000 + "é"))) == 64
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "question"),
+    [
+        ("en", "a café in Łódź", "cafe lodz"),
+        ("en", "a cafe", "café"),
+        ("fr", "les élèves de l'université", "universite"),
+        ("fr", "les élèves", "eleve"),
+        ("fr", "des œuvres", "oeuvre"),
+        ("es", "la educación", "educacion"),
+        ("pt", "a informação", "informacao"),
+        ("it", "le università", "universita"),
+        ("hu", "a házak", "haz"),
+        ("de", "ein Café in München", "cafe"),
+        ("de", "in München", "Muenchen"),
+        ("sv", "en idé", "ide"),
+        ("ru", "ёлка", "елка"),
+        ("el", "η ψυχή", "ψυχη"),
+        ("tr", "İstanbul", "istanbul"),
+    ],
+)
+def test_accents_are_passed_over_where_they_are_marks_on_a_letter(language: str, text: str, question: str) -> None:
+    analysis = Analysis(language)
+    assert set(analysis.terms(question)) <= set(analysis.stems(text))
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "question"),
+    [
+        ("es", "el año", "ano"),
+        ("sv", "en får", "far"),
+        ("da", "en dør", "dor"),
+        ("fi", "hän", "han"),
+        ("tr", "kış", "kis"),
+        ("ru", "йод", "иод"),
+        ("none", "café", "cafe"),
+        ("en", "がく", "かく"),
+    ],
+)
+def test_letters_of_their_own_stay_apart(language: str, text: str, question: str) -> None:
+    analysis = Analysis(language)
+    assert set(analysis.terms(question)).isdisjoint(analysis.stems(text))
+
+
+def test_a_word_counts_twice_only_if_its_stem_needs_the_accent() -> None:
+    french = Analysis("fr")
+    assert french.stems("université") == ["univers", "universit"]
+    assert french.stems("élève") == french.stems("eleve") == ["elev"]
+    assert french.terms("université") == ["univers"]
+    assert french.terms("universite") == ["universit"]
+
+
+def test_ascii_text_is_analysed_as_before() -> None:
+    text = "Running parse_json on HTTPServer v2.3.1, the cats' cafe"
+    assert Analysis("en").stems(text) == [
+        *("run", "parse_json", "on", "httpserver", "v2.3.1", "the", "cat", "cafe", "pars", "json"),
+        *("http", "server", "v2", "3", "1", "2.3.1"),
+    ]
+    assert [str(Analysis(language)) for language in ("en", "fr", "ar", "none")] == ["3 en", "3 fr", "2 ar", "2 none"]
+
+
+def test_a_word_index_of_an_earlier_version_is_rebuilt_and_scores_as_before(tmp_path: Path) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=2, language="en") as index:
+        index.add([Document(name, text) for name, text in (("a", "a bread roll"), ("b", "a café"))], np.eye(2))
+        writer_of(index).settle()
+        before = snapshot_of(index).words("bread", 5).scores.tolist()
+    with closing(sqlite3.connect(tmp_path / "x.index" / "catalog.db")) as catalog:
+        catalog.execute("UPDATE word_index SET analysis = '2 en'")
+        catalog.commit()
+    with Index.open(tmp_path / "x.index") as index:
+        assert snapshot_of(index).words("cafe", 5).matched == 1
+        assert snapshot_of(index).words("bread", 5).scores.tolist() == before
+        (note,) = index.check().notes
+        assert note.startswith("the word index is of an earlier version and is not used")
+        writer_of(index).settle()
+        assert index.check().notes == ()
+        assert snapshot_of(index).words("bread", 5).scores.tolist() == before
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "question", "words"),
+    [
+        ("fr", "l'université de Paris", "universite", ["université"]),
+        ("en", "the café in Paris", "cafe", ["café"]),
+        ("es", "un año de educación", "ano educacion", ["educación"]),
+    ],
+)
+def test_a_word_with_accents_is_marked_for_a_question_without_them(
+    language: str, text: str, question: str, words: list[str]
+) -> None:
+    marked = mark_words(text, 0, Analysis(language), question)
+    assert [word["text"] for word in marked] == words
