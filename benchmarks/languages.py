@@ -1,0 +1,102 @@
+"""What the language of an index is worth: one collection per language, and all of them mixed in one index.
+
+`python -m benchmarks.languages [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data/xquad. Each folder below it is a
+judged collection (BEIR form) named after its language. The first table compares `--language en` with `auto` through the
+shell; the second compares languages for a mixed index, by words alone.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.data import evaluation_data
+from benchmarks.machine import machine
+from benchmarks.quality import LIKEWISE, collections
+from indexer import Document, Index
+from indexer.errors import NoWords
+from indexer.languages import languages_of
+from search import Searcher
+from search.evaluation.measures import evaluate, read_qrels, read_queries
+
+METRIC = "nDCG@10"
+
+
+def alone(collection: Path, language: str) -> dict[str, float]:
+    """Return the metric by mode, and "seconds" of indexing, of one collection."""
+    with tempfile.TemporaryDirectory() as folder:
+        index = str(Path(folder) / "bench.index")
+        start = time.perf_counter()
+        command = [LIKEWISE, "index", index, str(collection / "corpus.jsonl"), "--language", language]
+        subprocess.run(command, check=True, capture_output=True)
+        measured = {"seconds": time.perf_counter() - start}
+        files = ["--queries", str(collection / "queries.jsonl"), "--qrels", str(collection / "qrels" / "test.tsv")]
+        for mode in ("words", "dense", "hybrid"):
+            evaluation = [LIKEWISE, "evaluate", index, *files, "--mode", mode, "--json"]
+            done = subprocess.run(evaluation, check=True, capture_output=True, text=True)
+            measured[mode] = json.loads(done.stdout)["averages"][METRIC]
+        return measured
+
+
+def documents(collection: Path, prefix: str = "") -> list[Document]:
+    rows = [json.loads(line) for line in (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [Document(prefix + row["_id"], row["text"], row.get("title", "")) for row in rows]
+
+
+def mixed(folders: list[Path], language: str) -> tuple[str, list[float]]:
+    """Return the language of an index of all collections, and the metric of each by words."""
+    with tempfile.TemporaryDirectory() as folder:
+        with Index.create(Path(folder) / "bench.index", dimensions=2, language=language) as index:
+            together = [document for path in folders for document in documents(path, f"{path.name}-")]
+            random.Random(0).shuffle(together)
+            index.add(together, vectors=np.ones((len(together), 2), np.float32))
+            chosen = index.settings.language
+        with Searcher(Path(folder) / "bench.index") as searcher:
+            return chosen, [_by_words(searcher, path) for path in folders]
+
+
+def _by_words(searcher: Searcher, collection: Path) -> float:
+    queries = read_queries(collection / "queries.jsonl")
+    judgments = read_qrels(collection / "qrels" / "test.tsv", queries)
+    run: dict[str, list[tuple[str, float]]] = {}
+    for query in judgments.judged:
+        try:
+            hits = searcher.search(queries[query], 10, mode="words")
+        except NoWords:
+            run[query] = []
+            continue
+        run[query] = [(hit.uri.removeprefix(f"{collection.name}-"), hit.score) for hit in hits]
+    return evaluate(run, judgments).averages[METRIC]
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else evaluation_data(" and no folder was given") / "xquad"
+    folders = collections(folder)
+    print(f"{machine()}\n\n{METRIC}\n")
+    print("| texts | words, en | words, auto | dense | hybrid, en | hybrid, auto | finding the language |")
+    print("|" + " --- |" * 7)
+    for path in folders:
+        before, after = alone(path, "en"), alone(path, "auto")
+        texts = [document.text for document in documents(path)]
+        start = time.perf_counter()
+        languages_of(texts)
+        seconds = time.perf_counter() - start
+        cells = [before["words"], after["words"], after["dense"], before["hybrid"], after["hybrid"]]
+        print(f"| {path.name} | {' | '.join(f'{cell:.4f}' for cell in cells)} | {seconds:.2f} s |", flush=True)
+    names = [path.name for path in folders]
+    print(f"\n| one index of {', '.join(names)}, by words | {' | '.join(names)} |\n|" + " --- |" * (len(names) + 1))
+    for language in ("en", "de", "none", "auto"):
+        chosen, values = mixed(folders, language)
+        label = language if chosen == language else f"{language} ({chosen})"
+        print(f"| {label} | {' | '.join(f'{value:.4f}' for value in values)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
