@@ -102,7 +102,7 @@ def main() -> None:
         print(f"| {path.name} | {' | '.join(f'{cell:.4f}' for cell in cells)} | {seconds:.2f} s |", flush=True)
     names = [path.name for path in folders]
     print(f"\n| one index of {', '.join(names)}, by words | {' | '.join(names)} |\n|" + " --- |" * (len(names) + 1))
-    for language in ("en", "de", "none", "auto"):
+    for language in ("en", "de", "ar", "none", "auto"):
         chosen, values = mixed(folders, language)
         label = language if chosen == language else f"{language} ({chosen})"
         print(f"| {label} | {' | '.join(f'{value:.4f}' for value in values)} |", flush=True)
