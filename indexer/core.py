@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from os import PathLike
@@ -18,7 +19,7 @@ from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, load_with
 from indexer.encoders.endpoint_address import EndpointAddress
 from indexer.encoders.recipe import is_endpoint
 from indexer.encoders.runtime import Runtime
-from indexer.errors import BadInput, ModelError
+from indexer.errors import BadInput, IndexDamaged, ModelError
 from indexer.identity import as_fitted, index_was_replaced, require_recipe
 from indexer.notes import Note
 from indexer.records import Changes, Document, Span, Vector
@@ -268,7 +269,7 @@ class IndexCore:
         texts = [document.text for document in documents]
         stored = self.stored_settings()
         if stored.language_open:
-            texts += [document.text for document in islice(self.store.iterate(), SAMPLE_TEXTS)]
+            texts += self._stored_texts(SAMPLE_TEXTS)
         if not say_something(texts):
             return
         self._languages_read = True
@@ -283,6 +284,13 @@ class IndexCore:
             if message is not None:
                 self._tell(message)
                 note(message)
+
+    def _stored_texts(self, count: int) -> list[str]:
+        """Return the texts of the first documents of the index, up to a damaged one."""
+        texts: list[str] = []
+        with suppress(IndexDamaged):  # this run may be there to replace it
+            texts.extend(document.text for document in islice(self.store.iterate(), count))
+        return texts
 
     def settle_language(self, language: str) -> None:
         """Store the language of an index that left it open, unless another writer was first."""

@@ -892,7 +892,7 @@ def test_reasons_are_short_and_info_counts_equal_ones(likewise: Callable[..., An
     said = likewise("info", index).out.splitlines()
     (row,) = likewise("info", index, "--ledger", "failed", "--json").out.splitlines()[:1]
     reason = json.loads(row)["reason"].removeprefix("line 1: ")
-    assert said[-1] == f"reasons   12 failed: {reason}"
+    assert said[-1] == f"reasons    12 failed: {reason}"
 
 
 def test_a_long_reason_keeps_its_begin_and_its_end() -> None:
