@@ -166,8 +166,6 @@ class Settings:
         recipe: how its vectors are made; None for the user's own vectors.
         passages: how its documents are cut; None for the user's own vectors.
         language: code of the language whose word endings are ignored in searches by words, or `none`.
-        language_open: whether the first documents that say something about their language will decide it. Until then
-            searches by words use `language`.
         recall: share of the ten nearest passages that approximate segments find; None for DEFAULT_RECALL.
         words_bias: how much more hybrid search weighs words than it would by itself, in natural logarithms of the odds,
             learned from judged questions by `tune`; None if nothing was learned.
@@ -176,13 +174,14 @@ class Settings:
         uncompiled: why the encoder could not be compiled; empty if it could, or was not tried.
         map: the map that was drawn of it; None if there is none.
         sources: what `likewise update` reads again.
+        language_open: whether the first documents that say something about their language will decide it. Until then
+            searches by words use `language`.
     """
 
     dimensions: int
     recipe: Recipe | None = None
     passages: PassageSettings | None = None
     language: str = "en"
-    language_open: bool = False
     recall: float | None = None
     words_bias: float | None = None
     calibration: Calibration | None = field(default=None, repr=False)
@@ -190,6 +189,7 @@ class Settings:
     uncompiled: str = ""
     map: MapRecord | None = None
     sources: tuple[RecordedSource, ...] = ()
+    language_open: bool = False
 
     @property
     def meaning(self) -> Meaning:
