@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
 
+from indexer.errors import FilterError
 from indexer.filters.dates import Date, Unit, before_now, read_date
 from indexer.filters.tree import (
     BARE,
@@ -24,15 +25,23 @@ from indexer.filters.tree import (
     In,
     Not,
     Or,
+    TextMatch,
+    TextOp,
+    Under,
     Value,
     Where,
+    absolute_folder,
     metadata_field,
 )
 
 MAX_CHARACTERS = 1_000_000
 """Longest filter. A list of this length takes a few seconds to parse; brackets alone take 300 bytes each."""
 
-# Quoted texts are matched without backtracking (`++`, `*+`), for which Python keeps 900 bytes for each character.
+# A keyword before a comparison sign is a field, and so is a word such as `contains` that no text in quotes follows: no
+# field stands before one. Quoted texts are matched without backtracking (`++`, `*+`), for which Python keeps 900 bytes
+# for each character.
+_BEFORE_TEXT = r"""(?=\s*["'])"""
+_NO_FIELD = r"(?![\w.-])(?!\s*(?:!=|[=<>]))"
 _GRAMMAR = rf"""
 ?start: either
 ?either: both (_OR both)*
@@ -45,16 +54,27 @@ _GRAMMAR = rf"""
     | field _EXISTS -> exists
     | _EXISTS field -> exists
     | _EXISTS "(" field ")" -> exists
+    | field TEXT_OP text -> text_match
+    | field _NOT TEXT_OP text -> no_text_match
+    | field LIKE pattern -> text_match
+    | field _NOT LIKE pattern -> no_text_match
+    | UNDER text -> under
+    | field UNDER text -> path_under
 values: value ("," value)* ","?
-?value: STRING | DATE | AGO | NUMBER | BOOLEAN
+?value: text | DATE | AGO | NUMBER | BOOLEAN
+text: STRING
+pattern: STRING
 field: NAME | QUOTED
 
-_AND.3: /and(?![\w.-])/i
-_OR.3: /or(?![\w.-])/i
+TEXT_OP.4: /(contains|startswith|endswith){_BEFORE_TEXT}/i
+LIKE.4: /like{_BEFORE_TEXT}/i
+UNDER.4: /under{_BEFORE_TEXT}/i
+_AND.3: /and{_NO_FIELD}/i
+_OR.3: /or{_NO_FIELD}/i
 _NOT.3: /not(?![\w.-])/i
-_IN.3: /in(?![\w.-])/i
-_EXISTS.3: /exists(?![\w.-])/i
-BOOLEAN.3: /(true|false)(?![\w.-])/i
+_IN.3: /in{_NO_FIELD}/i
+_EXISTS.3: /exists{_NO_FIELD}/i
+BOOLEAN.3: /(true|false){_NO_FIELD}/i
 OP: /[=!<>]+/
 STRING: /"([^"\\]++|\\.)*+"|'([^'\\]++|\\.)*+'/s
 DATE.2: /\d{{4}}-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?)?)?(?![\w.:-])/
@@ -70,7 +90,8 @@ _MEANT = {"==": "=", "===": "=", "<>": "!=", "!==": "!=", "=<": "<=", "=>": ">="
 _VALUE_HINT = "text in quotes, a number, a date such as 2024-01-31, true or false"
 _AGO_HINT = "the time that has passed is written -12h, -7d, -3w, -6mo or -1y"
 _QUOTE_HINT = "put it in quotes if it is text"
-_OP_HINT = "= != < <= > >= in exists"
+_TEXT_OPS = get_args(TextOp)
+_OP_HINT = " ".join(["= != < <= > >= in exists", *_TEXT_OPS])
 
 
 class _Mistake(Exception):
@@ -140,6 +161,28 @@ class _Build(Transformer[Token, Where]):
     def exists(self, parts: list[str]) -> Where:
         return Exists(parts[0])
 
+    def text_match(self, parts: list[str]) -> Where:
+        name, op, text = parts
+        return TextMatch(name, op.lower(), text)  # type: ignore[arg-type]  # the grammar's own operators
+
+    def no_text_match(self, parts: list[str]) -> Where:
+        name, op, text = parts
+        return TextMatch(name, op.lower(), text, negated=True)  # type: ignore[arg-type]
+
+    def under(self, parts: list[Any]) -> Where:
+        token, folder = parts
+        try:
+            return Under(absolute_folder(folder))
+        except FilterError as error:
+            problem, _, hint = str(error).removeprefix("filter: ").partition(": ")
+            raise _Mistake(token, problem, hint) from None
+
+    def path_under(self, parts: list[Any]) -> Where:
+        name, *rest = parts
+        if name != "path":
+            raise _Mistake(rest[0], f"{name} is not a path", 'write under "FOLDER" without a field')
+        return self.under(rest)
+
     def values(self, parts: list[Value]) -> list[Value]:
         return parts
 
@@ -153,8 +196,11 @@ class _Build(Transformer[Token, Where]):
         path = name.removeprefix("metadata.")
         return name if path == name and name in COLUMNS else metadata_field(path)
 
-    def STRING(self, token: Token) -> str:
-        return _unescape(token)
+    def text(self, parts: list[Token]) -> str:
+        return _unescape(parts[0])
+
+    def pattern(self, parts: list[Token]) -> str:
+        return _unescape(parts[0], kept="%_")
 
     def DATE(self, token: Token) -> Date:
         date = read_date(str(token))
@@ -184,10 +230,14 @@ class _Build(Transformer[Token, Where]):
         return token.lower() == "true"
 
 
-def _unescape(token: Token) -> str:
+def _unescape(token: Token, kept: str = "") -> str:
+    """Return the text in a pair of quotes. A backslash before a character of `kept` stays: patterns read it."""
+
     def plain(escape: re.Match[str]) -> str:
         if escape[1] in "\\\"'`":
             return escape[1]
+        if escape[1] in kept:
+            return escape[0]
         raise _Mistake(token, f"unknown escape {escape[0]}", "write \\\\ for a backslash")
 
     return re.sub(r"\\(.)", plain, token[1:-1], flags=re.DOTALL)
@@ -219,12 +269,14 @@ def _character(text: str, position: int) -> tuple[str, str]:
     return f'unexpected "{character}"', "put text in quotes, and a field with such a character in backticks"
 
 
-def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR0911 - one per mistake
+def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR0911, PLR0912 - one per mistake
     """Return problem and hint for a token that does not fit."""
     token, possible, position = error.token, error.accepts, error.token.start_pos or 0
     stack = error.interactive_parser.parser_state.value_stack
     previous = stack[-1] if stack else None
     kind = previous.type if isinstance(previous, Token) else ""
+    if kind == "STRING":
+        previous = str(previous)[1:-1]
     after = f' after "{previous}"' if isinstance(previous, str) else ""
     if token in _MEANT and kind != "OP":
         return f'unexpected "{token}"', f"write {_MEANT[token]}"
@@ -240,16 +292,21 @@ def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR09
         hint = "a condition begins with a field, as in year >= 2020"
         if token.type == "STRING":
             hint = "a field is written without quotes, or in backticks"
+        elif token.type in ("TEXT_OP", "LIKE"):
+            hint = f'a condition begins with a field, as in title {token} "x"'
         elif token.type == "BOOLEAN" or (token.type.startswith("_") and token.type != "_RPAR"):
             hint = f"a field of the name {token} is written `{token}`"
         return f"expected a field{after}", hint
     if kind == "_IN":
         shown = f'"{token}"' if token.type == "NAME" else token if token.type != "$END" else '"en"'
         return f"expected a list in parentheses{after}", f"write in ({shown})"
+    if "OP" in possible and token.type == "NAME" and token.lower() in (*_TEXT_OPS, "under"):
+        return f'expected text in quotes after "{token}"', f'as in {previous} {token} "x"'
     if "OP" in possible:
-        return f"expected a comparison{after}", _OP_HINT
+        is_under = isinstance(previous, str) and previous.lower() == "under"
+        return f"expected a comparison{after}", 'a folder is written in quotes, under "notes"' if is_under else _OP_HINT
     if token.type == "RPAR" and "RPAR" not in possible:
         return 'unexpected ")"', 'there is no "(" for it'
-    words = {"_AND": "and", "_OR": "or", "COMMA": ",", "RPAR": ")", "_IN": "in"}
+    words = {"_AND": "and", "_OR": "or", "COMMA": ",", "RPAR": ")", "_IN": "in", "TEXT_OP": "contains", "LIKE": "like"}
     wanted = [f'"{word}"' for name, word in words.items() if name in possible]
     return f"expected {' or '.join(wanted)}{after}", 'a "(" is not closed' if token.type == "$END" else ""

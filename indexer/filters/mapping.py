@@ -1,7 +1,8 @@
 """Filters as mappings, so that no program has to quote: `{"year": {">=": 2020}, "lang": {"in": ["en", "de"]}}`.
 
-The keys of one level are joined with *and*: a field with its conditions, or "and", "or" and "not" with mappings
-below them. A field of such a name is written in backticks, as in the text grammar. `datetime.date` and `datetime` are
+The keys of one level are joined with *and*: a field with its conditions, "and", "or" and "not" with mappings below
+them, or "under" with a folder, which is also `{"path": {"under": folder}}`. A field of such a name is written in
+backticks. `datetime.date` and `datetime` are
 dates; a date as a string is text, as a text in quotes is.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from os import PathLike, fspath
 from typing import Any, TypeAlias, get_args
 
 from indexer.errors import FilterError
@@ -25,8 +27,12 @@ from indexer.filters.tree import (
     Not,
     Op,
     Or,
+    TextMatch,
+    TextOp,
+    Under,
     Value,
     Where,
+    absolute_folder,
     metadata_field,
     one_line,
 )
@@ -35,7 +41,10 @@ Filter: TypeAlias = str | Mapping[str, Any] | Where
 """A filter as text, as a mapping, or as the tree that both become."""
 
 _COMPARISONS: tuple[Op, ...] = get_args(Op)
-_OPERATORS = (*_COMPARISONS, "in", "not in", "exists")
+_TEXT_OPS: Mapping[str, tuple[TextOp, bool]] = {
+    f"{word}{op}": (op, bool(word)) for op in get_args(TextOp) for word in ("", "not ")
+}
+_OPERATORS = (*_COMPARISONS, "in", "not in", "exists", *get_args(TextOp))
 _JOINED: Mapping[str, type[And | Or]] = {"and": And, "or": Or}
 
 
@@ -46,7 +55,7 @@ def filter_tree(where: Filter | None) -> Where | None:
         FilterSyntaxError: a text that does not parse.
         FilterError: a mapping that is not a filter; names the key.
     """
-    if where is None or isinstance(where, Compare | In | Exists | And | Or | Not):
+    if where is None or isinstance(where, Where):
         return where
     if isinstance(where, Mapping):
         return _all_of(where, "", 1) if where else None
@@ -71,6 +80,8 @@ def _all_of(conditions: Mapping[str, Any], place: str, depth: int) -> Where:
             parts.append(_joined(key, value, here, depth))
         elif key == "not":
             parts.append(Not(_all_of(_conditions(value, here), f"{here}: ", depth + 1)))
+        elif key == "under" and isinstance(value, str | PathLike):
+            parts.append(_under(value, here))
         else:
             parts.extend(_of_field(_field(key, here), value, here))
     return parts[0] if len(parts) == 1 else And(tuple(parts))
@@ -117,8 +128,22 @@ def _of_field(name: str, value: Any, place: str) -> Iterable[Where]:
             if not isinstance(operand, bool):
                 raise FilterError(f"filter: {here}: give True, or False for a field that is missing")
             yield Exists(name) if operand else Not(Exists(name))
+        elif operator in _TEXT_OPS:
+            if not isinstance(operand, str):
+                raise FilterError(f"filter: {here}: give text")
+            op, negated = _TEXT_OPS[operator]
+            yield TextMatch(name, op, _text(operand, here), negated)
+        elif operator == "under" and name == "path":
+            yield _under(operand, here)
         else:
             raise FilterError(f"filter: {here} is not a comparison: use one of {' '.join(_OPERATORS)}")
+
+
+def _under(folder: Any, place: str) -> Under:
+    path = fspath(folder) if isinstance(folder, str | PathLike) else None
+    if not isinstance(path, str):
+        raise FilterError(f"filter: {place}: give the name of a folder")
+    return Under(absolute_folder(_text(path, place)))
 
 
 def _value(value: Any, place: str) -> Value:

@@ -11,12 +11,17 @@ A `Date` is compared with the texts that read as dates (dates.py), each by its f
 which holds it, before one that begins later, and after one that has ended. What a text in quotes is compared with
 depends on the field; the stores decide it (`indexer.stores.field_types`).
 
+`contains`, `startswith`, `endswith` and `like` hold for the texts of a field, also where they read as dates: of several
+values for any. All but `like` compare code points exactly; the patterns of `like` are in like.py. `under` holds for a
+path inside a folder.
+
 A field is a dotted path into the metadata, or one of `COLUMNS`. `metadata.X` always means the metadata.
 """
 
 from __future__ import annotations
 
 import operator
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +30,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from indexer.errors import FilterError
 from indexer.filters.dates import Date, read_date
+from indexer.filters.like import is_like
 
 Scalar: TypeAlias = str | int | float | bool
 """A value of the metadata."""
@@ -41,6 +47,7 @@ Value: TypeAlias = Scalar | Date
 
 Type = Literal["number", "boolean", "text", "date"]
 Op = Literal["=", "!=", "<", "<=", ">", ">="]
+TextOp = Literal["contains", "startswith", "endswith", "like"]
 
 COLUMNS = ("uri", "title", "path", "format", "modified")
 """Fields of the document itself. All are text, and empty means missing."""
@@ -91,6 +98,69 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
+class TextMatch:
+    """`field op text`: some text of the field contains, begins with, ends with, or is like the text.
+
+    `like` takes a pattern (like.py) and ignores case by Unicode casefold; the others compare code points exactly, and
+    every text contains the empty one. Negated, the field is present (also with other values than texts) and no text of
+    it is such a one.
+
+    Raises FilterError for another operator, or for what is not a string.
+    """
+
+    field: str
+    op: TextOp
+    text: str
+    negated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.op not in get_args(TextOp):
+            names = " ".join(get_args(TextOp))
+            raise FilterError(f"filter: {self.op!r:.40} is not a comparison of texts: use one of {names}")
+        if not isinstance(self.text, str):
+            kind = type(self.text).__name__
+            raise FilterError(f"filter: {one_line(self.field, 80)}: {self.op} takes text, not a {kind}")
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """The column `path` begins with the folder and a separator, so that the path is inside it at any depth.
+
+    Attributes:
+        folder: absolute and without `.`, `..` or a separator at its end, as `absolute_folder` returns it: a filter that
+            is kept means the same in another working folder. Raises FilterError for another one.
+    """
+
+    folder: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.folder, str) or absolute_folder(self.folder) != self.folder:
+            raise FilterError(f"filter: under takes an absolute folder, not {self.folder!r:.80}")
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of every path inside the folder."""
+        return self.folder if self.folder == os.sep else self.folder + os.sep
+
+
+def absolute_folder(folder: str) -> str:
+    """Return a folder, relative to the working folder or to a home folder (~), as an absolute one.
+
+    Links are not followed, as the recorded paths of documents keep them too.
+
+    Raises:
+        FilterError: it is empty, contains a NUL, or there is no working folder.
+    """
+    if not folder or "\0" in folder:
+        raise FilterError('filter: under takes the name of a folder, such as "notes", or "." for the working folder')
+    try:
+        path = os.path.abspath(os.path.expanduser(folder))  # noqa: PTH100, PTH111 - pathlib keeps ".."
+    except OSError as error:
+        raise FilterError(f"filter: there is no working folder ({error.strerror}): name an absolute one") from error
+    return os.sep + path.lstrip(os.sep)  # POSIX keeps two separators at the beginning
+
+
+@dataclass(frozen=True, slots=True)
 class Exists:
     """The field, or a field below it, has a value."""
 
@@ -136,7 +206,8 @@ class Not:
     part: Where
 
 
-Where: TypeAlias = Compare | In | Exists | And | Or | Not
+Condition: TypeAlias = Compare | In | TextMatch | Under | Exists
+Where: TypeAlias = Condition | And | Or | Not
 
 
 class FilterSyntaxError(FilterError):
@@ -185,11 +256,19 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+_TEXT_TESTS: dict[TextOp, Callable[[str, str], bool]] = {
+    "contains": operator.contains,
+    "startswith": str.startswith,
+    "endswith": str.endswith,
+    "like": is_like,
+}
+
+
 Fields: TypeAlias = Mapping[str, Scalar | list[Scalar | None] | None]
 """Values of a document: columns by their names, metadata by the names that `metadata_field` returns."""
 
 
-def conditions(where: Where) -> Iterator[Compare | In | Exists]:
+def conditions(where: Where) -> Iterator[Condition]:
     """Iterate over the conditions of a filter, from left to right."""
     match where:
         case And(parts) | Or(parts):
@@ -230,6 +309,11 @@ def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one per ki
                 date.holds(instant) for instant in _instants(values) for date in where.dates
             )
             return bool(values) and where.negated != equal
+        case TextMatch(name, op, text, negated):
+            values = _values(name, fields)
+            return bool(values) and negated != any(isinstance(v, str) and _TEXT_TESTS[op](v, text) for v in values)
+        case Under():
+            return any(isinstance(path, str) and path.startswith(where.prefix) for path in _values("path", fields))
 
 
 def _values(name: str, fields: Fields) -> list[Scalar]:
@@ -243,7 +327,7 @@ def _instants(values: Iterable[Scalar]) -> list[int]:
     return [date.start for date in dates if date is not None]
 
 
-def render(where: Where) -> str:
+def render(where: Where) -> str:  # noqa: PLR0911 - one per kind of node
     """Return a filter as text, for which `parse` returns the same tree."""
     match where:
         case And(parts) | Or(parts):
@@ -257,6 +341,10 @@ def render(where: Where) -> str:
             return f"{_name(name)} {op} {show(value)}"
         case In(name, values, negated):
             return f"{_name(name)} {'not ' if negated else ''}in ({', '.join(map(show, values))})"
+        case TextMatch(name, op, text, negated):
+            return f"{_name(name)} {'not ' if negated else ''}{op} {show(text)}"
+        case Under(folder):
+            return f"under {show(folder)}"
 
 
 def show(value: Value) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Where
+from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, TextMatch, Under, Where
 
 
 def without_unknown_fields(where: Where, fields: Collection[str]) -> Where | bool:
@@ -33,5 +33,7 @@ def without_unknown_fields(where: Where, fields: Collection[str]) -> Where | boo
         case Exists(name):
             below = any(field.startswith(f"{name}.") for field in fields)
             return where if name in COLUMNS or name in fields or below else False
-        case Compare(name) | In(name):
+        case Compare(name) | In(name) | TextMatch(name):
             return where if name in COLUMNS or name in fields else False
+        case Under():
+            return where

@@ -19,7 +19,9 @@ from indexer.filters.tree import (
     In,
     Not,
     Or,
+    TextMatch,
     Type,
+    Under,
     Value,
     Where,
     one_line,
@@ -73,6 +75,11 @@ def check_filter(where: Where, types: FieldTypes) -> Where:
             return where
         case Compare() | In():
             return resolve(where, types)
+        case TextMatch(name, _, text):
+            expect(name, ExactText(text), types)
+            return where
+        case Under():
+            return where
 
 
 def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
@@ -140,6 +147,7 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
     is_wrong_time = (
         name == "modified"
         and isinstance(value, str)
+        and not isinstance(value, ExactText)
         and not (_YEAR.match(value) or ("date" in known and _as_date(value)))
     )
     if known and (value is None or type_of(value) in known) and not is_wrong_time:

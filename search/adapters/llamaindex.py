@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
@@ -186,7 +187,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
 
         Raises:
             ValueError: another mode, or a query that lacks what the mode needs.
-            FilterError: a filter with TEXT_MATCH, or that compares a field with a value of another type.
+            FilterError: a filter that compares a field with a value of another type.
         """
         _refuse(kwargs)
         if query.output_fields is not None or query.embedding_field is not None:
@@ -301,7 +302,12 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             return {"not": {key: value}}
         if operator in _COMPARED:
             return {key: {_COMPARED[operator]: value}}
-        raise FilterError(f"{operator.name} has no translation: ask for words with the mode TEXT_SEARCH or HYBRID")
+        if operator in _TEXT_MATCHES and isinstance(each.value, str):
+            pattern = re.sub(r"([%_\\])", r"\\\1", each.value)
+            return {
+                key: {"contains": each.value} if operator == FilterOperator.TEXT_MATCH else {"like": f"%{pattern}%"}
+            }
+        raise FilterError(f"{operator.name} takes no {each.value!r:.80}")
 
     def _holds_text(self, key: str) -> bool:
         """Whether some node has text in this field: only then may it be compared with text."""
@@ -343,6 +349,7 @@ def _exact(value: Any) -> Any:
     return ExactText(value) if isinstance(value, str) else value
 
 
+_TEXT_MATCHES = (FilterOperator.TEXT_MATCH, FilterOperator.TEXT_MATCH_INSENSITIVE)
 _LISTED = (FilterOperator.IN, FilterOperator.NIN, FilterOperator.ANY, FilterOperator.ALL)
 _COMPARED = {
     FilterOperator.EQ: "=",

@@ -23,7 +23,8 @@ k_option = click.option("-k", default=10, show_default=True, help="How many hits
 where_option = click.option(
     "--where",
     metavar="FILTER",
-    help="""Only documents that match, such as 'year >= 2020 and lang in ("en", "de")' or 'modified >= -7d'.""",
+    help="""Only documents that match, such as 'year >= 2020 and lang in ("en", "de")', 'modified >= -7d' or """
+    """'under "notes" and title like "%bread%"'.""",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 queries_option = click.option(

@@ -20,8 +20,13 @@ Uri = Annotated[str, Field(min_length=1, max_length=10_000)]
 Where = Annotated[
     Annotated[str, Field(max_length=MAX_FILTER_CHARACTERS)] | dict[str, Any] | None,
     Field(
-        description="A filter: text, or the same as an object. Fields are listed by GET /v1/indexes.",
-        examples=['year >= 2020 and lang in ("en", "de")', {"year": {">=": 2020}, "lang": {"in": ["en", "de"]}}],
+        description="A filter: text, or the same as an object. Fields are listed by GET /v1/indexes. "
+        "Comparisons: = != < <= > >= in exists contains startswith endswith like; under takes a folder of paths.",
+        examples=[
+            'year >= 2020 and lang in ("en", "de")',
+            {"year": {">=": 2020}, "lang": {"in": ["en", "de"]}},
+            'title like "%bread%" and under "/srv/papers"',
+        ],
     ),
 ]
 HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits to return.")]

@@ -30,7 +30,21 @@ from indexer.errors import BadInput, FilterError, IndexDamaged, IndexLocked, Lik
 from indexer.filters.dates import Date, read_date
 from indexer.filters.mapping import filter_tree
 from indexer.filters.parse import parse
-from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Type, Where, matches, render
+from indexer.filters.tree import (
+    COLUMNS,
+    And,
+    Compare,
+    Exists,
+    In,
+    Not,
+    Or,
+    TextMatch,
+    Type,
+    Under,
+    Where,
+    matches,
+    render,
+)
 from indexer.passages import PassageSettings
 from indexer.records import Changes, Document, KnownFile, Section, Span, Stamp, Vector
 from indexer.settings import PERCENTILES, Calibration, Meaning, Probed, Settings
@@ -672,6 +686,15 @@ MEANINGS = [
     ('format = "pdf"', "c"), ("exists format", "ac"), ('format not in ("pdf")', "a"),
     ("modified >= 2024-01-31", "ac"), ("modified < 2025", None), ('modified < "2025"', "a"), ("exists modified", "ac"),
     ("modified = 2025-06-01", "c"), ("modified not in (2025-06-01)", "a"),
+    ('title contains "pp"', "ad"), ('title contains "PP"', ""), ('title not contains "pp"', "c"),
+    ('title startswith "Ap"', "a"), ('title startswith ""', "acd"), ('title endswith "ple"', "ad"),
+    ('title like "APPLE"', "ad"), ('title like "%E%"', "acd"), ('title like "_ear"', "c"), ('title not like "a%"', "c"),
+    ('lang like "DÉ"', "b"), ('lang contains ""', "ab"), ('tags startswith "x" and tags endswith "y"', "a"),
+    ('tags contains "y"', "ac"), ('tags not contains "x"', "c"), ('tags not contains "z"', "ac"),
+    ('year like "20%"', "c"), ('year not like "19%"', "abcd"), ('author.name like "zOË"', "d"),
+    ('modified startswith "2024-01"', "a"), ('modified contains "-"', "ac"), ('uri like "A"', "a"),
+    ('cites.by contains "q"', "c"), ('metadata.title like "o_n"', "c"), ('format endswith "f"', "c"),
+    ('under "/x"', "a"), ('under "/"', "a"), ('under "/x/a.txt"', ""), ('not under "/x"', "bcde"), ('under "/y"', ""),
     ("year = 2020 and draft = true", "a"), ("year = 2020 or draft = false", "ab"),
     ("not (year = 2020 or draft = false)", "cde"), ("(year > 2000 or exists tags) and not draft = true", "bcd"),
     ('uri = "a" or uri = "b" or year = 1999', "abd"), ("exists year and not (exists draft and exists lang)", "cd"),
@@ -725,6 +748,8 @@ REFUSED = [
     ("title = 3", 'filter: field title cannot be compared with 3: compare it with text in quotes such as "en"'),
     ('modified > "today"', 'filter: field modified cannot be compared with "today": compare it with a date such a'),
     ('lang in ("en", 3)', 'filter: field lang cannot be compared with 3: compare it with text in quotes such as "'),
+    ('draft contains "t"', 'filter: field draft cannot be compared with "t": compare it with true or false'),
+    ('tittle like "a%"', 'filter: no field "tittle" in this index; near: title'),
     ("year = 2020 or not (draft = true and yeer = 1)", 'filter: no field "yeer" in this index; near: year'),
 ]
 
@@ -909,6 +934,10 @@ def fits(where: Where, known: Mapping[str, list[Any]]) -> bool:
         return fits(where.part, known)
     if isinstance(where, Exists):
         return where.field in COLUMNS or any(f"{name}.".startswith(f"{where.field}.") for name in known)
+    if isinstance(where, Under):
+        return True
+    if isinstance(where, TextMatch):
+        return where.field in COLUMNS or str in {kind(value) for value in known.get(where.field, [])}
     values = where.values if isinstance(where, In) else (where.value,)
     kinds = {kind(value) for value in known.get(where.field, [])}
     if any(isinstance(value, str) and read_date(value) for value in known.get(where.field, [])):
@@ -917,7 +946,8 @@ def fits(where: Where, known: Mapping[str, list[Any]]) -> bool:
         kinds = {str}
     if where.field == "modified":
         text = next((value for value in values if isinstance(value, str)), "2020")
-        kinds = {str, Date} if text[:4].isdecimal() or read_date(text) else {Date}
+        is_year = len(text) >= 4 and text[:4].isdecimal() and not text[4:5].isdecimal()
+        kinds = {str, Date} if is_year or read_date(text) else {Date}
     return {kind(value) for value in values} <= kinds
 
 
@@ -936,7 +966,27 @@ def snapshot_types(known: Mapping[str, list[Any]]) -> dict[str, Collection[Type]
 
 
 FEW = [0, 1, 2, -3, 0.5, 1.0, 2**53, 2**53 + 1, float(2**53), 2**63 - 1, -(2**63), 1e300, 0.1]
-TEXTS = ["", "a", "b", "é", "1", "true", "🦉"]
+TEXTS = ["", "a", "b", "é", "1", "true", "🦉", "aB", "É%", "ΣΑς", "Straße", "ŉ", "\U0010ffff", "\ud7ffa"]
+parts = st.sampled_from(
+    [
+        *TEXTS,
+        "%",
+        "_",
+        "%A%",
+        "b%",
+        "σας",
+        "%SS_",
+        "strasse",
+        "_n",
+        "\\%",
+        "%\\%",
+        "-",
+        "20",
+        "\U0010ffff\U0010ffff",
+        "\ud7ff",
+    ]
+)
+PATHS = [None, "", "a", "/a", "/a/b", "/a/bc/d", "/a/b/c"]
 DAYS = ["2020", "2020-02", "2020-02-01", "1-Feb-2020", "Feb 29, 2020", "2020-02-01T02:00+0300"]
 few_values = st.one_of(st.sampled_from(FEW), st.booleans(), st.sampled_from(TEXTS), st.sampled_from(DAYS))
 compared = st.one_of(few_values, st.sampled_from([read for day in DAYS if (read := read_date(day))]))
@@ -948,7 +998,8 @@ nested = st.recursive(
 )
 columns = st.fixed_dictionaries(
     {
-        **{name: st.sampled_from([None, "", "a", "b"]) for name in ("path", "format")},
+        "path": st.sampled_from(PATHS),
+        "format": st.sampled_from([None, "", "a", "b"]),
         "modified": st.sampled_from([None, "", *DAYS]),
     }
 )
@@ -964,6 +1015,8 @@ conditions = st.one_of(
     st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), compared),
     st.builds(In, fields, st.lists(compared, min_size=1, max_size=4).map(tuple), st.booleans()),
     st.builds(Exists, fields),
+    st.builds(TextMatch, fields, st.sampled_from(["contains", "startswith", "endswith", "like"]), parts, st.booleans()),
+    st.builds(Under, st.sampled_from(["/", "/a", "/a/b"])),
 )
 wheres: st.SearchStrategy[Where] = st.recursive(
     conditions,

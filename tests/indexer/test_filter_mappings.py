@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from indexer import Document, FilterError, Index
 from indexer.filters.mapping import filter_tree
 from indexer.filters.parse import parse
-from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Where, matches
+from indexer.filters.tree import And, Compare, Exists, In, Not, Or, TextMatch, Under, Where, matches
 from indexer.filters.unknown_fields import without_unknown_fields
 from search import Searcher
 
@@ -41,6 +42,13 @@ from search import Searcher
             "day in (2024-02-29T08:30:00.000007+00:00)",
         ),
         ({"day": "2024-02-29"}, 'day = "2024-02-29"'),
+        ({"title": {"contains": "x", "not like": "50\\%"}}, r'title contains "x" and title not like "50\%"'),
+        ({"a": {"startswith": "x", "not endswith": "y"}}, 'a startswith "x" and a not endswith "y"'),
+        ({"path": {"under": "/a/b/"}, "lang": "en"}, 'under "/a/b" and lang = "en"'),
+        ({"not": {"under": Path("notes")}}, 'not under "notes"'),
+        ({"`under`": "notes", "like": "x"}, 'under = "notes" and like = "x"'),
+        ({"under": {"=": "notes"}, "contains": {"contains": "x"}}, 'under = "notes" and contains contains "x"'),
+        ({"under": 3}, "under = 3"),
         ({"`or`": 1, "`a b`": "c\\d"}, r'`or` = 1 and `a b` = "c\\d"'),
     ],
 )
@@ -64,7 +72,12 @@ def test_no_filter() -> None:
         ({"day": time(10, 30)}, "'day': a time is not a value: use text, a number, a date, True or False"),
         ({"year": [1, 2]}, "a list is not a value.*use .*in"),
         ({"year": {}}, "'year': give a mapping with a condition"),
-        ({"year": {"~": 1}}, "'year': '~' is not a comparison: use one of = != < <= > >= in not in exists"),
+        ({"year": {"~": 1}}, "'year': '~' is not a comparison: use one of = != < <= > >= in not in exists contains"),
+        ({"a": {"like": 3}}, "'a': 'like': give text"),
+        ({"a": {"under": "x"}}, "'a': 'under' is not a comparison"),
+        ({"path": {"under": 3}}, "'path': 'under': give the name of a folder"),
+        ({"path": {"under": ""}}, "under takes the name of a folder"),
+        ({"a": {"contains": "\ud800"}}, "not valid Unicode"),
         ({"year": {"in": "abc"}}, "'in': give a list of values"),
         ({"year": {"exists": 1}}, "give True, or False"),
         ({"year": float("nan")}, "outside the numbers"),
@@ -131,6 +144,8 @@ _leaves = st.one_of(
     st.builds(Compare, st.sampled_from([*KNOWN, "nothing"]), st.sampled_from(["=", "!=", "<"]), st.just(3)),
     st.builds(In, st.sampled_from([*KNOWN, "nothing"]), st.just((1, "x")), st.booleans()),
     st.builds(Exists, st.sampled_from([*KNOWN, "nothing", "uri"])),
+    st.builds(TextMatch, st.sampled_from([*KNOWN, "nothing", "uri"]), st.just("contains"), st.just("3")),
+    st.builds(Under, st.just("/")),
 )
 trees: st.SearchStrategy[Where] = st.recursive(
     _leaves,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +14,27 @@ from hypothesis import strategies as st
 
 from indexer.errors import FilterError
 from indexer.filters.dates import Date, from_datetime, read_date
+from indexer.filters.like import folding, in_sql, is_like
 from indexer.filters.parse import parse
-from indexer.filters.tree import KEYWORDS, And, Compare, Exists, FilterSyntaxError, In, Not, Or, Where, matches, render
+from indexer.filters.prefix import end_of_prefix
+from indexer.filters.tree import (
+    KEYWORDS,
+    And,
+    Compare,
+    Exists,
+    FilterSyntaxError,
+    In,
+    Not,
+    Or,
+    TextMatch,
+    Under,
+    Where,
+    absolute_folder,
+    matches,
+    render,
+)
+
+OPERATORS = ("contains", "startswith", "endswith", "like", "under")
 
 
 def date(text: str) -> Date:
@@ -28,19 +49,22 @@ dates = st.one_of(
     st.sampled_from(["2020-02", "2020-05-01T10", "2020-05-01T10:30+0530", "2020-05-01T10:30:07.5Z"]).map(date),
 )
 names = st.sampled_from(
-    ["year", "lang", "author.name", "my field", "x`\\y", "title", "metadata.metadata", "é-1", *KEYWORDS]
+    ["year", "lang", "author.name", "my field", "x`\\y", "title", "metadata.metadata", "é-1", *KEYWORDS, *OPERATORS]
 )
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 scalars = st.one_of(
     st.integers(-(2**63), 2**63 - 1),
     st.floats(allow_nan=False, allow_infinity=False),
     st.booleans(),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    texts,
     dates,
 )
 compares = st.builds(Compare, names, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), scalars)
 lists = st.builds(In, names, st.lists(scalars, min_size=1, max_size=4).map(tuple), st.booleans())
+text_matches = st.builds(TextMatch, names, st.sampled_from(OPERATORS[:-1]), texts, st.booleans())
+folders = st.builds(Under, texts.map(lambda text: absolute_folder("/" + text.replace("\0", ""))))
 wheres: st.SearchStrategy[Where] = st.recursive(
-    st.one_of(compares, lists, st.builds(Exists, names)),
+    st.one_of(compares, lists, text_matches, folders, st.builds(Exists, names)),
     lambda parts: st.one_of(
         st.builds(And, st.lists(parts, min_size=2, max_size=3).map(tuple)),
         st.builds(Or, st.lists(parts, min_size=2, max_size=3).map(tuple)),
@@ -85,6 +109,31 @@ def test_render_and_parse_are_inverse(where: Where) -> None:
         ("day in (2024-01-31T10, 2024-01-31T10:00)", In("day", (date("2024-01-31T10"), date("2024-01-31T10:00")))),
         ("modified < 2024-01-31T10:00:00.5Z", Compare("modified", "<", date("2024-01-31T10:00:00.5Z"))),
         ("in (1)", None),
+        ('title contains "bread"', TextMatch("title", "contains", "bread")),
+        (
+            "title STARTSWITH'b' and a EndsWith \"d\"",
+            And((TextMatch("title", "startswith", "b"), TextMatch("a", "endswith", "d"))),
+        ),
+        ('title not like "%b_d%"', TextMatch("title", "like", "%b_d%", negated=True)),
+        ('a not contains "b"', TextMatch("a", "contains", "b", negated=True)),
+        (r'a like "100\% \\_ \"\\\\"', TextMatch("a", "like", r'100\% \_ "\\')),
+        ('under "/a/./b/../c//"', Under("/a/c")),
+        ('not path under "//a" or under "/"', Or((Not(Under("/a")), Under("/")))),
+        (
+            "contains = 1 and like in (1) and exists under",
+            And((Compare("contains", "=", 1), In("like", (1,)), Exists("under"))),
+        ),
+        (
+            'contains contains "x" and like like "x"',
+            And((TextMatch("contains", "contains", "x"), TextMatch("like", "like", "x"))),
+        ),
+        ('startswith not endswith "x"', TextMatch("startswith", "endswith", "x", negated=True)),
+        ('under = "x" and under endswith "x"', And((Compare("under", "=", "x"), TextMatch("under", "endswith", "x")))),
+        (
+            "in = 1 and and >= 2 or or != 3",
+            Or((And((Compare("in", "=", 1), Compare("and", ">=", 2))), Compare("or", "!=", 3))),
+        ),
+        ("exists = true and true = false", And((Compare("exists", "=", True), Compare("true", "=", False)))),
         ("`in` in (1)", In("in", (1,))),
         ("`null` = 1", Compare("null", "=", 1)),
         ("metadata.null = 1", Compare("null", "=", 1)),
@@ -107,12 +156,13 @@ def test_parse(text: str, tree: Where | None) -> None:
 
 
 VALUES = "text in quotes, a number, a date such as 2024-01-31, true or false"
+COMPARISONS = "= != < <= > >= in exists contains startswith endswith like"
 BEGINS = "a condition begins with a field, as in year >= 2020"
 MISTAKES = [
     ("year >= ", f'expected a value after ">=" ({VALUES}) at character 9: year >= '),
     ("year == 2020", '"==" is not a comparison (write =) at character 6: year == 2020'),
     ("a <> 1", '"<>" is not a comparison (write !=) at character 3: a <> 1'),
-    ("a =! 1", '"=!" is not a comparison (= != < <= > >= in exists) at character 3: a =! 1'),
+    ("a =! 1", f'"=!" is not a comparison ({COMPARISONS}) at character 3: a =! 1'),
     ("!a = 1", 'unexpected "!" (write not) at character 1: !a = 1'),
     (
         "lang = en",
@@ -140,8 +190,37 @@ MISTAKES = [
     ("a = null", "null is not a value (write exists FIELD, or not exists FIELD) at character 5: a = null"),
     ("null = 1", "null is not a field (a field of that name is written `null`) at character 1: null = 1"),
     ("metadata = 1", "metadata is not a field of its own (write metadata.NAME) at character 1: metadata = 1"),
-    ("true = 1", "expected a field (a field of the name true is written `true`) at character 1: true = 1"),
-    ("in = 1", "expected a field (a field of the name in is written `in`) at character 1: in = 1"),
+    (
+        "not = 1",
+        'expected a field after "not" (a condition begins with a field, as in year >= 2020) at character 5: not = 1',
+    ),
+    ("in (1)", "expected a field (a field of the name in is written `in`) at character 1: in (1)"),
+    (
+        'contains "x"',
+        'expected a field (a condition begins with a field, as in title contains "x") at character 1: contains "x"',
+    ),
+    (
+        "title contains",
+        'expected text in quotes after "contains" (as in title contains "x") at character 7: title contains',
+    ),
+    ("title like b", 'expected text in quotes after "like" (as in title like "x") at character 7: title like b'),
+    (
+        "under notes",
+        'expected a comparison after "under" (a folder is written in quotes, under "notes")'
+        " at character 7: under notes",
+    ),
+    (
+        "under = 1 and under",
+        'expected a comparison after "under" (a folder is written in quotes, under "notes")'
+        " at character 20: under = 1 and under",
+    ),
+    ('title under "x"', 'title is not a path (write under "FOLDER" without a field) at character 7: title under "x"'),
+    (
+        'under ""',
+        'under takes the name of a folder, such as "notes", or "." for the working folder at character 1: under ""',
+    ),
+    (r'title contains "50\%"', r'unknown escape \% (write \\ for a backslash) at character 16: title contains "50\%"'),
+    ('title like "x', 'the quote " is not closed (inside the quotes, " is written \\") at character 12: title like "x'),
     (
         '"a" = 1',
         'expected a field (a field is written without quotes, or in backticks) at character 1: "a" = 1',
@@ -149,8 +228,8 @@ MISTAKES = [
     ("2020 < year", f"expected a field ({BEGINS}) at character 1: 2020 < year"),
     ("a = 1 and", f'expected a field after "and" ({BEGINS}) at character 10: a = 1 and'),
     ("a = 1 b = 2", 'expected "and" or "or" at character 7: a = 1 b = 2'),
-    ("year", 'expected a comparison after "year" (= != < <= > >= in exists) at character 5: year'),
-    ("a not = 1", 'expected "in" after "not" at character 7: a not = 1'),
+    ("year", f'expected a comparison after "year" ({COMPARISONS}) at character 5: year'),
+    ("a not = 1", 'expected "in" or "contains" or "like" after "not" at character 7: a not = 1'),
     ('a = "x', 'the quote " is not closed (inside the quotes, " is written \\") at character 5: a = "x'),
     ('a = "C:\\n"', 'unknown escape \\n (write \\\\ for a backslash) at character 5: a = "C:\\n"'),
     (
@@ -199,7 +278,18 @@ def test_mistakes_are_explained_in_one_line(text: str, message: str) -> None:
     assert caught.value.text == text
 
 
-PIECES = [*"ab=<>!()\"'`,.-12& \n\\", " and ", " not ", " in ", "exists ", "a = 1", "null"]
+PIECES = [
+    *"ab=<>!()\"'`,.-12& \n\\",
+    " and ",
+    " not ",
+    " in ",
+    "exists ",
+    "a = 1",
+    "null",
+    " like ",
+    "under ",
+    " contains '",
+]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
@@ -256,6 +346,7 @@ DOCUMENT: dict[str, Any] = {
     "author.name": "Ann",
 }
 DOCUMENT |= {"title": "", "path": "/x", "metadata.path": "y", "mixed": [1, "1", 2.5]}
+DOCUMENT |= {"place": "Große Straße", "uri": "50%_\\", "paths": ["/a/b", "/x"]}
 DOCUMENT |= {"day": "25-Sep-2000", "days": ["2000-09", "soon", "2000-09-30T23:00-02:00"], "number": 2000}
 
 
@@ -302,6 +393,18 @@ DOCUMENT |= {"day": "25-Sep-2000", "days": ["2000-09", "soon", "2000-09-30T23:00
         ("days = 2000-10-01 and days = 2000-09 and days != 2000-09-02", True),
         ("days = 2000-09-30", False),
         ("tags != 2000-09-25", True),
+        ('tags contains "b" and tags startswith "b" and tags endswith "b" and tags like "B"', True),
+        ('place contains "e S" and place startswith "Gro" and place endswith "aße"', True),
+        ('place contains "e s" or place startswith "gro" or place endswith "aSSe" or place contains "Grosse"', False),
+        ('place contains "" and place startswith "" and place endswith "" and place like "%"', True),
+        ('place like "GROSSE STRASSE" and place like "g%str%sse" and place like "gro__e_stra__e"', True),
+        ('place like "gro_e%" or place like "%x" or place like "x%" or place like "" or place like "große"', False),
+        ('title contains "" or missing contains "" or empty like "%" or year contains "2" or draft like "%"', False),
+        ('mixed contains "1" and mixed not contains "2" and year not contains "2"', True),
+        ('mixed not contains "1" or missing not contains "1" or title not like "x"', False),
+        ('day contains "-Sep-" and days startswith "so" and days like "%T23%"', True),
+        (r'uri like "50\%\_\\\\" and uri like "50_\_%" and uri like "%\%%" and not uri like "50\__%"', True),
+        ('under "/" and path under "/" and not under "/x" and not under "/a"', True),
         ("tags = 2000-09-25 or number = 2000-01-01 or number < 2000-01-01 or missing != 2000-09-25", False),
     ],
 )
@@ -324,3 +427,95 @@ def test_long_texts_take_little_memory_and_the_length_of_a_filter_is_bounded() -
     with pytest.raises(FilterSyntaxError, match=r"has 1,000,001 characters, and at most 1,000,000 are read \(ask in"):
         parse("a = 1" + " " * 999_996)
     assert parse("a = 1" + " " * 999_995) == Compare("a", "=", 1)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "answer"),
+    [
+        ("", "", True),
+        ("", "a", False),
+        ("%", "", True),
+        ("%%", "a\nb", True),
+        ("_", "", False),
+        ("_", "\n", True),
+        ("_", "🦉", True),
+        ("a%a", "a", False),
+        ("a%a", "aa", True),
+        ("%ab%ab%", "xabab", True),
+        ("%ab%ab%", "xabaxb", False),
+        ("%a_c%c_", "abcaxcx", True),
+        ("%a_c%c_", "abcx", False),
+        ("a%b%c", "abxbyc", True),
+        ("a.c[d]*", "A.C[D]*", True),
+        ("a.c", "abc", False),
+        ("ΣΑΣ", "σας", True),
+        ("i", "İ", False),
+        ("i\u0307", "İ", True),
+        ("é", "e\u0301", False),
+        ("\\", "\\", True),
+        ("\\a", "\\A", True),
+        ("\\\\%", "\\x", True),
+        ("%" * 500 + "b", "a" * 5_000, False),
+        ("%a" * 500 + "b", "a" * 5_000, False),
+    ],
+)
+def test_patterns_of_like(pattern: str, text: str, answer: bool) -> None:
+    assert is_like(text, pattern) is answer
+
+
+@given(st.text("ab%_\\", max_size=8), st.text("abAB%_\\", max_size=10))
+@settings(deadline=None)
+def test_patterns_mean_what_a_regular_expression_does(pattern: str, text: str) -> None:
+    wild = {"%": ".*", "_": "."}
+    tokens = re.findall(r"\\[%_\\]|.", pattern)
+    expression = "".join(wild.get(token) or re.escape(token[-1]) for token in tokens)
+    assert is_like(text, pattern) == bool(re.fullmatch(expression, text.casefold(), re.DOTALL))
+    escaped = {"%": ".*", "_": "."}
+    standard = "".join(escaped.get(token) or re.escape(token[-1]) for token in re.findall(r"\\.|.", in_sql(pattern)))
+    assert is_like(text, pattern) == bool(re.fullmatch(standard, text.casefold(), re.DOTALL))
+
+
+def test_characters_that_casefold_changes_are_found_one_by_one() -> None:
+    single, several = folding()
+    assert (single["Σ"], single["ς"], several["ß"], several["ŉ"]) == ("σ", "σ", "ss", "ʼn")
+    for text in ("Große STRASSE", "ΣΑΣ", "İI", "ﬃ"):
+        replaced = "".join(several.get(character) or single.get(character, character) for character in text)
+        assert replaced == text.casefold()
+    assert not {character for text in (*single.values(), *several.values()) for character in text} & {*single, *several}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"),
+    [
+        ("a", "b"),
+        ("/a/b/", "/a/b0"),
+        ("a\ud7ff", "a\ue000"),
+        ("a\U0010ffff\U0010ffff", "b"),
+        ("\U0010ffff", None),
+        ("", None),
+    ],
+)
+def test_the_end_of_a_prefix(prefix: str, end: str | None) -> None:
+    assert end_of_prefix(prefix) == end
+
+
+def test_a_relative_folder_is_absolute_in_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert parse('under "notes/"') == Under(f"{tmp_path}/notes")
+    assert parse('path under "."') == Under(str(tmp_path))
+    assert parse('under "../x"') == Under(f"{tmp_path.parent}/x")
+    assert parse('under "~/x"') == Under("/home/ann/x")
+    assert render(parse('under "a b"')) == f'under "{tmp_path}/a b"'
+    for path, answer in (("/a/b", False), ("/a/b/c", True), ("/a/b/c/d", True), ("/a/bc/d", False), (None, False)):
+        assert matches(Under("/a/b"), {"path": path}) is answer
+    for folder in ("", "notes", "/a/", "/a/../b", "//a", "/a\0"):
+        with pytest.raises(FilterError, match="under takes"):
+            Under(folder)
+
+
+def test_a_text_match_takes_a_known_operator_and_text() -> None:
+    with pytest.raises(FilterError, match="'glob' is not a comparison of texts: use one of contains startswith"):
+        TextMatch("a", "glob", "x")  # type: ignore[arg-type]
+    with pytest.raises(FilterError, match="filter: a: like takes text, not a int"):
+        TextMatch("a", "like", 3)  # type: ignore[arg-type]

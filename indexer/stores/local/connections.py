@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from indexer.errors import IndexDamaged, LikewiseError, NewerFormat, NotAnIndex, StorageError
+from indexer.stores.local.filter_sql import add_functions
 from indexer.stores.temporary import temporary_folder
 
 FORMAT_VERSION = 2
@@ -70,6 +71,7 @@ def open_catalog(catalog: Path, mode: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
             f"{catalog.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False
         )
+        add_functions(connection)
         (version,) = connection.execute("PRAGMA user_version").fetchone()
     except sqlite3.DatabaseError as error:
         if connection is not None:

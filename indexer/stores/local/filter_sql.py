@@ -15,7 +15,25 @@ from typing import Any
 
 from indexer.errors import FilterError
 from indexer.filters.dates import Date, day_of
-from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Scalar, Type, Value, Where, type_of
+from indexer.filters.like import is_like
+from indexer.filters.prefix import end_of_prefix
+from indexer.filters.tree import (
+    COLUMNS,
+    And,
+    Compare,
+    ExactText,
+    Exists,
+    In,
+    Not,
+    Or,
+    Scalar,
+    TextMatch,
+    Type,
+    Under,
+    Value,
+    Where,
+    type_of,
+)
 from indexer.stores.field_types import KEEPS_DATES, FieldTypes, expect, resolve
 from indexer.stores.flatten import Row
 from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
@@ -38,6 +56,14 @@ _LONG_CHARACTERS = 1000  # about what SQLite keeps of a value inside a page
 _GOLDEN = 0x9E3779B1  # 2**32 divided by the golden ratio: its multiples are scattered evenly (Knuth, volume 3, 6.4)
 
 _MEMBER = "document.id IN ("
+
+_LIKE = "likewise_like"
+"""The function that SQLite calls for `like`: its own LIKE ignores the case of ASCII letters alone."""
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Register what compiled filters call. Every connection that reads by filters needs it."""
+    connection.create_function(_LIKE, 2, is_like, deterministic=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +201,7 @@ class _Expression:
     levels: int = 0  # of parentheses around and, or
 
 
-def _compile(where: Where, types: FieldTypes) -> _Expression:
+def _compile(where: Where, types: FieldTypes) -> _Expression:  # noqa: PLR0911 - one per kind of node
     match where:
         case And(parts):
             return _join(" AND ", [_compile(part, types) for part in parts])
@@ -189,6 +215,11 @@ def _compile(where: Where, types: FieldTypes) -> _Expression:
             return _exists(name, below=True)
         case Compare() | In():
             return _condition(resolve(where, types))
+        case TextMatch(name, _, text):
+            expect(name, ExactText(text), types)
+            return _text_match(where)
+        case Under():
+            return _test("path", "text", *_prefix_range(where.prefix))
 
 
 def _condition(where: Compare | In) -> _Expression:
@@ -197,9 +228,9 @@ def _condition(where: Compare | In) -> _Expression:
             return _condition(In(name, (value,), negated=where.op == "!="))
         case Compare(name, "<" | "<=" | ">" | ">=" as order, Date() as date):
             way, bound = date.bound(order)
-            return _test(name, "date", f"{way} ?", [bound])
+            return _test(name, "date", f"{{}} {way} ?", [bound])
         case Compare(name, op, value):
-            return _test(name, type_of(value), f"{op} ?", _scalars([value]))
+            return _test(name, type_of(value), f"{{}} {op} ?", _scalars([value]))
         case In(name, values, negated):
             by_type: dict[Type, list[Value]] = {}
             for value in values:
@@ -261,18 +292,41 @@ def _merge_lists(parts: Iterable[Where]) -> list[Where]:
 
 def _equality(values: list[Scalar]) -> tuple[str, list[Scalar]]:
     if len(values) <= _MAX_BOUND_VALUES:
-        return f"IN ({', '.join('?' * len(values))})", values
+        return f"{{}} IN ({', '.join('?' * len(values))})", values
     # SQLite's JSON rounds some fractions and ends a text at a NUL: such values are bound one by one.
     exact = [v for v in values if isinstance(v, int) or (isinstance(v, str) and "\0" not in v)]
     other = [v for v in values if isinstance(v, float) or (isinstance(v, str) and "\0" in v)]
     bound = f" UNION ALL SELECT column1 FROM (VALUES {', '.join(['(?)'] * len(other))})" if other else ""
-    return f"IN (SELECT value FROM json_each(?){bound})", [json.dumps(exact), *other]
+    return f"{{}} IN (SELECT value FROM json_each(?){bound})", [json.dumps(exact), *other]
+
+
+def _text_match(where: TextMatch) -> _Expression:
+    name, text = where.field, where.text
+    if where.op == "startswith":
+        passes = _test(name, "text", *_prefix_range(text))
+    elif where.op == "contains":
+        passes = _test(name, "text", "instr({}, ?) > 0", [text])
+    elif where.op == "endswith":
+        # As bytes: SQLite counts the characters up to a NUL. A text ends with another if its UTF-8 does.
+        end = "substr(CAST({} AS BLOB), -?) = CAST(? AS BLOB)" if text else "{} IS NOT NULL"
+        passes = _test(name, "text", end, [len(text.encode()), text] if text else [])
+    else:
+        passes = _test(name, "text", f"{_LIKE}({{}}, ?)", [text])
+    if not where.negated:
+        return passes
+    return _join(" AND ", [_exists(name), _Expression(f"NOT {passes.text}", passes.parameters)])
+
+
+def _prefix_range(prefix: str) -> tuple[str, list[Scalar]]:
+    """Return a test whether a value begins with a text, as a range, which an index can look up, with its parameters."""
+    end = end_of_prefix(prefix)
+    return ("{} >= ?", [prefix]) if end is None else ("{0} >= ? AND {0} < ?", [prefix, end])
 
 
 def _within(name: str, dates: Sequence[Date]) -> _Expression:
     """Return whether a stored date is in one of these spans, however many there are."""
     if len(dates) == 1:
-        return _test(name, "date", ">= ? AND value < ?", [dates[0].start, dates[0].end])
+        return _test(name, "date", "{0} >= ? AND {0} < ?", [dates[0].start, dates[0].end])
     spans: list[list[int]] = []
     for start, end in sorted((date.start, date.end) for date in dates):
         if spans and start <= spans[-1][1]:
@@ -292,10 +346,15 @@ _FIELD_ID = "(SELECT id FROM field WHERE name = ? AND type = ?)"
 
 
 def _test(name: str, kind: Type, test: str, values: list[Scalar]) -> _Expression:
+    """Return whether a document has a value that passes a test.
+
+    Args:
+        test: a boolean expression with {} in place of the value.
+    """
     if name in COLUMNS and kind != "date":
         column = f"document.{name}"
-        return _Expression(f"({column} IS NOT NULL AND {column} <> '' AND {column} {test})", values)
-    rows = f"SELECT document_id FROM field_value WHERE field_id = {_FIELD_ID} AND value {test}"
+        return _Expression(f"({column} IS NOT NULL AND {column} <> '' AND {test.format(column)})", values)
+    rows = f"SELECT document_id FROM field_value WHERE field_id = {_FIELD_ID} AND {test.format('value')}"
     return _Expression(f"{_MEMBER}{rows})", [name, kind, *values])
 
 

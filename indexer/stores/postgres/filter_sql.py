@@ -12,11 +12,30 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from indexer.errors import BadInput, FilterError
 from indexer.filters.dates import Date, day_of
-from indexer.filters.tree import COLUMNS, And, Compare, Exists, In, Not, Or, Scalar, Type, Value, Where, type_of
+from indexer.filters.like import folding, in_sql
+from indexer.filters.prefix import end_of_prefix
+from indexer.filters.tree import (
+    COLUMNS,
+    And,
+    Compare,
+    ExactText,
+    Exists,
+    In,
+    Not,
+    Or,
+    Scalar,
+    TextMatch,
+    Type,
+    Under,
+    Value,
+    Where,
+    type_of,
+)
 from indexer.stores.field_types import KEEPS_DATES, FieldTypes, expect, resolve
 from indexer.stores.flatten import Row
 from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
@@ -161,7 +180,7 @@ def compile_where(where: Where, types: FieldTypes) -> Condition:
     return compiled
 
 
-def _compile(where: Where, types: FieldTypes) -> Condition:
+def _compile(where: Where, types: FieldTypes) -> Condition:  # noqa: PLR0911 - one per kind of node
     match where:
         case And(parts):
             return _join(" AND ", [_compile(part, types) for part in parts])
@@ -175,6 +194,11 @@ def _compile(where: Where, types: FieldTypes) -> Condition:
             return _exists(name, below=True)
         case Compare() | In():
             return _condition(resolve(where, types))
+        case TextMatch(name, _, text):
+            expect(name, ExactText(text), types)
+            return _text_match(where)
+        case Under():
+            return _beginning("path", where.prefix)
 
 
 def _join(word: str, parts: Sequence[Condition]) -> Condition:
@@ -207,6 +231,41 @@ def _condition(where: Compare | In) -> Condition:
                 equal = _join(" OR ", [_equal(name, kind, group) for kind, group in by_type.items()])
             different = Condition(f"NOT {equal.text}", equal.parameters)
             return _join(" AND ", [_exists(name), different]) if negated else equal
+
+
+def _text_match(where: TextMatch) -> Condition:
+    name, text = where.field, where.text
+    if where.op == "startswith":
+        passes = _beginning(name, text)
+    elif where.op == "contains":
+        passes = _texts(name, "strpos({column}, %s) > 0", [text])
+    elif where.op == "endswith":
+        passes = _texts(name, f"right({{column}}, {len(text)}) = %s", [text])
+    else:
+        passes = _texts(name, f"{_folded()} LIKE %s", [in_sql(text)])
+    if not where.negated:
+        return passes
+    return _join(" AND ", [_exists(name), Condition(f"NOT {passes.text}", passes.parameters)])
+
+
+def _beginning(name: str, prefix: str) -> Condition:
+    """Return whether a text begins with a prefix: by the index as far as that goes, and then all of it."""
+    test, values = f"starts_with({{column}}, %s) AND left({{column}}, {LOOKED_UP}) >= %s", [prefix, _key(prefix)]
+    if (end := end_of_prefix(_key(prefix))) is not None:
+        test, values = f"{test} AND left({{column}}, {LOOKED_UP}) < %s", [*values, end]
+    return _texts(name, test, values)
+
+
+@cache
+def _folded() -> str:
+    """Return Unicode's casefold of {column} as an expression: `lower` folds fewer letters, by the server's locale."""
+    single, several = folding()
+    text = "{column}"
+    for character, folded in several.items():
+        text = f"replace({text}, '{character}', '{folded}')"
+    text = f"translate({text}, '{''.join(single)}', '{''.join(single.values())}')"
+    ascii_only = "octet_length({column}) = length({column})"
+    return f'CASE WHEN {ascii_only} THEN lower({{column}} COLLATE "C") ELSE {text} END'
 
 
 def _equal(name: str, kind: Type, values: Sequence[Value]) -> Condition:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from indexer.errors import BadInput, FilterError
 from indexer.filters.dates import read_date
 from indexer.filters.parse import parse
-from indexer.filters.tree import And, Compare, Exists, In, Not, Or, Type, Where, matches, render
+from indexer.filters.tree import And, Compare, Exists, In, Not, Or, TextMatch, Type, Under, Where, matches, render
 from indexer.stores.field_types import KEEPS_DATES, check_filter
 from indexer.stores.flatten import scalars, with_dates
-from indexer.stores.local.filter_sql import TABLES, compile_where, erase, read_field_types, write
+from indexer.stores.local.filter_sql import TABLES, add_functions, compile_where, erase, read_field_types, write
 
 COLUMNS = ("uri", "title", "path", "format", "modified")
 DOCUMENT = "CREATE TABLE document (id INTEGER PRIMARY KEY, uri, title, path, format, modified);"
@@ -26,6 +26,7 @@ DOCUMENT = "CREATE TABLE document (id INTEGER PRIMARY KEY, uri, title, path, for
 def collection(documents: Sequence[tuple[Mapping[str, str | None], Mapping[str, Any]]]) -> sqlite3.Connection:
     """A database of documents 1, 2, …: their columns and their metadata."""
     conn = sqlite3.connect(":memory:")
+    add_functions(conn)
     conn.executescript(DOCUMENT + TABLES)
     for columns, _ in documents:
         marks = [columns.get(name) for name in COLUMNS]
@@ -63,7 +64,8 @@ def flat(value: Any, path: str = "") -> dict[str, list[Any]]:
 
 
 FEW = [0, 1, 2, -3, 0.5, 1.0, 2**53, 2**53 + 1, float(2**53), 2**63 - 1, -(2**63), 1e300, 0.1]
-TEXTS = ["", "a", "b", "é", "1", "true", "a\0b"]
+TEXTS = ["", "a", "b", "é", "1", "true", "a\0b", "Ab", "\U0010ffff", "\ud7ff", "/a/b/c"]
+parts = st.sampled_from([*TEXTS, "%", "%B", "_b", "\0b", "\\%", "É", "-", "2020", "\U0010ffff\U0010ffff"])
 DAYS = [
     "2020",
     "2020-02",
@@ -82,7 +84,7 @@ nested = st.recursive(
     max_leaves=4,
 )
 columns = st.fixed_dictionaries(
-    {name: st.sampled_from([None, "", "a", "b", *(DAYS if name == "modified" else ())]) for name in COLUMNS}
+    {name: st.sampled_from([None, "", "a", "b", *(DAYS if name == "modified" else TEXTS)]) for name in COLUMNS}
 )
 documents = st.lists(st.tuples(columns, st.dictionaries(keys, nested, max_size=4)), min_size=1, max_size=6)
 fields = st.sampled_from(
@@ -92,6 +94,8 @@ conditions = st.one_of(
     st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), compared),
     st.builds(In, fields, st.lists(compared, min_size=1, max_size=4).map(tuple), st.booleans()),
     st.builds(Exists, fields),
+    st.builds(TextMatch, fields, st.sampled_from(["contains", "startswith", "endswith", "like"]), parts, st.booleans()),
+    st.builds(Under, st.sampled_from(["/", "/a", "/a/b"])),
 )
 wheres: st.SearchStrategy[Where] = st.recursive(
     conditions,
