@@ -15,7 +15,7 @@ from indexer.encoders import Encoder, Recipe
 from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput, NoWords, UnknownField
 from indexer.filters.mapping import Filter, filter_tree
-from indexer.filters.tree import Exists, Where, conditions
+from indexer.filters.tree import Exists, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
 from indexer.lookup import document_of, documents_of, has_document, is_uri, unknown_uri
 from indexer.notes import Note
@@ -27,6 +27,7 @@ from indexer.stores.port import FieldValues, Info, Snapshot, Unit
 from indexer.stores.vectors import unit_rows
 from search.explain import add_sentences
 from search.hits import Hits
+from search.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
 from search.query import Mode, Query
 from search.ranker import Ranker
 from search.rerank import DEPTH
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from indexer.map.file import Map
 
 UnknownFields = Literal["error", "empty"]
+
+_MAX_NOTED_FILTERS = 256
+"""Filters of which the notes are kept: a few words each."""
 
 
 class Searcher:
@@ -78,6 +82,7 @@ class Searcher:
         self._store = self._ranker.store
         self._unknown_fields = unknown_fields
         self._values: dict[tuple[Hashable, str, int], FieldValues] = {}  # with the version of their snapshot
+        self._value_notes: dict[tuple[Hashable, str, bool], tuple[str, ...]] = {}  # with version and filter
 
     def close(self) -> None:
         """Release connections and memory. A later call opens what it needs again."""
@@ -277,6 +282,12 @@ class Searcher:
                 return 0
             return snapshot.documents if condition is None else snapshot.count(condition)
 
+    def filter_notes(self, where: Filter | None) -> tuple[str, ...]:
+        """Return what `Hits.notes` says of a filter: values that no document has, with values that are near to them."""
+        with self._store.snapshot() as snapshot:
+            condition = self._known_fields_only(snapshot, filter_tree(where))
+            return () if not condition else self._notes_on(snapshot, condition, snapshot.count(condition) > 0)
+
     def values(self, field: str, limit: int = 20) -> FieldValues:
         """Return how many documents have a field, its most frequent values, and the range of its numbers and dates.
 
@@ -293,14 +304,18 @@ class Searcher:
         if not isinstance(limit, int) or limit < 1:
             raise BadInput(f"limit is {limit!r}: ask for a whole number of values, 1 or more")
         with self._store.snapshot() as snapshot:
-            key = snapshot.version, field, limit
-            if (values := self._values.get(key)) is None:
-                if self._unknown_fields == "error":
-                    check_filter(Exists(field), snapshot.fields)
-                values = snapshot.values(field, limit)
-                if any(version != snapshot.version for version, _, _ in list(self._values)):
-                    self._values = {}  # a new dictionary: another thread may be reading the old one
-                self._values[key] = values
+            if self._unknown_fields == "error" and (snapshot.version, field, limit) not in self._values:
+                check_filter(Exists(field), snapshot.fields)
+            return self._values_of(snapshot, field, limit)
+
+    def _values_of(self, snapshot: Snapshot, field: str, limit: int) -> FieldValues:
+        """Return the values of a field, kept until the next commit."""
+        key = snapshot.version, field, limit
+        if (values := self._values.get(key)) is None:
+            values = snapshot.values(field, limit)
+            if any(version != snapshot.version for version, _, _ in list(self._values)):
+                self._values = {}  # a new dictionary: another thread may be reading the old one
+            self._values[key] = values
         return values
 
     def uris(self, where: Filter | None = None) -> list[str]:
@@ -383,7 +398,29 @@ class Searcher:
         if condition is False:
             return Hits((), 0, True, query.text, query.mode, notes=snapshot.notes)
         unit: Unit = "passage" if query.passages else "document"
-        return self._ranker.rank(snapshot, query.text, vector, k, condition, query.mode, unit, query.exact)
+        hits = self._ranker.rank(snapshot, query.text, vector, k, condition, query.mode, unit, query.exact)
+        if condition is None:
+            return hits
+        return replace(hits, notes=(*hits.notes, *self._notes_on(snapshot, condition, hits.matched > 0)))
+
+    def _notes_on(self, snapshot: Snapshot, where: Where, found: bool) -> tuple[str, ...]:
+        """Return what to note about values that no document has, kept until the next commit.
+
+        Who asks for fields before anything was stored is not told of values either.
+        """
+        if self._unknown_fields == "empty" or not snapshot.documents or not may_have_notes(where, found):
+            return ()
+        key = snapshot.version, render(where), found
+        if (notes := self._value_notes.get(key)) is None:
+            notes = notes_on_values(
+                snapshot, where, found, lambda field: self._values_of(snapshot, field, COMPARED_VALUES)
+            )
+            if len(self._value_notes) >= _MAX_NOTED_FILTERS or any(
+                version != snapshot.version for version, _, _ in list(self._value_notes)
+            ):
+                self._value_notes = {}
+            self._value_notes[key] = notes
+        return notes
 
     def _vector(self, snapshot: Snapshot, query: Query, note: Note) -> Vector | None:
         """Return the question as a unit row (dimensions,); None in words mode, which needs no model."""

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from search.cli.options import IndexCommand, json_option, resolve_where
-from search.cli.output import printable, say_json, shown
+from search.cli.output import printable, say_json, shown, warn_of
 
 
 @click.command("list", cls=IndexCommand)
@@ -23,6 +23,7 @@ def list_command(path: str, where: str | None, as_json: bool) -> None:
 
     condition = resolve_where(where)
     with Searcher(path) as searcher:
+        warn_of(searcher.filter_notes(condition))
         for document in searcher.documents(condition):
             if as_json:
                 say_json({**asdict(document), "text": None, "characters": len(document.text)})
