@@ -57,9 +57,12 @@ def complete(
         return arguments
     if len(positionals) > 1 and names_index(positionals[-1]):
         raise swapped(context, first, positionals[-1])
+    is_question = most is None and not least
+    if is_question and len(positionals) > 1 and _is_index_name(positionals[-1]) and not _looks_like_index(first):
+        raise _missing(context, positionals[-1])
     default = find_default()
     too_many = most is not None and len(positionals) > most
-    if default is not None and not too_many and not (most is None and first.endswith(".index")):
+    if default is not None and not too_many and not (most is None and _is_index_name(first)):
         return [default, *arguments]
     if too_many or (len(positionals) > least and (most is not None or _looks_like_index(first))):
         return arguments  # the first one was meant as INDEX; opening it reports what is wrong with it
@@ -97,11 +100,24 @@ def swapped(context: click.Context, first: str, last: str) -> click.UsageError:
     )
 
 
+def _missing(context: click.Context, last: str) -> click.UsageError:
+    """Return the error for a question whose last word was meant as INDEX, and there is no such index."""
+    return click.UsageError(
+        f'"{last}" is not an index, and INDEX comes first: name one that exists, as in likewise {context.info_name} '
+        f"papers.index ..., or put the question into quotation marks if {last} belongs to it",
+        context,
+    )
+
+
 def _looks_like_index(argument: str) -> bool:
     """Return whether an argument that is not an index was probably meant as one."""
     if any(character.isspace() for character in argument):
         return False
-    return argument.endswith(".index") or argument.startswith((os.sep, "./", "../", "~"))
+    return _is_index_name(argument) or argument.startswith((os.sep, "./", "../", "~"))
+
+
+def _is_index_name(argument: str) -> bool:
+    return argument.endswith(".index") and not any(character.isspace() for character in argument)
 
 
 def _no_index(context: click.Context, first: str) -> str:
