@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, get_args
 
@@ -91,6 +92,7 @@ _VALUE_HINT = "text in quotes, a number, a date such as 2024-01-31, true or fals
 _AGO_HINT = "the time that has passed is written -12h, -7d, -3w, -6mo or -1y"
 _QUOTE_HINT = "put it in quotes if it is text"
 _TEXT_OPS = get_args(TextOp)
+_WORD_OPS = ("in", "exists", *_TEXT_OPS)
 _OP_HINT = " ".join(["= != < <= > >= in exists", *_TEXT_OPS])
 
 
@@ -303,8 +305,12 @@ def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR09
     if "OP" in possible and token.type == "NAME" and token.lower() in (*_TEXT_OPS, "under"):
         return f'expected text in quotes after "{token}"', f'as in {previous} {token} "x"'
     if "OP" in possible:
-        is_under = isinstance(previous, str) and previous.lower() == "under"
-        return f"expected a comparison{after}", 'a folder is written in quotes, under "notes"' if is_under else _OP_HINT
+        hint = _OP_HINT
+        if isinstance(previous, str) and previous.lower() == "under":
+            hint = 'a folder is written in quotes, under "notes"'
+        elif token.type == "NAME" and (near := get_close_matches(token.lower(), _WORD_OPS, 1, 0.75)):
+            hint = f"write {near[0]}"
+        return f"expected a comparison{after}", hint
     if token.type == "RPAR" and "RPAR" not in possible:
         return 'unexpected ")"', 'there is no "(" for it'
     words = {"_AND": "and", "_OR": "or", "COMMA": ",", "RPAR": ")", "_IN": "in", "TEXT_OP": "contains", "LIKE": "like"}

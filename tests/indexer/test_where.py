@@ -199,6 +199,8 @@ MISTAKES = [
         'contains "x"',
         'expected a field (a condition begins with a field, as in title contains "x") at character 1: contains "x"',
     ),
+    ('a contain "x"', 'expected a comparison after "a" (write contains) at character 3: a contain "x"'),
+    ('a ilike "x"', 'expected a comparison after "a" (write like) at character 3: a ilike "x"'),
     (
         "title contains",
         'expected text in quotes after "contains" (as in title contains "x") at character 7: title contains',
