@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -25,7 +25,8 @@ class SourceChanges:
     Attributes:
         new: files that the ledger does not have.
         changed: files with another size, time or inode, or not read to their end.
-        gone: files of the ledger that no longer exist in their source.
+        gone: files of the ledger that no longer exist in their source, also if a run has noticed it, as long as their
+            documents are kept; and the uris of such records of files that exist.
         ignored: files with documents that a rule leaves out now.
         failed: unchanged files, or records in them, that could not be read; and folders that cannot be listed.
         missing: SOURCE arguments that do not exist.
@@ -61,11 +62,14 @@ def groups(sources: Sequence[RecordedSource]) -> Iterator[tuple[ReadOptions, lis
         yield _from_json(json.loads(text)), names
 
 
-def changes(sources: Sequence[RecordedSource], files: Mapping[str, KnownFile]) -> SourceChanges:
+def changes(
+    sources: Sequence[RecordedSource], files: Mapping[str, KnownFile], kept: Collection[tuple[str, str]] = ()
+) -> SourceChanges:
     """Compare recorded sources with the ledger; no file is opened except those with rules.
 
     Args:
         files: the files of the ledger, by path.
+        kept: file and uri of documents that a run has not met in their file any more.
     """
     new, changed, failed, missing = [], [], [], []
     left_out: set[str] = set()
@@ -107,7 +111,15 @@ def changes(sources: Sequence[RecordedSource], files: Mapping[str, KnownFile]) -
     unmet = [path for path in held if path not in met and any(source.covers(path) for source in opened)]
     ignored = [path for path in unmet if _under(path, left_out)]
     gone = [path for path in unmet if not _under(path, left_out) and not _under(path, unlisted)]
-    new_, changed_, gone_, ignored_, failed_ = (tuple(sorted(paths)) for paths in (new, changed, gone, ignored, failed))
+    held_uris = {uri for file in files.values() for uri, state, _ in file.entries if state in _HELD} if kept else set()
+    gone += [
+        uri if path in met else path
+        for path, uri in kept
+        if uri not in held_uris and not _under(path, left_out) and any(source.covers(path) for source in opened)
+    ]
+    new_, changed_, gone_, ignored_, failed_ = (
+        tuple(sorted({*paths})) for paths in (new, changed, gone, ignored, failed)
+    )
     return SourceChanges(new_, changed_, gone_, ignored_, failed_, tuple(missing), unchanged)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -243,8 +244,8 @@ def _joined(words: tuple[str, ...]) -> str | None:
         return words[0]
     if "-" in words or any(not word or any(character.isspace() for character in word) for word in words):
         several = " ".join(f'"{word}"' for word in words)
-        raise click.UsageError(
-            f"{several} is not one question: put it into quotation marks as a whole, or write one per line and give -",
-            context,
-        )
+        hint = "put it into quotation marks as a whole, or write one per line and give -"
+        if Path(words[0]).is_dir():
+            hint = f"{words[0]} is a folder but not an index; likewise index NAME.index {words[0]} makes one of it"
+        raise click.UsageError(f"{several} is not one question: {hint}", context)
     return " ".join(words)

@@ -30,8 +30,10 @@ def status(path: str, as_json: bool) -> None:
 
     with closing(open_store(path)) as store, store.snapshot() as snapshot:
         recorded, files, documents = snapshot.settings.sources, snapshot.files(), snapshot.documents
+        noticed = [(row.file, row.uri) for row in snapshot.ledger("gone")]
+        stored = snapshot.hashes([uri for _, uri in noticed])
         address = shown(store.address)
-    found = asdict(changes(recorded, files))
+    found = asdict(changes(recorded, files, [(file, uri) for file, uri in noticed if uri in stored]))
     if as_json:
         say_json({"documents": documents, "sources": [source.argument for source in recorded], **found})
         return

@@ -70,6 +70,7 @@ SWAPPED = "INDEX comes first"
         ("search far.index", "Missing argument 'QUERY'", "Missing argument 'QUERY'"),
         ("search far.index 'two words' moon", "not one question", "not one question"),
         ("search 'two words' moon", UNKNOWN, "not one question"),
+        ("search notes 'two words'", UNKNOWN, "notes is a folder but not an index; likewise index NAME.index notes"),
         ("search moon --index far.index", FAR, FAR),
         ("search postgresql://nobody@localhost:1/none moon", "postgresql", "postgresql"),
         ("show notes/moon.txt", NO_INDEX, "The moon pulls"),
@@ -197,8 +198,14 @@ def test_status_tells_what_changed_and_update_reads_it(likewise: Callable[..., A
         "likewise update --prune reads the changes and removes what is gone",
     ]
     assert (folder / ".likewise" / "catalog.db").read_bytes() == catalog
-    counts = likewise("update", "--prune", "--json").json
-    assert (counts["indexed"], counts["pruned"]) == (2, 1)
+    counts = likewise("update", "--json").json
+    assert (counts["indexed"], counts["pruned"]) == (2, 0)
+    assert likewise("status").out.splitlines() == [
+        "gone      notes/bread.txt",
+        ".likewise: 3 documents of 1 source: 1 gone, 2 unchanged",
+        "likewise update --prune reads the changes and removes what is gone",
+    ]
+    assert likewise("update", "--prune", "--json").json["pruned"] == 1
     assert likewise("status", "--json").json == expected
     (notes / ".likewiseignore").write_text("moon.txt\n")
     assert likewise("status", "--json").json["ignored"] == [str(notes / "moon.txt")]
