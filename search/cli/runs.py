@@ -205,7 +205,9 @@ def _advise(summary: Summary, pruned: int, address: str) -> None:
     if summary.reread:
         warn(f"{number(summary.reread)} file(s) also hold documents that another file has lost: run again to read them")
     if len(summary.stale) > pruned:
-        warn(f"{number(len(summary.stale) - pruned)} documents are no longer in their source; --prune removes them")
+        left = len(summary.stale) - pruned
+        one = "1 document is no longer in its source; --prune removes it"
+        warn(one if left == 1 else f"{number(left)} documents are no longer in their source; --prune removes them")
     if summary.ignored:
         warn(
             f"{number(len(summary.ignored))} document(s) of files that are ignored now were kept, such as "

@@ -302,7 +302,7 @@ def test_prune_removes_what_its_source_no_longer_has(likewise: Callable[..., Any
     (notes / "b.txt").unlink()
     said = likewise("index", folder, notes, "--json")
     assert (said.json["stale"], uris(folder)) == (1, ["a.txt", "b.txt", "c.txt", "d.txt"])
-    assert "1 documents are no longer in their source; --prune removes them" in said.err
+    assert "1 document is no longer in its source; --prune removes it" in said.err
     said = likewise("index", folder, notes, "--prune", "--json")
     assert (said.code, counts(said)) == (0, {"unchanged": 3, "pruned": 1})
     assert uris(folder) == ["a.txt", "c.txt", "d.txt"]
