@@ -24,7 +24,8 @@ where_option = click.option(
     "--where",
     metavar="FILTER",
     help="""Only documents that match, such as 'year >= 2020 and lang in ("en", "de")', 'modified >= -7d' or """
-    """'under "notes" and title like "%bread%"'.""",
+    """'under "notes" and title like "%bread%"'. Joined by and, or, not and ( ); compared by = != < <= > >= in """
+    "exists contains startswith endswith like.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 queries_option = click.option(
