@@ -303,7 +303,8 @@ def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR09
         shown = f'"{token}"' if token.type == "NAME" else token if token.type != "$END" else '"en"'
         return f"expected a list in parentheses{after}", f"write in ({shown})"
     if "OP" in possible and token.type == "NAME" and token.lower() in (*_TEXT_OPS, "under"):
-        return f'expected text in quotes after "{token}"', f'as in {previous} {token} "x"'
+        word = re.match(rf"\s+({BARE})", text[position + len(token) :])
+        return f'expected text in quotes after "{token}"', f'as in {previous} {token} "{word[1] if word else "x"}"'
     if "OP" in possible:
         hint = _OP_HINT
         if isinstance(previous, str) and previous.lower() == "under":

@@ -205,7 +205,7 @@ MISTAKES = [
         "title contains",
         'expected text in quotes after "contains" (as in title contains "x") at character 7: title contains',
     ),
-    ("title like b", 'expected text in quotes after "like" (as in title like "x") at character 7: title like b'),
+    ("title like b", 'expected text in quotes after "like" (as in title like "b") at character 7: title like b'),
     (
         "under notes",
         'expected a comparison after "under" (a folder is written in quotes, under "notes")'
