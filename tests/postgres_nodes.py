@@ -21,8 +21,16 @@ _BIN = "/usr/lib/postgresql/17/bin"
 
 
 def _unpacked() -> Path:
-    folder = Path(os.environ[VARIABLE]).absolute()
+    folder = Path(os.environ[VARIABLE])
+    if not folder.is_absolute():
+        raise ValueError(
+            f"{VARIABLE} is {str(folder)!r}: give the absolute path of a folder that Debian is unpacked into"
+        )
     if not (folder / _BIN[1:] / "postgres").exists():
+        if folder.exists() and any(folder.iterdir()):
+            raise ValueError(
+                f"{VARIABLE} is {folder}: is there, and is no Debian with PostgreSQL 17: give another folder"
+            )
         packages = "postgresql-17,postgresql-17-pgvector"
         command = ["debootstrap", "--variant=minbase", f"--include={packages}", "trixie", str(folder)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
