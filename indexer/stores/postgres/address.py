@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
@@ -22,6 +23,9 @@ because its error would show a part of the password."""
 _HOST = re.compile(r"(?:\[[^\[\]]*\]|[^:\[\]]*)(?::\d*)?")
 _BROKEN_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 _SECRET = ("password", "sslpassword")
+
+_MIN_PASSWORD_CHARACTERS = 4
+"""Shorter ones are not looked for in messages: they would be found in ordinary words, and known by that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,9 @@ def parse_address(text: str) -> Address:
     match = _URI.fullmatch(text)
     if match is None or _BROKEN_PERCENT.search(text) or not all(map(_HOST.fullmatch, match["hosts"].split(","))):
         raise _unreadable()
-    parameters = match["parameters"].split("&") if match["parameters"] else []
-    if any(parameter.count("=") != 1 for parameter in parameters):
+    if match["parameters"] and any(parameter.count("=") != 1 for parameter in match["parameters"].split("&")):
         raise _unreadable()
-    # Not parse_qs: to libpq a plus sign is no space.
-    pairs = [(unquote(name), value) for name, _, value in (parameter.partition("=") for parameter in parameters)]
+    pairs = _pairs(match["parameters"])
     names = [value for name, value in pairs if name == "index"]
     try:
         index = unquote(names[-1], errors="strict") if names else DEFAULT_NAME
@@ -71,6 +73,21 @@ def parse_address(text: str) -> Address:
         index,
         _uri(f"{match['scheme']}{user}{at}{match['hosts']}{database}", [*shown, f"index={quote(index, safe='')}"]),
     )
+
+
+def passwords(address: Address) -> list[str]:
+    """Return the passwords that this process may send to the server, as a server or libpq might repeat them."""
+    match = _URI.fullmatch(address.conninfo)
+    given = [(match["password"] or "")[1:]] if match else []
+    given += [value for name, value in _pairs(match["parameters"] if match else None) if name in _SECRET]
+    known = [*given, *map(unquote, given), os.environ.get("PGPASSWORD", "")]
+    return sorted({password for password in known if len(password) >= _MIN_PASSWORD_CHARACTERS}, key=len, reverse=True)
+
+
+def _pairs(parameters: str | None) -> list[tuple[str, str]]:
+    """Return names and values of parameters; not by parse_qs, because to libpq a plus sign is no space."""
+    cut = (parameter.partition("=") for parameter in (parameters or "").split("&") if parameter)
+    return [(unquote(name), value) for name, _, value in cut]
 
 
 def _unreadable() -> BadInput:

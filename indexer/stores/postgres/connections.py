@@ -15,7 +15,7 @@ from psycopg import errors
 from psycopg.adapt import Buffer, Loader
 
 from indexer.errors import BadInput, LikewiseError, NotAnIndex, StorageError
-from indexer.stores.postgres.address import Address
+from indexer.stores.postgres.address import Address, passwords
 
 T = TypeVar("T")
 
@@ -151,7 +151,7 @@ class Connections:
     def _connect(self) -> DeadlineConnection:
         connection = connect(self._address)
         try:
-            _require_extension(connection)
+            _require_extension(connection, self._address)
             register_vector(connection)
             _load_vectors_raw(connection)
         except BaseException:
@@ -197,13 +197,19 @@ def _connect_timeout(address: Address) -> dict[str, Any]:
 
 
 def connect(address: Address, seconds: int | None = None) -> DeadlineConnection:
-    """Return a connection of one's own, which the caller closes. Errors are psycopg's.
+    """Return a connection of one's own, which the caller closes. Other errors are psycopg's.
 
     Args:
         seconds: how long it may take to be made.
+
+    Raises:
+        BadInput: the URI has a parameter that libpq does not know, or a value that it cannot read.
     """
     limit = _connect_timeout(address) if seconds is None else {"connect_timeout": seconds}
-    return DeadlineConnection.connect(address.conninfo, **_OPTIONS, **limit)
+    try:
+        return DeadlineConnection.connect(address.conninfo, **_OPTIONS, **limit)
+    except psycopg.ProgrammingError as error:
+        raise BadInput(f"{address.shown}: {one_line(error, address)}") from error
 
 
 class _RawLoader(Loader):
@@ -228,14 +234,33 @@ def _roll_back(connection: DeadlineConnection) -> None:
         connection.close()  # another one takes its place
 
 
-def _require_extension(connection: DeadlineConnection) -> None:
+def _require_extension(connection: DeadlineConnection, address: Address) -> None:
     """Raise NotAnIndex where the database has no pgvector: nothing was ever created there."""
-    row = connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone()
-    if row is None:
+    if extension_schema(connection) is None:
         raise NotAnIndex(
-            f"{connection.info.dbname}: this database has no index: likewise index creates one, after "
+            f"{address.shown}: is not an index, and its database has none: likewise index creates one, after "
             "CREATE EXTENSION vector by a superuser where the role may not do that itself"
         )
+
+
+def extension_schema(connection: DeadlineConnection) -> str | None:
+    """Return the schema of pgvector; None where the database does not have it.
+
+    Raises:
+        StorageError: this role does not see its types.
+    """
+    row = connection.execute(
+        "SELECT n.nspname, to_regtype('vector') IS NOT NULL FROM pg_extension e"
+        " JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'"
+    ).fetchone()
+    if row is None:
+        return None
+    if not row[1]:
+        raise StorageError(
+            f"the role {connection.info.user} does not see pgvector in schema {row[0]!r}: GRANT USAGE ON SCHEMA "
+            f'"{row[0]}", and have it in the search_path of the role'
+        )
+    return str(row[0])
 
 
 @contextmanager
@@ -246,12 +271,16 @@ def translated(address: Address) -> Iterator[None]:
     except LikewiseError:
         raise
     except (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction) as error:
-        raise StorageError(f"{address.shown}: {one_line(error)}; ask for the grants of docs/postgres.md") from error
+        raise StorageError(
+            f"{address.shown}: {one_line(error, address)}; ask for the grants of docs/postgres.md"
+        ) from error
+    except errors.FeatureNotSupported as error:
+        raise StorageError(f"{address.shown}: {one_line(error, address)}; install pgvector on the server") from error
     except (errors.DiskFull, errors.OutOfMemory) as error:
-        raise StorageError(f"{address.shown}: {one_line(error)}; what was committed before is kept") from error
+        raise StorageError(f"{address.shown}: {one_line(error, address)}; what was committed before is kept") from error
     except ServerSilent as error:
         raise StorageError(
-            f"{address.shown}: {one_line(error)}; "
+            f"{address.shown}: {one_line(error, address)}; "
             "what was committed before is kept, run it again when the server answers"
         ) from error
     except errors.LockNotAvailable as error:
@@ -260,14 +289,17 @@ def translated(address: Address) -> Iterator[None]:
         ) from error
     except (errors.SqlclientUnableToEstablishSqlconnection, errors.FdwError) as error:
         raise StorageError(
-            f"{address.shown}: a shard did not answer ({one_line(error)}); --partial answers from the others"
+            f"{address.shown}: a shard did not answer ({one_line(error, address)}); --partial answers from the others"
         ) from error
     except (errors.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
-        raise StorageError(f"{address.shown}: {one_line(error)}") from error
+        raise StorageError(f"{address.shown}: {one_line(error, address)}") from error
     except errors.DataError as error:
-        raise BadInput(f"{address.shown}: PostgreSQL cannot hold this value ({one_line(error)})") from error
+        raise BadInput(f"{address.shown}: PostgreSQL cannot hold this value ({one_line(error, address)})") from error
 
 
-def one_line(error: BaseException) -> str:
+def one_line(error: BaseException, address: Address) -> str:
     """Return what the server said, without its second line, and never a password."""
-    return " ".join(str(error).split("\n")[0].split()) or type(error).__name__
+    line = " ".join(str(error).split("\n")[0].split()) or type(error).__name__
+    for password in passwords(address):
+        line = line.replace(password, "***")
+    return line

@@ -17,7 +17,7 @@ from typing import LiteralString
 from psycopg import errors, pq, sql
 
 from indexer.errors import BadInput, NewerFormat
-from indexer.stores.postgres.connections import MIN_PGVECTOR, DeadlineConnection
+from indexer.stores.postgres.connections import MIN_PGVECTOR, DeadlineConnection, extension_schema
 
 FORMAT_VERSION = 1
 
@@ -213,7 +213,7 @@ def prepare_database(connection: DeadlineConnection) -> None:
     # Two that create at the same time would both find nothing, and one of them would fail.
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCK,))
-        if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone() is None:
+        if extension_schema(connection) is None:
             connection.execute("CREATE EXTENSION vector")
         if connection.execute("SELECT to_regclass('likewise.index') IS NULL").fetchone() == (True,):
             for part in _REGISTRY.split(";\n"):
