@@ -1,0 +1,199 @@
+"""Every command with a DSN where INDEX stands: the same exit code and the same JSON as with a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from postgres_server import address_of
+
+import indexer.map.draw
+import indexer.map.projection
+import indexer.watch
+import search.cli.doctor
+from search.cli.output import say_json
+from search.cli.program import COMMANDS
+from search.served import ServedIndexes
+
+NAME = f"doors-{os.getpid()}"
+
+TAKE_NO_INDEX = ("cache", "tokens", "embed", "model", "compare")
+
+TOPICS = ("bread", "tea", "stars", "dogs", "tax", "snow")
+
+
+@dataclass(frozen=True)
+class Door:
+    """A command line, and the members of its JSON that differ between a folder and a database.
+
+    INDEX stands for the address of an index, NEW for one that does not exist yet, and NOTES, QUERIES, QRELS and EXPECT
+    for files. The command prints JSON, unless `prints` is what it prints without.
+    """
+
+    arguments: tuple[str, ...]
+    differs: tuple[str, ...] = ()
+    code: int = 0
+    prints: str | None = None
+    before: tuple[str, ...] = field(default=())
+
+
+DOORS = {
+    "index": Door(("INDEX", "NOTES", "--json")),
+    "update": Door(("INDEX", "--json")),
+    "status": Door(("INDEX", "--json")),
+    "search": Door(("INDEX", "fresh bread", "--mode", "hybrid", "--where", "year >= 2001", "--explain", "--json")),
+    "similar": Door(("INDEX", "bread-1", "--json")),
+    "show": Door(("INDEX", "guide.md", "--json")),
+    "list": Door(("INDEX", "--where", "year < 2003", "--json")),
+    "remove": Door(("INDEX", "gone", "--json"), before=("index", "INDEX", "-")),
+    "info": Door(("INDEX", "--json"), ("bytes", "format_version", "history", "segments", "unsealed", "words")),
+    "check": Door(("INDEX", "--json"), ("notes",)),
+    "compact": Door(("INDEX", "--json"), ("bytes", "bytes_before")),
+    "compile": Door(("INDEX",), code=2, prints="words"),
+    "backup": Door(("INDEX", "NEW", "--json"), ("backup",)),
+    "copy": Door(("INDEX", "NEW", "--json"), ("copy",)),
+    "export": Door(("INDEX", "--vectors")),
+    "map": Door(("INDEX", "--json")),
+    "evaluate": Door(("INDEX", "--queries", "QUERIES", "--qrels", "QRELS", "--json")),
+    "tune": Door(("INDEX", "--queries", "QUERIES", "--qrels", "QRELS", "--json")),
+    "expect": Door(("INDEX", "EXPECT", "--json")),
+    "diff": Door(("INDEX", "INDEX", "--queries", "QUERIES", "--json")),
+    "pairs": Door(("INDEX", "-n", "3", "--json")),
+    "doctor": Door(("INDEX", "--json"), ("findings",)),
+    "watch": Door(("INDEX", "NOTES", "--json")),
+    "serve": Door(("INDEX",)),
+    "mcp": Door(("INDEX",)),
+}
+
+
+class Shelf:
+    """A folder and a database with the same index, made by the first test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.indexes = {"folder": str(folder / f"{NAME}.index"), "database": address_of(NAME)}
+        self.made: set[str] = set()
+        notes = folder / "notes"
+        notes.mkdir()
+        (notes / "guide.md").write_text("# Guide\n\nHow dough becomes bread.\n\n## Tea\n\nSteep it.\n")
+        rows = [
+            {"id": f"{topic}-{n}", "text": f"{topic} {topic} number {n} fresh", "title": topic, "year": 2000 + n}
+            for topic in TOPICS
+            for n in range(4)
+        ]
+        (notes / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        questions = [{"_id": f"{topic}{n}", "text": f"{topic} {n}"} for topic in TOPICS for n in range(2)]
+        (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
+        judged = [f"{question['_id']}\t{str(question['text']).replace(' ', '-')}\t1\n" for question in questions]
+        (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(judged))
+        (folder / "expect.yaml").write_text("- question: stars\n  top 3: bread-1\n")
+
+    def new(self, kind: str, command: str) -> str:
+        return str(self.folder / f"{command}.index") if kind == "folder" else address_of(f"{NAME} {command}")
+
+    def line(self, kind: str, command: str, arguments: tuple[str, ...]) -> list[str]:
+        values = {
+            "INDEX": self.indexes[kind],
+            "NEW": self.new(kind, command),
+            "NOTES": str(self.folder / "notes"),
+            "QUERIES": str(self.folder / "queries.jsonl"),
+            "QRELS": str(self.folder / "qrels.tsv"),
+            "EXPECT": str(self.folder / "expect.yaml"),
+        }
+        return [values.get(argument, argument) for argument in arguments]
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return Shelf(tmp_path_factory.mktemp("doors"))
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that go on forever answer once, and nothing is done that takes seconds and does not read the index."""
+
+    def serve(options: Any, announce: Any) -> None:
+        from starlette.testclient import TestClient
+
+        from search.server import create_app
+
+        with TestClient(create_app(options.indexes, access_log=False), base_url="http://localhost") as client:
+            say_json(client.get("/v1/indexes").json())
+            say_json(client.post(f"/v1/indexes/{NAME}/search", json={"query": "bread"}).json())
+
+    async def serve_stdio(addresses: dict[str, str]) -> None:
+        indexes = ServedIndexes(addresses)
+        say_json(indexes.choose(None).describe())
+        indexes.close()
+
+    monkeypatch.setattr("search.server.run.serve", serve)
+    monkeypatch.setattr("search.mcp.serve_stdio", serve_stdio)
+    monkeypatch.setattr(indexer.watch.Watch, "run", indexer.watch.Watch._scan)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(indexer.map.draw, "require_umap", lambda: None)
+    monkeypatch.setattr(indexer.map.projection, "_umap", indexer.map.projection.principal_components)
+    monkeypatch.setattr(indexer.map.draw, "find_regions", lambda *_: ())
+    for part in ("_versions", "_processor", "_models", "_readers", "_extras"):
+        monkeypatch.setattr(search.cli.doctor, part, lambda: ())
+
+
+def same(value: Any, other: Any) -> bool:
+    """Whether values of JSON are equal, numbers nearly."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(same(value[name], other[name]) for name in value)
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(same, value, other))
+    return bool(value == (pytest.approx(other, abs=2e-3) if isinstance(other, float) else other))
+
+
+def test_every_command_is_here() -> None:
+    assert {*DOORS, *TAKE_NO_INDEX} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", DOORS)
+def test_a_command_with_a_dsn(command: str, likewise: Callable[..., Any], shelf: Shelf, short: None) -> None:
+    door = DOORS[command]
+    answers: dict[str, list[Any]] = {}
+    for kind, address in shelf.indexes.items():
+        if kind not in shelf.made:
+            assert likewise("index", address, shelf.folder / "notes").code == 0
+            shelf.made.add(kind)
+        if door.before:
+            assert likewise(*shelf.line(kind, command, door.before), stdin='{"id": "gone", "text": "soon"}').code == 0
+        said = likewise(command, *shelf.line(kind, command, door.arguments))
+        assert said.code == (1 if command == "expect" else door.code), said.err
+        assert "Traceback" not in said.err
+        if door.prints is not None:
+            assert door.prints in said.out + said.err
+            continue
+        answers[kind] = [json.loads(line) for line in said.out.splitlines()]
+        assert answers[kind]
+        for answer in answers[kind]:
+            for name in door.differs:
+                answer.pop(name, None)
+    if door.prints is None:
+        assert same(answers["database"], answers["folder"]), answers
+
+
+def test_a_dsn_stands_in_the_environment_and_in_an_option(
+    likewise: Callable[..., Any], shelf: Shelf, short: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    address = shelf.indexes["database"]
+    if "database" not in shelf.made:
+        assert likewise("index", address, shelf.folder / "notes").code == 0
+        shelf.made.add("database")
+    monkeypatch.chdir(tmp_path)
+    expected = likewise("search", address, "dogs", "--json").json
+    assert expected["matched"] == 25
+    assert likewise("search", "dogs", "--index", address, "--json").json == expected
+    assert likewise("pairs", "--index", address, "--json").json["texts"] == 25
+    monkeypatch.setenv("LIKEWISE_INDEX", address)
+    assert likewise("search", "dogs", "--json").json == expected
+    assert likewise("pairs", "--json").json["texts"] == 25
+    assert likewise("doctor").out.count(NAME) >= 2
