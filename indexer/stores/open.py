@@ -25,7 +25,8 @@ _DEFAULT_NAME = "default"
 _PASSWORD = re.compile(r"(\bpostgres(?:ql)?://[^\s:@/?]*):(?:[^\s/?]*|(?!\d*(?:[/?,\s]|$))\S*)@")
 """A password in the URI of a database. One that holds an @ or a slash is wrong there, and found all the same."""
 
-_PASSWORD_PARAMETER = re.compile(r"(?<=[?&])(?:ssl)?password=[^&\s]*&|[?&](?:ssl)?password=[^&\s]*")
+_FIRST_PARAMETERS = re.compile(r"(?<=[?&])(?:(?:ssl)?password=[^&\s]*&)+")
+_LAST_PARAMETERS = re.compile(r"[?&](?:ssl)?password=[^&\s]*")
 
 _DRIVERS = ("psycopg", "psycopg_pool", "pgvector")
 
@@ -45,7 +46,8 @@ def without_passwords(text: str) -> str:
     """Return an address, or a message, with the URIs of databases in it as they are without their passwords."""
     if "://" not in text:
         return text
-    return _PASSWORD_PARAMETER.sub("", _PASSWORD.sub(r"\1@", text))
+    text = _FIRST_PARAMETERS.sub("", _PASSWORD.sub(r"\1@", text))
+    return _LAST_PARAMETERS.sub("", text)
 
 
 def open_store(address: str | PathLike[str], *, partial: bool = False) -> Store:

@@ -145,6 +145,7 @@ def open_for_writing(
         told: gets the notes that are printed at once, before documents are embedded.
     """
     from indexer.core import IndexCore
+    from indexer.errors import BadInput
     from indexer.rebuild import rebuild_index
     from indexer.stores.open import create_store, is_store
 
@@ -155,11 +156,18 @@ def open_for_writing(
 
     if not is_store(address):
         settings, encoder = options.settings(cache=cache)
-        with IndexCore(create_store(address, settings), encoder) as index:
-            index.use_cache(cache, options.precision)
-            index.tell_at_once(tell)
-            yield index
-        return
+        try:
+            store = create_store(address, settings)
+        except BadInput:
+            if not is_store(address):
+                raise
+            # Another run has made it meanwhile: this one adds to it.
+        else:
+            with IndexCore(store, encoder) as index:
+                index.use_cache(cache, options.precision)
+                index.tell_at_once(tell)
+                yield index
+            return
     with IndexCore.open(address, runtime=options.runtime) as index:
         index.use_cache(cache, options.precision)
         index.tell_at_once(tell)

@@ -25,6 +25,8 @@ NAME = f"doors-{os.getpid()}"
 
 TAKE_NO_INDEX = ("cache", "tokens", "embed", "model", "compare")
 
+PASSWORD = "never-to-be-shown"
+
 TOPICS = ("bread", "tea", "stars", "dogs", "tax", "snow")
 
 
@@ -72,12 +74,17 @@ DOORS = {
 }
 
 
+def with_password(address: str) -> str:
+    """Put a password into an address, if the tests' server wants none."""
+    return address.replace(":@", f":{PASSWORD}@", 1)
+
+
 class Shelf:
     """A folder and a database with the same index, made by the first test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.indexes = {"folder": str(folder / f"{NAME}.index"), "database": address_of(NAME)}
+        self.indexes = {"folder": str(folder / f"{NAME}.index"), "database": with_password(address_of(NAME))}
         self.made: set[str] = set()
         notes = folder / "notes"
         notes.mkdir()
@@ -95,7 +102,8 @@ class Shelf:
         (folder / "expect.yaml").write_text("- question: stars\n  top 3: bread-1\n")
 
     def new(self, kind: str, command: str) -> str:
-        return str(self.folder / f"{command}.index") if kind == "folder" else address_of(f"{NAME} {command}")
+        name = f"{NAME} {command}"
+        return str(self.folder / f"{name}.index") if kind == "folder" else with_password(address_of(name))
 
     def line(self, kind: str, command: str, arguments: tuple[str, ...]) -> list[str]:
         values = {
@@ -169,6 +177,7 @@ def test_a_command_with_a_dsn(command: str, likewise: Callable[..., Any], shelf:
         said = likewise(command, *shelf.line(kind, command, door.arguments))
         assert said.code == (1 if command == "expect" else door.code), said.err
         assert "Traceback" not in said.err
+        assert PASSWORD not in said.out + said.err
         if door.prints is not None:
             assert door.prints in said.out + said.err
             continue

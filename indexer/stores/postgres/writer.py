@@ -606,13 +606,6 @@ class _Commit:
         files = dict(
             self._run("SELECT path, id FROM {tables}.file WHERE key = ANY(%s)", [key_of(r.file) for r in rows])
         )
-        self._run(
-            "DELETE FROM {tables}.ledger l USING unnest(%s::bigint[], %s::bytea[]) AS given (file_id, key)"
-            " WHERE l.key = given.key AND l.file_id = given.file_id AND l.run < %s",
-            [files[row.file] for row in rows],
-            keys,
-            run,
-        )
         with (
             self._connection.cursor() as cursor,
             cursor.copy(
@@ -623,6 +616,14 @@ class _Commit:
                 # A NUL, which PostgreSQL cannot hold, is only in entries that never become a document.
                 uri, reason = (text.replace("\0", "\N{REPLACEMENT CHARACTER}") for text in (row.uri, row.reason))
                 copy.write_row((files[row.file], key, uri, row.state, reason, run))
+        # Of two runs at once that read the same file, the entries of the one that began last stay.
+        self._run(
+            "DELETE FROM {tables}.ledger l USING unnest(%s::bigint[], %s::bytea[]) AS given (file_id, key)"
+            " WHERE l.key = given.key AND l.file_id = given.file_id AND EXISTS (SELECT FROM {tables}.ledger m"
+            " WHERE m.key = l.key AND m.file_id = l.file_id AND m.run > l.run)",
+            [files[row.file] for row in rows],
+            keys,
+        )
         # A file that had the document before and no longer has it: the document is this file's now.
         taken = [key_of(row.uri) for row in rows if row.state in ("indexed", "updated", "unchanged")]
         self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s) AND state = 'gone' AND run < %s", taken, run)
