@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres_server import address_of
+from postgres_server import address_of, server_uri
 
 import indexer.map.draw
 import indexer.map.projection
@@ -161,7 +161,7 @@ def same(value: Any, other: Any) -> bool:
 
 
 def test_every_command_is_here() -> None:
-    assert {*DOORS, *TAKE_NO_INDEX} == set(COMMANDS)
+    assert {*DOORS, *TAKE_NO_INDEX, "distribute"} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", DOORS)
@@ -188,6 +188,21 @@ def test_a_command_with_a_dsn(command: str, likewise: Callable[..., Any], shelf:
                 answer.pop(name, None)
     if door.prints is None:
         assert same(answers["database"], answers["folder"]), answers
+
+
+def test_only_an_index_in_a_database_is_distributed(likewise: Callable[..., Any], shelf: Shelf) -> None:
+    """Whether the server has postgres_fdw decides what becomes of it; stores/postgres/test_shards.py has the rest."""
+    folder, database = (shelf.new(kind, "distribute") for kind in shelf.indexes)
+    server = with_password(server_uri())
+    for address in (folder, database):
+        assert likewise("index", address, "-", stdin='{"id": "a", "text": "bread"}').code == 0
+    said = likewise("distribute", folder, "--shard", server)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "is a folder, and only an index in PostgreSQL is on several servers" in said.err
+    said = likewise("distribute", database, "--shard", server, "--json")
+    assert PASSWORD not in said.out + said.err
+    assert said.code == 0 or 'extension "postgres_fdw" is not available; install it on the server' in said.err
+    assert likewise("search", database, "bread", "--partial", "--json").json["matched"] == 1
 
 
 def test_a_dsn_stands_in_the_environment_and_in_an_option(

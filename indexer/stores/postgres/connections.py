@@ -275,7 +275,7 @@ def translated(address: Address) -> Iterator[None]:
             f"{address.shown}: {one_line(error, address)}; ask for the grants of docs/postgres.md"
         ) from error
     except errors.FeatureNotSupported as error:
-        raise StorageError(f"{address.shown}: {one_line(error, address)}; install pgvector on the server") from error
+        raise StorageError(f"{address.shown}: {one_line(error, address)}; install it on the server") from error
     except (errors.DiskFull, errors.OutOfMemory) as error:
         raise StorageError(f"{address.shown}: {one_line(error, address)}; what was committed before is kept") from error
     except ServerSilent as error:

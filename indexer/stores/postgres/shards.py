@@ -154,7 +154,7 @@ def at_shard(shard: Shard) -> Iterator[DeadlineConnection]:
         with closing(connect(shard.address, _CONNECT_SECONDS)) as remote:
             yield remote
     except psycopg.Error as error:
-        raise StorageError(f"shard {shard.number} ({shard.shown}): {one_line(error)}") from error
+        raise StorageError(f"shard {shard.number} ({shard.shown}): {one_line(error, shard.address)}") from error
 
 
 def drop_on_shards(connection: DeadlineConnection, tables: str) -> None:
