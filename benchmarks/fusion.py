@@ -1,37 +1,83 @@
-"""Ways to join words and meaning, on every judged collection (BEIR form) below a folder: nDCG@10.
+"""Ways to join words and meaning, on every judged collection (BEIR form) below folders: nDCG@10.
 
-`python -m benchmarks.fusion [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data. Words are BM25 over whole documents
-with the engine's own terms, dense the best passage; both are exact, so that the table is about fusion alone. Nothing is
-learnt from the judgments of the collection.
+`python -m benchmarks.fusion [FOLDER ...]`; the default is $LIKEWISE_EVAL_DATA/data. `benchmarks.derived` makes more
+collections. Words are BM25 over whole documents with the engine's own terms, dense the best passage; both are exact, so
+that the tables are about fusion alone. Nothing is learnt from the judgments of a collection. Vectors are kept in the
+cache of `likewise index`, so that a second run embeds nothing.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data import folder_asked
+from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index, load_encoder
+from indexer.cached_encoder import CachedEncoder
 from indexer.calibration.bm25 import Bm25
-from indexer.calibration.probe import SAMPLE_PASSAGES, probe
+from indexer.calibration.probe import probe
+from indexer.calibration.sample import DRAWN_PASSAGES, sample_by_content
 from indexer.encoders import Encoder
 from indexer.records import Vector
 from indexer.settings import Probed
 from indexer.stores.analysis import Analysis
-from indexer.stores.local.candidates import best_passages
 from indexer.stores.open import open_store
 from indexer.stores.port import Store
-from search.evaluation.measures import evaluate, read_qrels, read_queries
+from indexer.stores.units import best_passages
+from indexer.stores.vector_cache import open_vector_cache
+from search.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
 from search.fusion import CANDIDATES, CosineStatistics, Scores, fuse, mean_with_best, probed_words_bias, words_weight
 
-WAYS = ("words", "dense", "RRF, k = 60", "min-max .7", "hybrid")
+FIXED_WEIGHTS = tuple(round(step / 10, 1) for step in range(1, 10))
+"""Weights of the cosine in the convex combinations of min-max scores."""
+
+FACTORS = (0, 5, 10, 15, 20, 30)
+"""Values of BIAS_FACTOR among which the best for the other origins is chosen."""
+
+SHOWN = ("words", "dense", "RRF, k = 60", "min-max .7", "hybrid")
+"""The ways with a column of their own; the others are in the summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The candidates of one question with what fusion knows of them.
+
+    Attributes:
+        uris: of the candidates (candidates,).
+        cosines: of the best passage of each (candidates,).
+        z_scores: of the cosines that rank them (candidates,).
+        words: their BM25 scores (candidates,).
+        terms: how many different terms the question has.
+    """
+
+    uris: Sequence[str]
+    cosines: Vector
+    z_scores: Scores
+    words: Scores
+    terms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """Both legs of a judged collection.
+
+    Attributes:
+        questions: candidates by question id.
+        probed: the result of its pseudo-questions.
+    """
+
+    questions: Mapping[str, Candidates]
+    qrels: Qrels
+    probed: Probed
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], k: int = 60) -> dict[int, float]:
@@ -50,17 +96,76 @@ def min_max(scores: NDArray[np.floating]) -> Scores:
     return (values - values.min()) / span if span > 0 else np.zeros_like(values)
 
 
-def score_by_each_way(cosines: Vector, words: Scores, z_scores: Scores, terms: int, words_bias: float) -> list[Scores]:
-    """Return the scores of one question's candidates (candidates,) by each of WAYS."""
-    ranks = [np.argsort(-scores, kind="stable").tolist() for scores in (cosines, words)]
-    reciprocal = reciprocal_rank_fusion(ranks)
-    return [
-        words,
-        cosines.astype(np.float64),
-        np.array([reciprocal[row] for row in range(len(words))]),
-        0.7 * min_max(cosines) + 0.3 * min_max(words),
-        fuse(z_scores, words, words_weight(z_scores, words, terms, words_bias)).scores,
-    ]
+def score_by_each_way(found: Candidates, probed: Probed) -> dict[str, Scores]:
+    """Return the scores of one question's candidates (candidates,) by way of joining."""
+    legs = (found.cosines, found.words)
+    reciprocal = reciprocal_rank_fusion([np.argsort(-scores, kind="stable").tolist() for scores in legs])
+    cosines, words = map(min_max, legs)
+
+    def hybrid(words_bias: float) -> Scores:
+        weight = words_weight(found.z_scores, found.words, found.terms, words_bias)
+        return fuse(found.z_scores, found.words, weight).scores
+
+    return {
+        "words": found.words,
+        "dense": found.cosines.astype(np.float64),
+        "RRF, k = 60": np.array([reciprocal[row] for row in range(len(found.uris))]),
+        **{_min_max_name(fixed): fixed * cosines + (1 - fixed) * words for fixed in FIXED_WEIGHTS},
+        "hybrid": hybrid(probed_words_bias(probed)),
+        **{_factor_name(factor): hybrid(probed_words_bias(probed, factor)) for factor in FACTORS},
+    }
+
+
+def _min_max_name(weight: float) -> str:
+    return f"min-max {weight:.1f}".replace("0.", ".")
+
+
+def _factor_name(factor: float) -> str:
+    return f"hybrid, factor {factor}"
+
+
+def left_out(origins: Sequence[str], ratios: Scores) -> list[int]:
+    """Return for each collection the column that is best for the collections of other origins.
+
+    Args:
+        origins: of the collections; two at least.
+        ratios: nDCG@10 to that of the better leg (collections, columns); the best column has the highest mean.
+    """
+    of_others = [np.array([other != origin for other in origins]) for origin in origins]
+    return [int(ratios[others].mean(axis=0).argmax()) for others in of_others]
+
+
+def read_legs(collection: Path, encoder: Encoder) -> Legs:
+    """Index a collection, ask it its judged questions and its pseudo-questions."""
+    analysis = Analysis()
+    queries = read_queries(collection / "queries.jsonl")
+    qrels = read_qrels(collection / "qrels" / "test.tsv")
+    asked = [query for query in qrels.judged if query in queries]
+    with tempfile.TemporaryDirectory() as folder:
+        store = _indexed(collection, Path(folder) / "bench.index", encoder)
+        stored = list(store.export())
+        with store.snapshot() as snapshot:
+            statistics = CosineStatistics.from_sample(snapshot.sample(DRAWN_PASSAGES).vectors)
+            probed = probe(*sample_by_content(snapshot), encoder, analysis.stems)
+        store.close()
+    bm25 = Bm25([analysis.stems(f"{item.document.title} {item.document.text}") for item in stored])
+    vectors = np.concatenate([item.vectors for item in stored if item.vectors is not None])
+    owner = np.repeat(np.arange(len(stored)), [len(item.spans or ()) for item in stored])
+    questions = {}
+    for query, vector in zip(
+        asked, encoder.encode([queries[query] for query in asked], role="query", truncate=True), strict=True
+    ):
+        terms = analysis.terms(queries[query])
+        words, passages = bm25.scores(terms), vectors @ vector
+        best = np.full(len(stored), -1.0, np.float32)
+        np.maximum.at(best, owner, passages)
+        union = np.union1d(*(np.argsort(-leg, kind="stable")[:CANDIDATES] for leg in (best, words)))
+        held = np.isin(owner, union)
+        _, _, nearest, means = best_passages(np.flatnonzero(held), owner[held], passages[held])
+        z_scores = statistics.z_scores(vector, mean_with_best(nearest, means))
+        uris = [stored[row].document.uri for row in union]
+        questions[query] = Candidates(uris, best[union], z_scores, words[union], len(terms))
+    return Legs(questions, qrels, probed)
 
 
 def _indexed(collection: Path, folder: Path, encoder: Encoder) -> Store:
@@ -71,61 +176,46 @@ def _indexed(collection: Path, folder: Path, encoder: Encoder) -> Store:
     return open_store(folder)
 
 
-def measured(collection: Path) -> tuple[Mapping[str, float], Probed]:
-    """nDCG@10 by way of joining, and what the pseudo-questions said."""
-    encoder = load_encoder("all-MiniLM-L6-v2")
-    analysis = Analysis()
-    queries = read_queries(collection / "queries.jsonl")
-    qrels = read_qrels(collection / "qrels" / "test.tsv")
-    asked = [query for query in qrels.judged if query in queries]
-    with tempfile.TemporaryDirectory() as folder:
-        store = _indexed(collection, Path(folder) / "bench.index", encoder)
-        stored = list(store.export())
-        with store.snapshot() as snapshot:
-            drawn = snapshot.sample(SAMPLE_PASSAGES)
-            passages_drawn = snapshot.passages_by_id(drawn.passages.tolist())
-        sample = drawn.vectors
-        probed = probe(passages_drawn, sample, encoder, analysis.stems)
-        store.close()
-    statistics = CosineStatistics.from_sample(sample)
-    bm25 = Bm25([analysis.stems(f"{item.document.title} {item.document.text}") for item in stored])
-    vectors = np.concatenate([item.vectors for item in stored if item.vectors is not None])
-    owner = np.repeat(np.arange(len(stored)), [len(item.spans or ()) for item in stored])
-    runs: dict[str, dict[str, list[tuple[str, float]]]] = {way: {} for way in WAYS}
-    questions = encoder.encode([queries[query] for query in asked], role="query", truncate=True)
-    for query, question in zip(asked, questions, strict=True):
-        asked_terms = analysis.terms(queries[query])
-        words, passages = bm25.scores(asked_terms), vectors @ question
-        best = np.full(len(stored), -1.0, np.float32)
-        np.maximum.at(best, owner, passages)
-        union = np.union1d(*(np.argsort(-leg, kind="stable")[:CANDIDATES] for leg in (best, words)))
-        held = np.isin(owner, union)
-        _, _, nearest, means = best_passages(np.flatnonzero(held), owner[held], passages[held])
-        z_scores = statistics.z_scores(question, mean_with_best(nearest, means))
-        bias = probed_words_bias(probed)
-        ways = score_by_each_way(best[union], words[union], z_scores, len(asked_terms), bias)
-        for way, scores in zip(WAYS, ways, strict=True):
+def measured(legs: Legs) -> dict[str, float]:
+    """Return nDCG@10 by way of joining."""
+    runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
+    for query, found in legs.questions.items():
+        for way, scores in score_by_each_way(found, legs.probed).items():
             order = np.argsort(-scores, kind="stable")[:100]
-            runs[way][query] = [(stored[union[at]].document.uri, float(scores[at])) for at in order]
-    return {way: evaluate(run, qrels, ["nDCG@10"]).averages["nDCG@10"] for way, run in runs.items()}, probed
+            runs.setdefault(way, {})[query] = [(found.uris[at], float(scores[at])) for at in order]
+    return {way: evaluate(run, legs.qrels, ["nDCG@10"]).averages["nDCG@10"] for way, run in runs.items()}
 
 
 def main() -> None:
-    folder = folder_asked()
-    print(f"{machine()}\n\n| collection | {' | '.join(WAYS)} | to the better leg | words, dense on pseudo-questions |")
-    print("| --- " * (len(WAYS) + 3) + "|")
+    folders = [Path(name) for name in sys.argv[1:]] or [evaluation_data(" and no folder was given")]
+    found = [(str(path.relative_to(folder)), path) for folder in folders for path in collections(folder)]
+    encoder: Encoder = load_encoder("all-MiniLM-L6-v2")
+    if cache := open_vector_cache():
+        encoder = CachedEncoder(encoder, cache, "auto")
+    print(f"{machine()}\n\n| collection | {' | '.join(SHOWN)} | to the better leg | words, dense on pseudo-questions |")
+    print("| --- " * (len(SHOWN) + 3) + "|")
     rows = []
-    for collection in collections(folder):
-        values, probed = measured(collection)
-        rows.append([values[way] for way in WAYS])
-        cells = " | ".join(f"{value:.4f}" for value in rows[-1])
+    for name, path in found:
+        legs = read_legs(path, encoder)
+        rows.append(values := measured(legs))
+        cells = " | ".join(f"{values[way]:.4f}" for way in SHOWN)
         ratio = values["hybrid"] / max(values["words"], values["dense"])
-        name = collection.relative_to(folder)
-        print(f"| {name} | {cells} | {ratio:.3f} | {probed.words:.2f}, {probed.dense:.2f} |", flush=True)
-    table = np.array(rows)
-    ratios = table / table[:, :2].max(axis=1, keepdims=True)
-    print(f"| mean | {' | '.join(f'{value:.4f}' for value in table.mean(axis=0))} | | |")
-    print(f"| worst, to the better leg | {' | '.join(f'{value:.3f}' for value in ratios.min(axis=0))} | | |")
+        said = f"{legs.probed.words:.2f}, {legs.probed.dense:.2f}" if legs.probed.questions else "none"
+        print(f"| {name} | {cells} | {ratio:.3f} | {said} |", flush=True)
+    table = np.array([list(row.values()) for row in rows])
+    ways = list(rows[0])
+    better = table[:, [ways.index("words"), ways.index("dense")]].max(axis=1, keepdims=True)
+    print("\n| way | mean | worst, to the better leg | collections below .99 of it |\n| --- | --- | --- | --- |")
+    columns = list(table.T)
+    origins = [name.split("/")[0] for name, _ in found]
+    if len(set(origins)) > 1:
+        first = ways.index(_factor_name(FACTORS[0]))
+        factors = table[:, first : first + len(FACTORS)]
+        ways.append("hybrid, factor chosen without the origin")
+        columns.append(factors[np.arange(len(found)), left_out(origins, factors / better)])
+    for way, column in zip(ways, columns, strict=True):
+        ratios = column / better[:, 0]
+        print(f"| {way} | {column.mean():.4f} | {ratios.min():.3f} | {(ratios < 0.99).sum()} |")
 
 
 if __name__ == "__main__":

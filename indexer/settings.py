@@ -79,6 +79,9 @@ class Calibration:
 MIN_PSEUDO_QUESTIONS = 50
 """Fewer pseudo-questions than this tell nothing about a collection."""
 
+PROBE_VERSION = 2
+"""Version of how pseudo-questions are chosen and weighed. 1 drew them by the order of addition."""
+
 RANK_SMOOTHING = 0.1
 """Added to both mean reciprocal ranks, so that neither is preferred where both find next to nothing."""
 
@@ -90,11 +93,14 @@ class Probed:
     Attributes:
         words, dense: mean reciprocal rank of the answer, by BM25 and by cosine.
         questions: how many were asked; 0 if the collection has too few passages of two sentences.
+        version: PROBE_VERSION when it was measured; 1 where none is stored. An index keeps its ranking until it is
+            measured again.
     """
 
     words: float = 0.0
     dense: float = 0.0
     questions: int = 0
+    version: int = 1
 
     @property
     def log_ratio(self) -> float:
@@ -109,7 +115,8 @@ class Probed:
     @classmethod
     def from_json(cls, text: str) -> Probed:
         fields = json.loads(text)  # A later version may have written more members.
-        return cls(float(fields["words"]), float(fields["dense"]), int(fields["questions"]))
+        version = int(fields.get("version", 1))
+        return cls(float(fields["words"]), float(fields["dense"]), int(fields["questions"]), version)
 
 
 @dataclass(frozen=True, slots=True)

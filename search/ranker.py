@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from indexer.calibration.probe import SAMPLE_PASSAGES
+from indexer.calibration.sample import DRAWN_PASSAGES
 from indexer.encoders import Encoder, Recipe, get_query_encoder
 from indexer.errors import BadInput
 from indexer.filters.tree import Where
@@ -195,7 +195,7 @@ class Ranker:
         """Return statistics of the index's cosines. They are kept until its passages change in number by a tenth."""
         history, passages, cached = snapshot.history, snapshot.passages, self._statistics
         if cached is None or cached[0] != history or abs(passages - cached[1]) > cached[1] / 10:
-            rows = snapshot.sample(SAMPLE_PASSAGES).vectors
+            rows = snapshot.sample(DRAWN_PASSAGES).vectors
             if not len(rows):
                 rows = np.zeros((1, snapshot.settings.dimensions), np.float32)
             self._statistics = cached = (history, passages, CosineStatistics.from_sample(rows))

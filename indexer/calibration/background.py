@@ -12,14 +12,12 @@ import numpy as np
 
 from indexer.calibration.probe import probe
 from indexer.calibration.questions import UNRELATED_QUESTIONS
+from indexer.calibration.sample import sample_by_content
 from indexer.encoders import Encoder, steady
 from indexer.records import Vector
 from indexer.settings import PERCENTILES, Calibration
 from indexer.stores.analysis import stored_analysis
 from indexer.stores.port import Snapshot, Store
-
-SAMPLE_PASSAGES = 2000
-"""Number of random passages that are measured."""
 
 MIN_PASSAGES = 50
 """An index with fewer passages is too small to measure."""
@@ -33,21 +31,21 @@ def renew(store: Store, encoder: Encoder, *, growth: float = 1.25) -> None:
         return
     with store.writer() as writer:
         with store.snapshot() as snapshot:
-            calibration = measure_background(snapshot, encoder)
-            if calibration is None:
+            if snapshot.passages < MIN_PASSAGES:  # another process may have removed some
                 return
-            sample = snapshot.sample(SAMPLE_PASSAGES)
-            passages_drawn = snapshot.passages_by_id(sample.passages.tolist())
+            sample, vectors = sample_by_content(snapshot)
+            calibration = measure_background(snapshot, encoder, vectors)
             analysis = stored_analysis(snapshot.settings.language)
-        probed = probe(passages_drawn, sample.vectors, steady(encoder), analysis.stems)
+        probed = probe(sample, vectors, steady(encoder), analysis.stems)
         writer.change(lambda settings: replace(settings, probed=probed, calibration=calibration))
 
 
-def measure_background(snapshot: Snapshot, encoder: Encoder) -> Calibration | None:
-    """Return the distributions of cosines in an index; None if it has fewer than MIN_PASSAGES passages."""
-    if snapshot.passages < MIN_PASSAGES:
-        return None
-    rows = snapshot.sample(SAMPLE_PASSAGES).vectors
+def measure_background(snapshot: Snapshot, encoder: Encoder, rows: Vector) -> Calibration:
+    """Return the distributions of cosines in an index.
+
+    Args:
+        rows: vectors of a sample of its passages (passages, dimensions).
+    """
     questions = encoder.encode(list(UNRELATED_QUESTIONS), role="query", truncate=True)
     best = np.array([snapshot.dense(question, 1).scores[0] for question in questions])
     upper = np.triu_indices(len(rows), 1)

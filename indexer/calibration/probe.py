@@ -15,15 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.calibration.bm25 import Bm25
+from indexer.calibration.sample import key
 from indexer.encoders import Encoder
 from indexer.markup import without_markup
 from indexer.records import Vector
 from indexer.sentences import sentence_ends
-from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
+from indexer.settings import MIN_PSEUDO_QUESTIONS, PROBE_VERSION, Probed
 from indexer.stores.port import Passage
-
-SAMPLE_PASSAGES = 2000
-"""Number of random passages: those that the questions come from, and those that compete with the answers."""
 
 MAX_PSEUDO_QUESTIONS = 200
 """Most pseudo-questions of one measurement: each has to be embedded with its answer, in about 10 ms."""
@@ -34,21 +32,20 @@ def probe(
     vectors: Vector,
     encoder: Encoder,
     terms: Callable[[str], Sequence[str]],
-    seed: int = 0,
 ) -> Probed:
     """Ask pseudo-questions of a sample of an index.
 
     Args:
-        passages: the sample, such as SAMPLE_PASSAGES random ones.
+        passages: the sample, such as that of `sample_by_content`: those that the questions come from, the first of them
+            first, and those that compete with the answers.
         vectors: of those passages: unit rows (passages, dimensions).
         encoder: embeds questions and answers.
         terms: returns the terms of a text, as the word index has them.
-        seed: of the random choice of passages and sentences: the same sample gives the same result.
 
     Returns:
         An empty result if fewer than MIN_PSEUDO_QUESTIONS questions can be made.
     """
-    drawn = list(_pseudo_questions(passages, np.random.default_rng(seed)))
+    drawn = list(_pseudo_questions(passages))
     offsets = encoder.offsets([text for one in drawn for text in (one.question, one.answer)])
     # Some texts hold no token that the model knows.
     asked = [one for one, *spans in zip(drawn, offsets[::2], offsets[1::2], strict=True) if all(map(len, spans))]
@@ -65,7 +62,7 @@ def probe(
     answer_scores = [bm25.score(terms(one.answer), each) for one, each in zip(asked, question_terms, strict=True)]
     passage_scores = np.array([bm25.scores(each) for each in question_terms])
     words = _mean_reciprocal_rank(np.array(answer_scores), passage_scores, rivals)
-    return Probed(round(words, 4), round(dense, 4), len(asked))
+    return Probed(round(words, 4), round(dense, 4), len(asked), PROBE_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +78,20 @@ class _PseudoQuestion:
     answer: str
 
 
-def _pseudo_questions(passages: Sequence[Passage], random: np.random.Generator) -> Iterator[_PseudoQuestion]:
-    """Yield at most MAX_PSEUDO_QUESTIONS, of passages with two sentences or more."""
+def _pseudo_questions(passages: Sequence[Passage]) -> Iterator[_PseudoQuestion]:
+    """Yield at most MAX_PSEUDO_QUESTIONS, of the first passages with two sentences or more."""
     count = 0
-    for number in random.permutation(len(passages)).tolist():
-        text = _visible(passages[number])
+    for number, passage in enumerate(passages):
+        text = _visible(passage)
         ends = sentence_ends(text)
         sentences = list(zip([0, *ends], [*ends, len(text)], strict=True))
         fit = [(start, end) for start, end in sentences if 20 <= len(text[start:end].strip()) <= 400]
         if len(sentences) < 2 or not fit:
             continue
-        start, end = fit[random.integers(len(fit))]
+        start, end = fit[key(passage) % len(fit)]
         if not (rest := text[:start] + text[end:]).strip():
             continue
-        yield _PseudoQuestion(number, text[start:end].strip(), _with_heading(passages[number], rest))
+        yield _PseudoQuestion(number, text[start:end].strip(), _with_heading(passage, rest))
         if (count := count + 1) == MAX_PSEUDO_QUESTIONS:
             return
 

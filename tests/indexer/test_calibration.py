@@ -11,8 +11,9 @@ import pytest
 from opened import snapshot_of, store_of
 
 from indexer import Document, Index
-from indexer.calibration.background import SAMPLE_PASSAGES, measure_background, renew
+from indexer.calibration.background import measure_background, renew
 from indexer.calibration.questions import UNRELATED_QUESTIONS
+from indexer.calibration.sample import SAMPLE_PASSAGES, sample_by_content
 from indexer.errors import BadInput
 from indexer.settings import PERCENTILES, Calibration
 from search import Searcher
@@ -37,9 +38,9 @@ def test_questions_are_many_and_differ() -> None:
 def test_distributions_are_those_of_the_stored_vectors(encoder: Any, tmp_path: Path) -> None:
     with fill(tmp_path / "x.index", encoder, 300) as index:
         with store_of(index).snapshot() as snapshot:
-            measured = measure_background(snapshot, encoder)
+            measured = measure_background(snapshot, encoder, sample_by_content(snapshot)[1])
         rows = snapshot_of(index).sample(SAMPLE_PASSAGES).vectors
-    assert measured is not None and measured.passages == len(rows) == 300
+    assert measured.passages == len(rows) == 300
     asked = encoder.encode(UNRELATED_QUESTIONS)
     assert measured.questions == pytest.approx(np.percentile(asked @ rows.T, PERCENTILES), abs=1e-4)
     assert measured.best == pytest.approx(np.percentile((asked @ rows.T).max(axis=1), PERCENTILES), abs=1e-4)

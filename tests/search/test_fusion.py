@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from indexer.settings import Probed
-from indexer.stores.local.candidates import best_passages
+from indexer.settings import PROBE_VERSION, Probed
+from indexer.stores.units import best_passages
 from search.fusion import CosineStatistics, fuse, mean_with_best, probed_words_bias, words_weight
 
 
@@ -29,13 +29,32 @@ def test_the_whole_weight_on_one_leg_is_that_leg(weight: float, best: int) -> No
     assert int(fuse(np.array([3.0, 2.0, 1.0]), np.array([0.0, 1.0, 2.0]), weight).scores.argmax()) == best
 
 
+def bias_of(words: float, dense: float, questions: int = 200) -> float:
+    return probed_words_bias(Probed(words, dense, questions, PROBE_VERSION))
+
+
 def test_the_weight_follows_its_formula() -> None:
-    """The best z-score is 5, there are 9 terms, and words did three times as well on pseudo-questions."""
-    bias = probed_words_bias(Probed(words=0.8, dense=0.2, questions=200))
-    assert bias == pytest.approx(2 * math.log(0.9 / 0.3))
-    odds = math.exp(0.8 - 1.5) * 9 / 3
+    """The best z-score is 5, there are 9 terms, and words did half as well again on pseudo-questions."""
+    bias = bias_of(0.8, 0.5)
+    assert bias == pytest.approx(15 * (math.log(0.9 / 0.6) - 0.1) ** 3)
+    odds = math.exp(0.8 - 1.5 + bias) / 3
     weight = words_weight(np.array([0.5, 5.0]), np.array([7.0, 1.0]), 9, bias)
     assert weight == pytest.approx(odds / (1 + odds))
+
+
+def test_pseudo_questions_count_only_if_one_leg_is_clearly_better_and_never_without_bound() -> None:
+    assert bias_of(0.5, 0.5) == pytest.approx(-0.015)
+    assert bias_of(0.56, 0.5) == pytest.approx(0, abs=1e-3)
+    assert bias_of(0.3, 0.5) == pytest.approx(-1.937, abs=1e-3)
+    assert bias_of(0.9, 0.1) == 2.5
+    assert bias_of(0.1, 0.9) == -2.5
+    assert bias_of(0.9, 0.1, 49) == 0
+
+
+def test_an_index_that_an_earlier_version_measured_keeps_its_ranking() -> None:
+    stored = Probed.from_json('{"words": 0.8, "dense": 0.2, "questions": 200}')
+    assert stored.version == 1
+    assert probed_words_bias(stored) == pytest.approx(2 * math.log(0.9 / 0.3))
 
 
 def test_words_weigh_less_with_a_higher_z_score_of_the_best_passage_and_with_a_longer_question() -> None:
