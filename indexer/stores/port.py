@@ -25,6 +25,9 @@ from indexer.settings import Meaning, Settings
 
 Unit = Literal["document", "passage"]
 Kind = Literal["auto", "exact", "approximate"]
+Place = Literal["next", "previous"]
+"""Where an index stands beside another one: it is to take the other's place, or the other has taken its own."""
+PLACES: tuple[Place, ...] = ("next", "previous")
 Ids = NDArray[np.int64]
 
 BEST_PASSAGES = 3
@@ -54,12 +57,14 @@ class EmbeddedDocument:
     Attributes:
         spans: the passages; None to rewrite only the row of a known document, whose metadata changed.
         vectors: unit rows (passages, dimensions); None where `spans` is None.
+        origin: where the document was taken from another index, the content hash that it has there; 16 bytes.
     """
 
     document: Document
     hashes: Hashes
     spans: tuple[Span, ...] | None = None
     vectors: Vector | None = None
+    origin: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +359,9 @@ class Snapshot(Protocol):
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
         """Return the hashes of those of the uris that are documents, or of all documents."""
 
+    def origins(self, uris: Iterable[str]) -> Mapping[str, bytes]:
+        """Return `EmbeddedDocument.origin` of those of the documents whose content has not changed since then."""
+
     def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
         """Yield the uris that are new, different or gone.
 
@@ -611,8 +619,45 @@ class Store(Protocol):
     def successor(self, settings: Settings) -> AbstractContextManager[Store]:
         """Make an empty store, which takes the place of this one if the block ends well. Use under this one's writer.
 
-        Its history is new, and its ledger is empty.
+        Its history is new, and its ledger is empty. What stands beside this one is removed with it.
         """
+
+    def beside(self, place: Place) -> Store | None:
+        """Open the index that stands beside this one, with vectors of another model; None where there is none.
+
+        It is searched and written to as any index, and nothing keeps it like this one but its writers. It has a lock of
+        its own: a thread that needs both takes this one's first. Copies and backups leave it out.
+        """
+
+    def make_beside(self, settings: Settings) -> Store:
+        """Make an empty index at the place "next". Use under this one's writer.
+
+        Raises:
+            BadInput: an index stands beside this one already.
+            StorageError: the disk refuses.
+        """
+
+    def exchange(self, place: Place) -> None:
+        """Let the index beside this one take its place, in one commit. This one stands at "previous" from then on.
+
+        Use under the writers of both, whose blocks must end after it without another change. Snapshots that are open
+        go on to read what they have read; new ones read the other index. After a kill the next writer completes it, or
+        takes it back.
+
+        Raises:
+            BadInput: there is no index at this place, or one would stand at "previous" that has another place.
+            StorageError: the disk refuses, and nothing has changed.
+        """
+
+    def drop(self, place: Place) -> None:
+        """Remove the index beside this one. Use under the writers of both, whose blocks must end after it.
+
+        Raises:
+            BadInput: there is no index at this place.
+        """
+
+    def free_bytes(self) -> int | None:
+        """Return how many bytes could still be stored; None where nobody knows."""
 
     def artifacts(self) -> Path:
         """Return the folder on this machine for the compiled encoder of this index. It may not exist yet."""

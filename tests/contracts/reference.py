@@ -33,7 +33,18 @@ from indexer.stores.analysis import Analysis, code
 from indexer.stores.field_types import check_filter
 from indexer.stores.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
-from indexer.stores.port import BEST_PASSAGES, DUPLICATE, Batch, Hashes, Kind, LedgerRow, Ranking, RunOutcome, Unit
+from indexer.stores.port import (
+    BEST_PASSAGES,
+    DUPLICATE,
+    Batch,
+    Hashes,
+    Kind,
+    LedgerRow,
+    Place,
+    Ranking,
+    RunOutcome,
+    Unit,
+)
 from indexer.stores.vectors import cosines, from_blobs, to_blobs
 
 EXTRACTED = {"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "rtf", "xml"}
@@ -60,7 +71,11 @@ class StoredPassage:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document as it is stored. `fields` is what a filter sees of it, `tokens` how many the encoder read."""
+    """A document as it is stored.
+
+    `fields` is what a filter sees of it, `tokens` how many the encoder read, `origin` its content hash when it
+    was taken from another index, and the one that it had there.
+    """
 
     id: int
     document: Document
@@ -68,6 +83,7 @@ class StoredDocument:
     fields: Fields
     tokens: int
     passages: tuple[StoredPassage, ...]
+    origin: tuple[bytes, bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +190,14 @@ class ReferenceSnapshot:
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
         documents = self._state.documents
         return {uri: documents[uri].hashes for uri in (documents if uris is None else uris) if uri in documents}
+
+    def origins(self, uris: Iterable[str]) -> Mapping[str, bytes]:
+        known = {uri: stored for uri in uris if (stored := self._state.documents.get(uri)) is not None}
+        return {
+            uri: stored.origin[1]
+            for uri, stored in known.items()
+            if stored.origin is not None and stored.origin[0] == stored.hashes.content
+        }
 
     def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
         now = self.hashes()
@@ -386,11 +410,14 @@ class ReferenceWriter:
         for item in batch.documents:
             uri, known = item.document.uri, documents.get(item.document.uri)
             document, fields = as_stored(item.document)
+            origin = known.origin if known is not None else None
+            if item.origin is not None:
+                origin = item.hashes.content, item.origin
             if item.spans is None or item.vectors is None:
                 if known is None:
                     raise BadInput(f"{uri}: cannot be updated, as it is not a document of this index")
                 changes["updated"].append(uri)
-                documents[uri] = replace(known, document=document, hashes=item.hashes, fields=fields)
+                documents[uri] = replace(known, document=document, hashes=item.hashes, fields=fields, origin=origin)
                 continue
             changes["added" if known is None else "replaced"].append(uri)
             if known is None:
@@ -404,7 +431,7 @@ class ReferenceWriter:
             last_passage += len(passages)
             tokens = sum(span.tokens for span in item.spans)
             id_ = last_document if known is None else known.id
-            documents[uri] = StoredDocument(id_, document, item.hashes, fields, tokens, passages)
+            documents[uri] = StoredDocument(id_, document, item.hashes, fields, tokens, passages, origin)
         files, entries = {**state.files}, list(state.entries)
         for row in batch.rows:
             files.setdefault(row.file, UNREAD)
@@ -504,6 +531,7 @@ class ReferenceStore:
     def __init__(self, settings: Settings, address: str = "reference") -> None:
         self.state = State(replace(settings, language=code(settings.language)))
         self._address, self._lock, self._writer = address, threading.RLock(), ReferenceWriter(self)
+        self._beside: dict[Place, ReferenceStore] = {}
 
     @classmethod
     def create(cls, address: str, settings: Settings) -> ReferenceStore:
@@ -562,6 +590,30 @@ class ReferenceStore:
         store = ReferenceStore(settings, f"{self._address} (successor)")
         yield store
         self.state = store.state
+        self._beside.clear()
+
+    def beside(self, place: Place) -> ReferenceStore | None:
+        return self._beside.get(place)
+
+    def make_beside(self, settings: Settings) -> ReferenceStore:
+        if self._beside:
+            raise BadInput(f"{self._address}: an index stands beside it already")
+        return self._beside.setdefault("next", ReferenceStore(settings, f"{self._address}/next"))
+
+    def exchange(self, place: Place) -> None:
+        if place not in self._beside or (place == "next" and "previous" in self._beside):
+            raise BadInput(f"{self._address}: has no index at {place}, or one before it")
+        other = self._beside.pop(place)
+        self.state, other.state = other.state, self.state
+        other._address = f"{self._address}/previous"
+        self._beside["previous"] = other
+
+    def drop(self, place: Place) -> None:
+        if self._beside.pop(place, None) is None:
+            raise BadInput(f"{self._address}: has no index at {place}")
+
+    def free_bytes(self) -> int | None:
+        return None
 
     def artifacts(self) -> Path:
         return Path(tempfile.gettempdir(), f"likewise-reference-{self.state.history}", "encoder")

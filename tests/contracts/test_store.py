@@ -53,6 +53,7 @@ from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import (
     DUPLICATE,
     Batch,
+    CheckReport,
     EmbeddedDocument,
     FieldValues,
     Hashes,
@@ -1660,6 +1661,124 @@ def test_a_successor_that_fails_leaves_everything_as_it_was(store: Store) -> Non
     if Path(store.address).exists():
         assert list(Path(store.address).parent.iterdir()) == [Path(store.address)]
     assert put(store, doc("c", "y")).added == ("c",)
+
+
+# an index beside another one
+
+
+def taken(item: EmbeddedDocument, origin: bytes) -> EmbeddedDocument:
+    return replace(item, origin=origin)
+
+
+def test_where_a_document_was_taken_from_holds_as_long_as_its_content(store: Store) -> None:
+    put(store, taken(doc("a", "one"), b"a" * 16), doc("b", "two"), taken(doc("c", "three"), b"c" * 16))
+
+    def origins() -> dict[str, bytes]:
+        with store.snapshot() as snapshot:
+            return dict(snapshot.origins(["a", "b", "c", "unknown"]))
+
+    assert origins() == {"a": b"a" * 16, "c": b"c" * 16}
+    put(store, row_of("a", "one", metadata={"n": 1}), doc("c", "changed"))
+    assert origins() == {"a": b"a" * 16}
+    put(store, taken(row_of("b", "two", metadata={"n": 1}), b"b" * 16), doc("c", "three"))
+    assert origins() == {"a": b"a" * 16, "b": b"b" * 16, "c": b"c" * 16}  # its content is the same again
+    remove(store, "a")
+    put(store, doc("a", "one"))
+    assert origins() == {"b": b"b" * 16, "c": b"c" * 16}
+
+
+def test_an_index_beside_another_takes_its_place_and_gives_it_back(engine: Engine, store: Store) -> None:
+    put(store, doc("a", "apple"), rows=[LedgerRow("/f", "a", "indexed")], finished=STAMPS)
+    assert (store.beside("next"), store.beside("previous")) == (None, None)
+    settings, first = Settings(2, language="de"), everything(store)
+    with store.writer():
+        made = store.make_beside(settings)
+    other = engine.open(store.address)
+    put(made, doc("b", "Häuser", unit([1, 1])), doc("c", "x", unit([1, 0])))
+    second = everything(made)
+    for at in (store, other):
+        beside = at.beside("next")
+        assert beside is not None and everything(beside) == second
+        assert (everything(at), at.beside("previous")) == (first, None)
+    with store.snapshot() as before:
+        with store.writer(), made.writer():
+            store.exchange("next")
+        assert (before.documents, before.get("a")) == (1, Document("a", "apple"))
+        assert uris(before, before.dense(AXES[0], 5)) == ["a"]
+        version, history = before.version, before.history
+    for at in (store, other):
+        with at.snapshot() as snapshot:
+            assert (snapshot.version != version, snapshot.history != history) == (True, True)
+            assert uris(snapshot, snapshot.dense(unit([0, 1])[0], 5)) == ["b", "c"]
+            assert uris(snapshot, snapshot.words("haus", 5)) == ["b"]
+            assert snapshot.check(None).ok and not snapshot.check(None).notes
+        previous = at.beside("previous")
+        assert (everything(at), at.beside("next")) == (second, None)
+        assert previous is not None and everything(previous) == first
+    # Both can be written to, and change places as often as is asked for.
+    previous = store.beside("previous")
+    assert previous is not None
+    put(previous, doc("d", "pear"))
+    put(other, doc("e", "y", unit([0, 1])))
+    with other.writer(), other.beside("previous").writer():  # type: ignore[union-attr]
+        other.exchange("previous")
+    with store.snapshot() as snapshot:
+        assert (snapshot.history, list(snapshot.hashes())) == (history, ["a", "d"])
+        assert snapshot.check(None).ok
+    with store.writer(), store.beside("previous").writer():  # type: ignore[union-attr]
+        store.exchange("previous")
+    assert [document.uri for document in other.iterate()] == ["b", "c", "e"]
+    with store.writer(), store.beside("previous").writer():  # type: ignore[union-attr]
+        store.drop("previous")
+    assert (store.beside("next"), other.beside("previous")) == (None, None)
+    assert [document.uri for document in store.iterate()] == ["b", "c", "e"]
+    with store.writer():
+        store.make_beside(SETTINGS)
+    other.close()
+
+
+def test_one_index_at_a_time_stands_beside_another(store: Store) -> None:
+    with store.writer():
+        with pytest.raises(BadInput):
+            store.exchange("next")
+        with pytest.raises(BadInput):
+            store.drop("previous")
+        made = store.make_beside(SETTINGS)
+        with pytest.raises(BadInput):
+            store.make_beside(SETTINGS)
+    with store.writer(), made.writer():
+        store.exchange("next")
+    with store.writer(), pytest.raises(BadInput):
+        store.make_beside(SETTINGS)
+    with store.writer(), pytest.raises(BadInput):
+        store.exchange("next")
+
+
+def test_an_index_beside_another_has_a_writer_of_its_own(store: Store) -> None:
+    with store.writer():
+        made = store.make_beside(SETTINGS)
+    with made.writer():
+        thread = threading.Thread(target=put, args=(store, doc("a", "x")))
+        thread.start()
+        thread.join()
+    assert [document.uri for document in store.iterate()] == ["a"]
+    assert list(made.iterate()) == []
+
+
+def test_copies_and_numbers_leave_out_what_stands_beside(engine: Engine, store: Store, tmp_path: Path) -> None:
+    put(store, doc("a", "apple"))
+    with store.snapshot() as snapshot:
+        size = snapshot.info().bytes
+    with store.writer():
+        put(store.make_beside(SETTINGS), doc("b", "pear"))
+    with store.snapshot() as snapshot:
+        assert (snapshot.info().bytes, snapshot.check(None)) == (size, CheckReport())
+    destination = str(tmp_path / "copy.index")
+    store.backup(destination)
+    copy = engine.open(destination)
+    assert (copy.beside("next"), [document.uri for document in copy.iterate()]) == (None, ["a"])
+    assert store.free_bytes() is None or store.free_bytes() > 0  # type: ignore[operator]
+    copy.close()
 
 
 def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Store, tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ STEPS = (
     "compact.vacuumed",
 )
 
+EXCHANGE_STEPS = ("exchange.out", "exchange.swapped", "exchange.in")
+"""The steps at which an index takes the place of another one (beside.py)."""
+
 
 def failpoint(step: str) -> None:
     """End the process by SIGKILL if LIKEWISE_KILL_AT is `step:n` and this is the n-th time."""

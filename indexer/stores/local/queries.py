@@ -272,6 +272,20 @@ def hashes(view: View, uris: Sequence[str] | None) -> dict[str, Hashes]:
     return {uri: Hashes(content, row) for uri, content, row in rows}
 
 
+def origins(view: View, uris: Sequence[str]) -> dict[str, bytes]:
+    """Return the hash that each of these documents has in the index it was taken from, where it still holds."""
+    select = "SELECT d.uri, o.origin FROM origin o JOIN document d ON d.id = o.document_id"
+    if view.connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'origin'").fetchone() is None:
+        return {}  # no writer has opened this index since there is the table
+    return {
+        uri: origin
+        for batch in _batches(uris)
+        for uri, origin in view.connection.execute(
+            f"{select} WHERE d.uri IN ({','.join('?' * len(batch))}) AND o.content_hash = d.content_hash", batch
+        )
+    }
+
+
 def documents_after(view: View, after: int, count: int) -> list[tuple[int, Document]]:
     """Return the next `count` documents after an id, with their ids.
 

@@ -68,6 +68,10 @@ def write_documents(
             for document in (item.document for item in documents)
         ),
     )
+    connection.executemany(
+        "INSERT OR REPLACE INTO origin VALUES (?, ?, ?)",
+        ((ids[item.document.uri], item.hashes.content, item.origin) for item in documents if item.origin is not None),
+    )
     filter_sql.write(
         connection,
         [

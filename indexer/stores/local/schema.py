@@ -164,6 +164,22 @@ def whole_text(db: Database) -> None:
     db.execute("INSERT INTO whole_text SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passage'")
 
 
+_ORIGIN = """
+-- Documents that were taken from another index: the content hash they were stored with, and the one they have there.
+CREATE TABLE origin (
+    document_id  INTEGER PRIMARY KEY REFERENCES document(id) ON DELETE CASCADE,
+    content_hash BLOB NOT NULL,
+    origin       BLOB NOT NULL
+)
+"""
+
+
+@migrations()
+def origin(db: Database) -> None:
+    # Only a change of the model needs it, and earlier versions do without it: the format stays the same.
+    db.execute(_ORIGIN)
+
+
 def _date_field(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute("INSERT INTO field (name, type) VALUES (?, 'date')", (name,)).lastrowid or 0)
 

@@ -24,6 +24,7 @@ from indexer.stores.local.views import View
 from indexer.stores.local.words.rank import restriction
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import (
+    PLACES,
     Candidates,
     CheckReport,
     FieldValues,
@@ -76,6 +77,9 @@ class LocalSnapshot:
 
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
         return queries.hashes(self._view, None if uris is None else list(uris))
+
+    def origins(self, uris: Iterable[str]) -> Mapping[str, bytes]:
+        return queries.origins(self._view, list(uris))
 
     def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
         now = self.hashes()
@@ -184,9 +188,11 @@ class LocalSnapshot:
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of all files in a folder. A writer may remove some meanwhile."""
+    """Return the bytes of an index's files, without those that stand beside it. A writer may remove some meanwhile."""
     total = 0
-    for parent, _, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
+        if Path(parent) == folder:
+            folders[:] = [name for name in folders if name not in PLACES]
         for name in names:
             with suppress(FileNotFoundError):
                 total += (Path(parent) / name).stat().st_size

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from indexer.errors import NotAnIndex
+from indexer.errors import BadInput, NotAnIndex
 from indexer.filters.tree import Where
 from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores.analysis import code
-from indexer.stores.local import queries
+from indexer.stores.local import beside, queries
 from indexer.stores.local.connections import has_catalog
 from indexer.stores.local.lock import WriterLock
 from indexer.stores.local.snapshot import LocalSnapshot
 from indexer.stores.local.views import View, Views
 from indexer.stores.local.words.reader import WordReader
-from indexer.stores.port import EmbeddedDocument, Hashes
+from indexer.stores.port import PLACES, EmbeddedDocument, Hashes, Place
 
 if TYPE_CHECKING:
     from indexer.stores.local.writer import LocalWriter
@@ -52,6 +52,7 @@ class LocalStore:
         self._process, self._inherited = os.getpid(), list[object]()
         self._writer: LocalWriter | None = None
         self._depth = 0
+        self._beside: dict[Place, LocalStore] = {}  # kept, as a lock is re-entrant in one object alone
 
     @classmethod
     def create(cls, folder: Path, settings: Settings) -> LocalStore:
@@ -126,6 +127,8 @@ class LocalStore:
     def close(self) -> None:
         self._views.close()
         self._words.close()
+        for other in list(self._beside.values()):
+            other.close()
 
     @contextmanager
     def snapshot(self) -> Iterator[LocalSnapshot]:
@@ -142,6 +145,7 @@ class LocalStore:
             self._after_fork()
         with self._lock.hold(wait=wait, on_wait=on_wait):
             if self._writer is None:
+                beside.complete(self._folder.resolve())
                 self._writer = LocalWriter(self._folder, self._views)
             self._depth, process = self._depth + 1, self._process
             try:
@@ -150,8 +154,12 @@ class LocalStore:
                 if process == os.getpid():  # a child that was forked inside the block leaves it too, and closes nothing
                     self._depth -= 1
                     if self._depth == 0:
-                        self._writer.close()
-                        self._writer = None
+                        self._end_writing()
+
+    def _end_writing(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     def _after_fork(self) -> None:
         """Start again in a forked child: its parent's connections must be neither used nor closed."""
@@ -208,6 +216,50 @@ class LocalStore:
             swap(folder, sibling)
         finally:
             shutil.rmtree(sibling, ignore_errors=True)
+
+    def beside(self, place: Place) -> LocalStore | None:
+        folder = self._folder / place
+        if not has_catalog(folder):
+            return None
+        if place not in self._beside:
+            self._beside.setdefault(place, LocalStore(folder))
+        return self._beside[place]
+
+    def make_beside(self, settings: Settings) -> LocalStore:
+        if any(has_catalog(self._folder / place) for place in PLACES):
+            raise BadInput(f"{self._folder}: an index stands beside it already: remove that first")
+        settings = replace(settings, language=code(settings.language))
+        beside.make(self._folder.resolve(), lambda draft: _initialise(draft, settings))
+        made = self.beside("next")
+        assert made is not None
+        return made
+
+    def exchange(self, place: Place) -> None:
+        other = self._required(place)
+        if place == "next" and has_catalog(self._folder / "previous"):
+            raise BadInput(f"{self._folder}: the index before this one is kept beside it: remove that first")
+        self._leave(other)
+        beside.exchange(self._folder.resolve(), place)
+
+    def drop(self, place: Place) -> None:
+        self._leave(self._required(place))
+        beside.drop(self._folder.resolve(), place)
+
+    def _required(self, place: Place) -> LocalStore:
+        other = self.beside(place)
+        if other is None:
+            raise BadInput(f"{self._folder / place}: there is no index")
+        return other
+
+    def _leave(self, other: LocalStore) -> None:
+        """Close everything of an index that is about to get another name, and the writer of this one."""
+        self._end_writing()
+        other._end_writing()
+        other.close()
+        self._beside.clear()
+
+    def free_bytes(self) -> int | None:
+        return shutil.disk_usage(self._folder).free
 
     def backup(self, destination: str) -> tuple[str, ...]:
         from indexer.stores.local.copies import copy_store

@@ -187,12 +187,25 @@ class Views:
         if self._process != os.getpid():
             self._after_fork()
         process = os.getpid()
-        connection, identity, idle = self._lease()
+        while True:
+            connection, identity, idle = self._lease()
+            try:
+                # Before the transaction: a commit between the two must not look as if it were missing.
+                acknowledged = read_generation(self.folder)
+                connection.execute("BEGIN")
+                state = self._current_state(connection, identity)
+                if not state.damaged or identity_of(self.folder)[:2] == identity[:2]:
+                    break
+            except BaseException as error:
+                connection.close()
+                idle.discard()
+                if isinstance(error, sqlite3.DatabaseError):
+                    raise read_error(self.folder / "catalog.db", error) from error
+                raise
+            # Another folder has just taken the place of this one, whose files have another path now.
+            connection.close()
+            idle.discard()
         try:
-            # Before the transaction: a commit between the two must not look as if it were missing.
-            acknowledged = read_generation(self.folder)
-            connection.execute("BEGIN")
-            state = self._current_state(connection, identity)
             yield View(connection, state, state.lost + self._missing_commits(acknowledged, state))
             if (
                 process != os.getpid()
