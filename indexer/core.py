@@ -41,11 +41,11 @@ class IndexCore:
         settings: the settings when the index was opened, or when this object last changed them.
     """
 
-    def __init__(self, store: Store, encoder: Encoder | None = None) -> None:
+    def __init__(self, store: Store, encoder: Encoder | None = None, *, runtime: Runtime | None = None) -> None:
         self.store = store
         self.settings = self.stored_settings()
         self._encoder = encoder
-        self._runtime = Runtime()
+        self._runtime = runtime or Runtime()
         self._cache: tuple[VectorCache, Precision] | None = None
         self._languages_read = False
         self._tell: Note = lambda _: None
@@ -60,8 +60,7 @@ class IndexCore:
         runtime: Runtime | None = None,
     ) -> IndexCore:
         """Open an index that exists; arguments and errors are those of `Index.open`."""
-        core = cls(open_store(address))
-        core._runtime = runtime or Runtime()
+        core = cls(open_store(address), runtime=runtime)
         if isinstance(model, Recipe):
             core.require(model)
         elif (
@@ -90,6 +89,11 @@ class IndexCore:
     @property
     def recipe(self) -> Recipe | None:
         return self.settings.recipe
+
+    @property
+    def runtime(self) -> Runtime:
+        """How the encoder computes, if it is loaded by this object."""
+        return self._runtime
 
     def stored_settings(self) -> Settings:
         """Return the settings that are stored now."""

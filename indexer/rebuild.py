@@ -15,7 +15,7 @@ from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.notes import Note
 from indexer.settings import Settings
-from indexer.stores.port import Batch, LedgerRow, Writer
+from indexer.stores.port import PLACES, Batch, LedgerRow, Writer
 
 
 @contextmanager
@@ -42,6 +42,11 @@ def rebuild_index(
     if old.recipe is None:
         raise BadInput(f"{old.address}: holds your own vectors; make a new index and add them again")
     with old.store.writer(wait=wait, on_wait=on_wait):
+        if any(old.store.beside(place) is not None for place in PLACES):
+            raise BadInput(
+                f"{old.address}: vectors of another model stand beside it, which a rebuild would remove: remove them "
+                f"with likewise migrate {old.address} --drop, or change the model with likewise migrate"
+            )
         settings, encoder = describe()
         successor = old.store.successor(_carry_over(old.stored_settings(), settings))
         with successor as store, IndexCore(store, encoder) as new, store.writer() as writer:

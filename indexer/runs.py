@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from indexer.core import IndexCore
 from indexer.encoders import Encoder, steady
 from indexer.errors import BadInput, ModelError
+from indexer.follow import keep_previous
 from indexer.ingest import Reading, Run, Summary
 from indexer.map.draw import redraw_if_outdated
 from indexer.notes import Note
@@ -77,9 +78,10 @@ def index_sources(
         except BadInput as error:
             refused = error
     writer.settle(recall)
-    if run.embedded or _unfinished(index):
-        _after_embedding(index, writer, step, notes.append)
+    if run.embedded or is_unfinished(index):
+        after_embedding(index, writer, step, notes.append)
     notes.extend(run.notes)
+    notes.extend(keep_previous(index))
     redraw_if_outdated(index.store, step, notes.append)
     with index.store.snapshot() as snapshot:
         return Outcome(summary, pruned, refused, tuple(notes), snapshot.documents, snapshot.passages)
@@ -100,7 +102,7 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
     return first
 
 
-def _after_embedding(index: IndexCore, writer: Writer, step: Note, note: Note) -> None:
+def after_embedding(index: IndexCore, writer: Writer, step: Note, note: Note) -> None:
     """Measure the index's cosines and compile its encoder; `note` gets the accuracy that int8 has lost."""
     from indexer.calibration.background import renew
 
@@ -135,7 +137,7 @@ def _loss(encoder: Encoder) -> Loss | None:
     return loss(loaded(encoder))
 
 
-def _unfinished(index: IndexCore) -> bool:
+def is_unfinished(index: IndexCore) -> bool:
     """Return whether the run that embedded these documents was interrupted before its end."""
     with index.store.snapshot() as snapshot:
         return not _settled(index) and snapshot.documents > 0

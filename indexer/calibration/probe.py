@@ -45,7 +45,7 @@ def probe(
     Returns:
         An empty result if fewer than MIN_PSEUDO_QUESTIONS questions can be made.
     """
-    drawn = list(_pseudo_questions(passages))
+    drawn = list(pseudo_questions(passages))
     offsets = encoder.offsets([text for one in drawn for text in (one.question, one.answer)])
     # Some texts hold no token that the model knows.
     asked = [one for one, *spans in zip(drawn, offsets[::2], offsets[1::2], strict=True) if all(map(len, spans))]
@@ -66,11 +66,12 @@ def probe(
 
 
 @dataclass(frozen=True, slots=True)
-class _PseudoQuestion:
+class PseudoQuestion:
     """A sentence as a question, and the rest of its passage as the answer.
 
     Attributes:
-        position: of the passage in the sample.
+        position: position of the passage in the sample.
+        answer: with the heading or title of the passage before it.
     """
 
     position: int
@@ -78,7 +79,7 @@ class _PseudoQuestion:
     answer: str
 
 
-def _pseudo_questions(passages: Sequence[Passage]) -> Iterator[_PseudoQuestion]:
+def pseudo_questions(passages: Sequence[Passage]) -> Iterator[PseudoQuestion]:
     """Yield at most MAX_PSEUDO_QUESTIONS, of the first passages with two sentences or more."""
     count = 0
     for number, passage in enumerate(passages):
@@ -91,7 +92,7 @@ def _pseudo_questions(passages: Sequence[Passage]) -> Iterator[_PseudoQuestion]:
         start, end = fit[key(passage) % len(fit)]
         if not (rest := text[:start] + text[end:]).strip():
             continue
-        yield _PseudoQuestion(number, text[start:end].strip(), _with_heading(passage, rest))
+        yield PseudoQuestion(number, text[start:end].strip(), _with_heading(passage, rest))
         if (count := count + 1) == MAX_PSEUDO_QUESTIONS:
             return
 

@@ -1,0 +1,277 @@
+"""Bringing an index beside another one up to date: the same documents, with passages and vectors of another model.
+
+Each document of the other index has the content hash that it was made from (`EmbeddedDocument.origin`), so that nothing
+but two hashes is compared where nothing has changed. Documents are read in pages and committed in batches: memory does
+not grow with the collection, and a kill loses one batch at most. It works in both directions, because the same pair of
+hashes says that two documents have the same content, whichever index they are read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeVar
+
+from indexer.batches import Incoming, batches
+from indexer.core import IndexCore
+from indexer.errors import LikewiseError
+from indexer.records import Document, Stamp
+from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome, Store, Writer
+
+LEFT_OUT = "no text that the model can read: left out when the model of the index was changed"
+"""Reason of a ledger row whose document is in the other index alone."""
+
+_PAGE_URIS = 2000
+"""Documents whose hashes are compared in one snapshot."""
+
+_PAGE_DOCUMENTS = 64
+"""Documents that are read in one snapshot."""
+
+_PAGE_ROWS = 5000
+"""Rows of the ledger that are written in one commit."""
+
+T = TypeVar("T")
+
+_HELD = ("indexed", "updated", "unchanged")
+
+_UNREAD = Stamp(-1, 0, 0, 0)
+"""The stamp of a file that the next run opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The changes that were made to the other index.
+
+    Attributes:
+        documents: how many documents were added, replaced or updated.
+        passages: how many passages were embedded.
+        removed: how many documents were removed.
+        left_out: uris of documents that the other model cannot read.
+        notes: sentences of the encoder and the writer.
+    """
+
+    documents: int = 0
+    passages: int = 0
+    removed: int = 0
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __add__(self, later: Followed) -> Followed:
+        return Followed(
+            self.documents + later.documents,
+            self.passages + later.passages,
+            self.removed + later.removed,
+            self.left_out + later.left_out,
+            tuple(dict.fromkeys(self.notes + later.notes)),
+        )
+
+
+Committed = Callable[[int, int, int], None]
+"""What is told of each commit: how many documents were looked at so far and how many there are, and the passages."""
+
+
+def _ignore(compared: int, documents: int, passages: int) -> None:
+    """Tell nobody of a commit."""
+
+
+def follow(
+    main: Store,
+    other: IndexCore,
+    writer: Writer,
+    uris: Collection[str] | None = None,
+    committed: Committed = _ignore,
+) -> Followed:
+    """Bring `other` up to `main`, which others may write to meanwhile. Its model is loaded only to embed something.
+
+    Args:
+        writer: the writer of `other`.
+        uris: the documents that may have changed; None compares all.
+        committed: called after each commit, and at the end.
+
+    Raises:
+        ModelError: the model of `other` cannot be loaded.
+        IndexDamaged: a document of `main` is damaged.
+    """
+    earlier_notes = len(writer.notes)
+    with main.snapshot() as snapshot:
+        listed = snapshot.uris() if uris is None else list(dict.fromkeys(uris))
+    origins: dict[str, bytes] = {}
+    blank: list[str] = []
+    done, compared = Followed(), 0
+
+    def outdated() -> Iterator[str]:
+        nonlocal compared
+        for page in _pages(listed, _PAGE_URIS):
+            chosen = _outdated(main, other.store, page)
+            for uri in page:
+                compared += 1
+                if uri in chosen:
+                    yield uri
+
+    documents = _with_text(_read(main, outdated(), origins), blank)
+    for batch in batches(documents, lambda: other.batch_characters):
+        prepared = other.prepare(batch)
+        work = [*prepared.work, *_unchanged(batch, prepared.unchanged, other)]
+        if work:
+            writer.put(Batch([replace(item, origin=origins.pop(item.document.uri)) for item in work]))
+        passages = sum(len(item.spans) for item in work if item.spans)
+        done += Followed(len(work), passages, left_out=prepared.empty, notes=prepared.notes)
+        committed(compared, len(listed), done.passages)
+    committed(len(listed), len(listed), done.passages)
+    done += Followed(left_out=tuple(blank))
+    gone = _gone(main, other.store, listed, all_of_them=uris is None)
+    with other.store.snapshot() as snapshot:  # an earlier text of what cannot be read now
+        gone += snapshot.hashes(done.left_out)
+    removed = writer.remove(gone) if gone else 0
+    return done + Followed(removed=removed, notes=writer.notes[earlier_notes:])
+
+
+def _pages(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield items in lists of `size`, the last one shorter."""
+    rest = iter(items)
+    while page := list(islice(rest, size)):
+        yield page
+
+
+def _outdated(main: Store, other: Store, uris: Sequence[str]) -> set[str]:
+    """Return those of the documents of `main` that `other` lacks, or has with another content or row."""
+    with main.snapshot() as ours, other.snapshot() as theirs:
+        wanted, stored = ours.hashes(uris), theirs.hashes(uris)
+        origins, reverse = theirs.origins(uris), ours.origins(uris)
+    return {
+        uri
+        for uri, hashes in wanted.items()
+        if (known := stored.get(uri)) is None
+        or known.row != hashes.row
+        or (origins.get(uri) != hashes.content and reverse.get(uri) != known.content)
+    }
+
+
+def _read(main: Store, uris: Iterable[str], origins: dict[str, bytes]) -> Iterator[Document]:
+    """Yield documents, and put the content hash of each into `origins`. No snapshot is open between two pages."""
+    for page in _pages(uris, _PAGE_DOCUMENTS):
+        with main.snapshot() as snapshot:
+            documents = [document for uri in page if (document := snapshot.get(uri)) is not None]
+            origins.update((uri, hashes.content) for uri, hashes in snapshot.hashes(page).items())
+        yield from documents
+
+
+def _with_text(documents: Iterable[Document], blank: list[str]) -> Iterator[Incoming]:
+    """Yield documents to embed; the uris of those without any text go into `blank`, so that no model is loaded."""
+    for document in documents:
+        if document.text.strip():
+            yield document, None
+        else:
+            blank.append(document.uri)
+
+
+def _unchanged(batch: Sequence[Incoming], uris: Collection[str], other: IndexCore) -> list[EmbeddedDocument]:
+    """Return documents that are the same in `other` already, and only have to get their origin."""
+    if not uris:
+        return []
+    with other.store.snapshot() as snapshot:
+        hashes = snapshot.hashes(uris)
+    return [EmbeddedDocument(document, hashes[document.uri]) for document, _ in batch if document.uri in hashes]
+
+
+def _gone(main: Store, other: Store, listed: Sequence[str], *, all_of_them: bool) -> list[str]:
+    """Return the documents of `other` that `main` no longer has, without those that its model could not read."""
+    if all_of_them:
+        with other.snapshot() as theirs:
+            stored: Sequence[str] = theirs.uris()
+        with main.snapshot() as ours:  # taken later: what was just added is not gone
+            wanted = set(ours.uris())
+    else:
+        with main.snapshot() as ours, other.snapshot() as theirs:
+            stored, wanted = list(theirs.hashes(listed)), set(ours.hashes(listed))
+    gone = [uri for uri in stored if uri not in wanted]
+    if not gone:
+        return []
+    with main.snapshot() as ours:
+        kept = {row.uri for row in ours.ledger("skipped") if row.reason == LEFT_OUT}
+    return [uri for uri in gone if uri not in kept]
+
+
+def carry_over(main: Store, other: Store, writer: Writer) -> None:
+    """Give `other` the sources, the ledger and the recall of `main`, so that the next run opens the same files.
+
+    Use under the writers of both, after `follow`. A file of which a document was left out will be read again.
+    """
+    with main.snapshot() as snapshot:
+        settings, rows, files = snapshot.settings, _by_file(snapshot.ledger()), snapshot.files()
+        documents = snapshot.uris()
+    writer.change(lambda stored: replace(stored, sources=settings.sources, recall=settings.recall))
+    with other.snapshot() as snapshot:
+        their_rows, their_files, held = _by_file(snapshot.ledger()), snapshot.files(), set(snapshot.uris())
+    listed = {row.uri for of_file in rows.values() for row in of_file}
+    for uri in documents:
+        if uri not in held and uri not in listed:
+            rows[uri] = [LedgerRow(uri, uri, "indexed")]
+    wanted = {path: [_as_held(row, held) for row in of_file] for path, of_file in rows.items()}
+    stamps = {path: file.stamp for path, file in files.items()}
+    for path, of_file in wanted.items():
+        if path not in stamps or any(row.reason == LEFT_OUT for row in (*of_file, *rows[path])):
+            stamps[path] = _UNREAD
+    changed = [
+        path
+        for path, stamp in stamps.items()
+        if (file := their_files.get(path)) is None
+        or (stamp, wanted.get(path, [])) != (file.stamp, their_rows.get(path, []))
+    ]
+    # Of files that only `other` knows, everything is gone.
+    changed += [
+        path
+        for path in their_files
+        if path not in stamps and any(row.state != "gone" for row in their_rows.get(path, ()))
+    ]
+    if not changed:
+        return
+    run = writer.begin_run()
+    finished = {path: stamps.get(path, _UNREAD) for path in changed}
+    for page in _pages((row for path in changed for row in wanted.get(path, ())), _PAGE_ROWS):
+        writer.put(Batch(rows=page, run=run))
+    writer.end_run(run, RunOutcome(read=changed, finished=finished))
+
+
+def _by_file(rows: Iterable[LedgerRow]) -> dict[str, list[LedgerRow]]:
+    by_file: dict[str, list[LedgerRow]] = {}
+    for row in rows:
+        by_file.setdefault(row.file, []).append(row)
+    return by_file
+
+
+def _as_held(row: LedgerRow, held: Collection[str]) -> LedgerRow:
+    """Return a row of the ledger as it is true of an index that has these documents."""
+    if row.state in _HELD and row.uri not in held:
+        return replace(row, state="skipped", reason=LEFT_OUT)
+    if row.reason == LEFT_OUT and row.uri in held:
+        return replace(row, state="indexed", reason="")
+    return row
+
+
+def keep_previous(index: IndexCore, uris: Collection[str] | None = None) -> tuple[str, ...]:
+    """Bring the index that this one has replaced up to date, if it is kept. Use under the writer of this one.
+
+    Args:
+        uris: the documents that were just written or removed; None compares all.
+
+    Returns:
+        Notes. If its model cannot be used, one says so: the write that was made is not undone.
+    """
+    previous = index.store.beside("previous")
+    if previous is None or (uris is not None and not uris):
+        return ()
+    other = IndexCore(previous, runtime=index.runtime)
+    other.use_cache_of(index)
+    try:
+        with previous.writer() as writer:
+            followed = follow(index.store, other, writer, uris)
+            if followed.passages and uris is None:
+                writer.settle()
+    except LikewiseError as error:
+        return (
+            f"the vectors of {other.recipe}, which are kept, lack these changes ({error}): migrate --back adds them "
+            "before it returns to them, migrate --drop removes those vectors",
+        )
+    return followed.notes

@@ -1,0 +1,207 @@
+"""Changing the model of an index while it is searched and written to.
+
+The documents of the index are embedded again into an index beside it ("next"), which follows what writers commit
+meanwhile and takes the index's place in one commit. The one before it is kept ("previous"): every writer writes to both
+from then on, so that one commit returns to the old vectors. A killed build goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+
+from indexer.beside import Beside, describe_beside
+from indexer.core import IndexCore
+from indexer.encoders import Encoder
+from indexer.errors import BadInput, RecipeMismatch, StorageError
+from indexer.follow import Committed, Followed, carry_over, follow
+from indexer.identity import require_recipe
+from indexer.notes import Note
+from indexer.runs import after_embedding, is_unfinished
+from indexer.settings import Settings
+from indexer.stores.port import Info, Place, Store
+
+OnWait = Callable[[str], None]
+
+_BYTES_PER_NUMBER = 4
+"""Of a vector: two bytes in the database and two in what is searched."""
+
+_FEW_DOCUMENTS = 200
+"""Documents that may be left to follow under the lock of the index: about a second of work."""
+
+_MAX_ROUNDS = 20
+"""How often a build follows an index that others are writing to, before it follows the rest under the index's lock."""
+
+
+def needed_bytes(info: Info, old: Settings, new: Settings) -> int:
+    """Return about how many bytes an index needs if its documents are embedded with other settings."""
+    vectors = info.passages * old.dimensions * _BYTES_PER_NUMBER
+    shorter = max(1.0, _tokens(old) / _tokens(new))
+    return max(0, info.bytes - vectors) + int(info.passages * shorter * new.dimensions * _BYTES_PER_NUMBER)
+
+
+def _tokens(settings: Settings) -> int:
+    return settings.passages.max_tokens if settings.passages is not None else 1
+
+
+def open_next(
+    main: IndexCore,
+    settings: Settings,
+    encoder: Encoder,
+    *,
+    disk: Callable[[int, int | None], None],
+    wait: bool = True,
+    on_wait: OnWait | None = None,
+) -> IndexCore:
+    """Open the index that is to take the place of `main`, or make it.
+
+    Args:
+        settings, encoder: of the new model, as `embedding.settings_of_new` returns them.
+        disk: is told about how many bytes will be written, and how many are free.
+        wait, on_wait: as in `Store.writer`.
+
+    Raises:
+        BadInput: `main` has no model, has this one already, or another one is on its way or kept.
+        StorageError: the disk is too small.
+    """
+    store, address = main.store, main.address
+    if main.recipe is None:
+        raise BadInput(f"{address}: holds your own vectors, which no model can make again: make a new index")
+    with store.writer(wait=wait, on_wait=on_wait):
+        if (previous := store.beside("previous")) is not None:
+            with previous.snapshot() as snapshot:
+                kept = snapshot.settings.recipe
+            raise BadInput(
+                f"{address}: the vectors of {kept} are still kept: likewise migrate {address} --back returns to them, "
+                "--drop removes them; then change the model"
+            )
+        if _is_same(main.stored_settings(), settings):
+            raise BadInput(f"{address}: has this model already, with the same passages: there is nothing to change")
+        other = store.beside("next")
+        with store.snapshot() as snapshot:
+            needed = needed_bytes(snapshot.info(), snapshot.settings, settings)
+        if other is not None:
+            with other.snapshot() as snapshot:
+                needed = max(0, needed - snapshot.info().bytes)
+        free = store.free_bytes()
+        disk(needed, free)
+        if free is not None and free < needed:
+            raise StorageError(
+                f"{address}: the new vectors need about {needed / 2**20:,.0f} MB and {free / 2**20:,.0f} MB are free: "
+                "make room and run it again"
+            )
+        if other is None:
+            other = store.make_beside(replace(settings, recall=main.settings.recall))
+    core = IndexCore(other, runtime=main.runtime)
+    core.use_cache_of(main)
+    if not _is_same(core.settings, settings):
+        raise BadInput(
+            f"{address}: is being changed to {core.recipe} already: go on with that model, or remove what there is of "
+            f"it with likewise migrate {address} --drop"
+        )
+    assert settings.recipe is not None
+    core.use(encoder, settings.recipe)
+    return core
+
+
+def _is_same(stored: Settings, settings: Settings) -> bool:
+    """Return whether an index with the stored settings is one with these; what is not fitted yet is left out."""
+    assert settings.recipe is not None
+    try:
+        require_recipe("", stored.recipe, settings.recipe)
+    except RecipeMismatch:
+        return False
+    return stored.passages == settings.passages
+
+
+def build(
+    main: IndexCore,
+    other: IndexCore,
+    *,
+    committed: Committed,
+    step: Note,
+    note: Note,
+    wait: bool = True,
+    on_wait: OnWait | None = None,
+) -> Followed:
+    """Embed what `other` lacks, measure its cosines and compile its encoder, while `main` is searched and written to.
+
+    Args:
+        committed: see `follow`.
+        step: is told which long step begins.
+        note: gets sentences that the caller should read.
+        wait, on_wait: as in `Store.writer`; the lock is that of `other`.
+
+    Returns:
+        What was written. An interruption keeps what was committed, and the next call goes on from there.
+    """
+    done = Followed()
+    with other.store.writer(wait=wait, on_wait=on_wait) as writer:
+        for _ in range(_MAX_ROUNDS):
+            followed = follow(main.store, other, writer, committed=committed)
+            done = replace(done + followed, left_out=followed.left_out)
+            if followed.documents <= _FEW_DOCUMENTS:
+                break
+        if done.documents or is_unfinished(other):
+            step("making the new vectors quick to search")
+            writer.settle()
+            after_embedding(other, writer, step, note)
+    return done
+
+
+def switch(main: IndexCore, other: IndexCore, *, wait: bool = True, on_wait: OnWait | None = None) -> Followed:
+    """Follow the last changes and let `other` take the place of `main`, in one commit. Close both afterwards.
+
+    Returns:
+        What was still written to `other`.
+    """
+    return _exchange(main.store, other, "next", wait, on_wait)
+
+
+def back(main: IndexCore, *, wait: bool = True, on_wait: OnWait | None = None) -> Followed:
+    """Return to the vectors before the last `switch`, or to those before the last `back`. Close `main` afterwards.
+
+    Returns:
+        What was still written to them; usually nothing, because writers write to both.
+
+    Raises:
+        BadInput: none are kept.
+        ModelError: documents are missing in them, and their model cannot be loaded.
+    """
+    with main.store.writer(wait=wait, on_wait=on_wait):
+        previous = main.store.beside("previous")
+        if previous is None:
+            raise BadInput(f"{main.address}: no vectors of another model are kept, so there are none to return to")
+        other = IndexCore(previous, runtime=main.runtime)
+        other.use_cache_of(main)
+        return _exchange(main.store, other, "previous", wait, on_wait)
+
+
+def _exchange(store: Store, other: IndexCore, place: Place, wait: bool, on_wait: OnWait | None) -> Followed:
+    with ExitStack() as held:
+        held.enter_context(store.writer(wait=wait, on_wait=on_wait))
+        if store.beside(place) is None:
+            raise BadInput(f"{store.address}: another process has just changed its model: look at likewise info")
+        writer = held.enter_context(other.store.writer(wait=wait, on_wait=on_wait))
+        followed = follow(store, other, writer)
+        carry_over(store, other.store, writer)
+        store.exchange(place)
+    return followed
+
+
+def drop(store: Store, *, wait: bool = True, on_wait: OnWait | None = None) -> Beside:
+    """Remove the index beside this one, whether it is half built or kept from before, and return what it was.
+
+    Raises:
+        BadInput: there is none.
+        IndexLocked: another process is building it.
+    """
+    with store.writer(wait=wait, on_wait=on_wait):
+        beside = describe_beside(store)
+        other = None if beside is None else store.beside(beside.place)
+        if beside is None or other is None:
+            raise BadInput(f"{store.address}: no vectors of another model are kept, so there is nothing to remove")
+        with other.writer(wait=False):  # a build takes long, and the lock of this index is held meanwhile
+            store.drop(beside.place)
+    return beside

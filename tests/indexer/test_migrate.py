@@ -1,0 +1,470 @@
+"""Another model for an index that is searched and written to: built beside it, exchanged in one commit, and back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from contracts.reference import ReferenceStore
+from opened import snapshot_of, store_of, writer_of
+
+from indexer import Document, Index
+from indexer.beside import describe_beside
+from indexer.core import IndexCore
+from indexer.embedding import settings_of_new
+from indexer.encoders import registry
+from indexer.errors import BadInput, IndexLocked, ModelError, RecipeMismatch, StorageError
+from indexer.follow import LEFT_OUT, Followed
+from indexer.migrate import back, build, drop, needed_bytes, open_next, switch
+from indexer.records import Stamp
+from indexer.settings import RecordedSource
+from indexer.stores.local.failpoint import EXCHANGE_STEPS
+from indexer.stores.port import Batch, LedgerRow, Store
+from search import Searcher
+
+OTHER = {"name": "other", "weights": "2", "max_tokens": 16}
+"""An encoder that cuts passages in other places."""
+
+
+def documents(
+    *numbers: int, text: str = "text{0} of some words, and the number {0} again. More of them come in here."
+) -> list[Document]:
+    return [Document(f"d{i}", text.format(i), f"title {i}", {"n": i}) for i in numbers]
+
+
+@pytest.fixture(params=["folder", "reference"])
+def main(request: pytest.FixtureRequest, tmp_path: Path, encoder: Any) -> Iterator[IndexCore]:
+    """An index of forty documents, in each store."""
+    settings, _ = settings_of_new(encoder)
+    if request.param == "reference":
+        store: Store = ReferenceStore(settings)
+    else:
+        Index.create(tmp_path / "x.index", encoder).close()
+        store = IndexCore.open(tmp_path / "x.index").store
+    with IndexCore(store, encoder) as core:
+        Index(core).add(documents(*range(40)))
+        yield core
+
+
+def quiet(*_: Any) -> None:
+    """Tell nobody."""
+
+
+def built(main: IndexCore, encoder: Any) -> IndexCore:
+    """Return the complete index beside `main`."""
+    other = open_next(main, settings_of_new(encoder)[0], encoder, disk=quiet)
+    build(main, other, committed=quiet, step=quiet, note=quiet)
+    return other
+
+
+def of_documents(encoder: Any) -> list[str]:
+    """Return the texts of documents that were embedded, in their order, without questions."""
+    return sorted(text for text in encoder.seen if text.startswith("title"))
+
+
+def contents(store: Any) -> dict[str, Document]:
+    return {document.uri: document for document in store_of(store).iterate()}
+
+
+def opened_again(main: IndexCore) -> IndexCore:
+    return IndexCore(main.store)
+
+
+def test_there_and_back(main: IndexCore, encoder: Any, make_encoder: Callable[..., Any]) -> None:
+    other_model = make_encoder(**OTHER)
+    before, passages = contents(main), snapshot_of(main).info().passages
+    other = built(main, other_model)
+    assert contents(other) == before
+    assert len(of_documents(other_model)) == snapshot_of(other).info().passages > passages
+    encoder.seen.clear()
+    other_model.seen.clear()
+
+    assert switch(main, other) == Followed()
+    new = opened_again(main)
+    assert (new.recipe, contents(new), other_model.seen) == (other_model.recipe, before, [])
+    report = snapshot_of(new).check(new.settings.meaning)
+    assert (report.ok, report.notes) == (True, ())
+    assert [row.document_id for row in snapshot_of(new).passages_by_id([1])] == [1]
+
+    assert back(new) == Followed()
+    old = opened_again(main)
+    assert (old.recipe, contents(old), snapshot_of(old).info().passages) == (encoder.recipe, before, passages)
+    assert (encoder.seen, other_model.seen) == ([], [])
+    assert back(old) == Followed()  # and forth again
+    assert opened_again(main).recipe == other_model.recipe
+    beside = drop(main.store)
+    assert (beside.place, beside.model, beside.documents) == ("previous", "words", 40)
+    with pytest.raises(BadInput, match="none to return to"):
+        back(opened_again(main))
+    with pytest.raises(BadInput, match="nothing to remove"):
+        drop(main.store)
+
+
+def test_what_writers_commit_meanwhile_is_followed(main: IndexCore, make_encoder: Callable[..., Any]) -> None:
+    other_model = make_encoder(**OTHER)
+    other = built(main, other_model)
+    index = Index(main)
+    index.add(documents(1, text="another text of {0}"))
+    index.add([replace(documents(2)[0], metadata={"n": 200})])
+    index.add(documents(50))
+    index.remove(["d3", "d4"])
+    other_model.seen.clear()
+    followed = build(main, other, committed=quiet, step=quiet, note=quiet)
+    assert (followed.documents, followed.removed, contents(other)) == (3, 2, contents(main))
+    assert len(of_documents(other_model)) == 1 + snapshot_of(other).vectors_of("d50").shape[0]
+    index.add(documents(51))
+    assert switch(main, other).documents == 1
+    assert "d51" in contents(opened_again(main))
+
+
+def test_both_are_written_to_until_one_is_dropped(main: IndexCore, encoder: Any, make_encoder: Any) -> None:
+    other_model = make_encoder(**OTHER)
+    switch(main, built(main, other_model))
+    index = Index(opened_again(main))
+    encoder.seen.clear()
+    assert index.add(documents(7, 60, text="news about {0}")).notes == ()
+    index.add([replace(documents(8)[0], metadata={"n": 800})])
+    index.remove(["d1"])
+    index.remove(where="n = 2")
+    assert of_documents(encoder) == ["title 60 news about 60", "title 7 news about 7"]
+    previous = index._core.store.beside("previous")
+    assert contents(previous) == contents(index)
+    encoder.seen.clear()
+    assert back(index._core) == Followed()
+    old = Index(opened_again(main))
+    assert (encoder.seen, contents(old)["d60"].text, old.recipe) == ([], "news about 60", encoder.recipe)
+    assert old.check().ok
+    drop(old._core.store)
+    other_model.seen.clear()
+    old.add(documents(61))
+    assert other_model.seen == []
+
+
+def test_where_the_old_model_is_missing_a_write_is_kept_and_back_catches_up(
+    main: IndexCore, encoder: Any, make_encoder: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch(main, built(main, make_encoder(**OTHER)))
+    index = Index(opened_again(main))
+
+    get_encoder = registry.get_encoder
+
+    def missing(recipe: Any, *arguments: Any) -> Any:
+        if recipe == encoder.recipe:
+            raise ModelError("the model words is not on this machine")
+        return get_encoder(recipe, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("indexer.core.get_encoder", missing)
+        (note,) = index.add(documents(70)).notes
+        assert "the vectors of words, which are kept, lack these changes" in note
+        with pytest.raises(ModelError):
+            back(index._core)
+    assert opened_again(main).recipe != encoder.recipe
+    assert back(index._core).documents == 1
+    assert "d70" in contents(opened_again(main))
+
+
+def test_the_ledger_the_sources_and_the_recall_go_with_the_documents(main: IndexCore, make_encoder: Any) -> None:
+    sources, stamp = (RecordedSource("/notes"),), Stamp(1, 2, 3, 4)
+    rows = [LedgerRow("/notes/a", "d1", "indexed"), LedgerRow("/notes/a", "/notes/a:2", "failed", "broken")]
+    with main.store.writer() as writer:
+        writer.change(lambda settings: replace(settings, sources=sources, recall=0.9, words_bias=1.0))
+        run = writer.begin_run()
+        writer.put(Batch(rows=rows, finished={"/notes/a": stamp}, run=run))
+    Index(main).add([Document("empty", "")], vectors=np.ones((1, main.settings.dimensions)))
+    other = built(main, make_encoder(**OTHER))
+    switch(main, other)
+    new = opened_again(main)
+    assert (new.settings.sources, new.settings.recall, new.settings.words_bias) == (sources, 0.9, None)
+    assert snapshot_of(new).files()["/notes/a"].stamp == stamp
+    assert list(snapshot_of(new).ledger()) == [*rows, LedgerRow("empty", "empty", "skipped", LEFT_OUT)]
+    more = LedgerRow("/notes/b", "/notes/b", "skipped", "too large")
+    writer_of(new).put(Batch(rows=[more], finished={"/notes/b": stamp}, run=9))
+    back(new)
+    old = opened_again(main)
+    assert "empty" in contents(old)  # the new model could not read it
+    assert {*rows, more} <= set(snapshot_of(old).ledger())
+    assert snapshot_of(old).files()["/notes/b"].stamp == stamp
+    assert old.settings.words_bias == 1.0
+
+
+def test_documents_that_the_new_model_cannot_read_are_named(main: IndexCore, make_encoder: Any) -> None:
+    Index(main).add([Document("empty", " ")], vectors=np.ones((1, main.settings.dimensions)))
+    other_model = make_encoder(**OTHER)
+    other = open_next(main, settings_of_new(other_model)[0], other_model, disk=quiet)
+    for _ in range(2):
+        done = build(main, other, committed=quiet, step=quiet, note=quiet)
+        assert done.left_out == ("empty",)
+
+
+def test_a_build_that_is_interrupted_goes_on(main: IndexCore, make_encoder: Callable[..., Any]) -> None:
+    other_model = make_encoder(**OTHER)
+    other = open_next(main, settings_of_new(other_model)[0], other_model, disk=quiet)
+
+    def interrupt(compared: int, documents: int, passages: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(other), "batch_characters", property(lambda self: 1000))
+        with pytest.raises(KeyboardInterrupt):
+            build(main, other, committed=interrupt, step=quiet, note=quiet)
+    kept = set(contents(other))
+    assert 0 < len(kept) < 40
+    other_model.seen.clear()
+    again = open_next(main, settings_of_new(other_model)[0], other_model, disk=quiet)
+    assert build(main, again, committed=quiet, step=quiet, note=quiet).documents == 40 - len(kept)
+    assert len(of_documents(other_model)) == snapshot_of(again).info().passages - sum(
+        len(snapshot_of(again).vectors_of(uri)) for uri in kept
+    )
+
+
+def test_what_is_refused(main: IndexCore, encoder: Any, make_encoder: Callable[..., Any]) -> None:
+    first, second = make_encoder(**OTHER), make_encoder(name="third", weights="3")
+    with pytest.raises(BadInput, match="has this model already"):
+        open_next(main, settings_of_new(encoder)[0], encoder, disk=quiet)
+    told: list[tuple[int, int | None]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(main.store), "free_bytes", lambda self: 1000)
+        with pytest.raises(StorageError, match="MB are free: make room"):
+            open_next(main, settings_of_new(first)[0], first, disk=lambda *sizes: told.append(sizes))
+    ((needed, free),) = told
+    assert (needed > 40 * 64 * 4, free, main.store.beside("next")) == (True, 1000, None)
+    other = built(main, first)
+    with pytest.raises(BadInput, match="is being changed to other already"):
+        open_next(main, settings_of_new(second)[0], second, disk=quiet)
+    with pytest.raises(BadInput, match="is being changed to other already"):
+        open_next(main, settings_of_new(first, max_tokens=16, overlap=1)[0], first, disk=quiet)
+    switch(main, other)
+    with pytest.raises(BadInput, match="the vectors of words are still kept"):
+        open_next(opened_again(main), settings_of_new(second)[0], second, disk=quiet)
+    with pytest.raises(BadInput, match="another process has just changed"):
+        switch(main, other)
+
+
+def test_vectors_of_ones_own_have_no_other_model(tmp_path: Path, encoder: Any) -> None:
+    with Index.create(tmp_path / "own.index", dimensions=2) as own, pytest.raises(BadInput, match="your own vectors"):
+        open_next(own._core, settings_of_new(encoder)[0], encoder, disk=quiet)
+
+
+def test_post_processing_is_fitted_again(tmp_path: Path, encoder: Any, make_encoder: Any) -> None:
+    other_model = make_encoder(**OTHER)
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add(documents(*range(60)))
+        settings = settings_of_new(other_model)[0]
+        assert settings.recipe is not None
+        unfitted = replace(settings, recipe=replace(settings.recipe, post="center"))
+        for _ in range(2):
+            other = open_next(index._core, unfitted, other_model, disk=quiet)
+            build(index._core, other, committed=quiet, step=quiet, note=quiet)
+        switch(index._core, other)
+    with Index.open(tmp_path / "x.index") as new:
+        assert new.recipe is not None and new.recipe.fitted and new.recipe.post == "center"
+        assert snapshot_of(new).fitted_parameters() is not None
+        assert new.check().ok
+
+
+def test_the_disk_that_is_needed() -> None:
+    old = settings_of(dimensions=384, tokens=256)
+    info = SimpleNamespace(passages=1000, bytes=1000 * 384 * 4 + 500)
+    assert needed_bytes(info, old, settings_of(dimensions=768, tokens=512)) == 500 + 1000 * 768 * 4  # type: ignore[arg-type]
+    assert needed_bytes(info, old, settings_of(dimensions=384, tokens=128)) == 500 + 2000 * 384 * 4  # type: ignore[arg-type]
+
+
+def settings_of(dimensions: int, tokens: int) -> Any:
+    from indexer.passages import PassageSettings
+    from indexer.settings import Settings
+
+    return Settings(dimensions, passages=PassageSettings(tokens, 0))
+
+
+def test_one_that_is_being_built_is_not_dropped_by_another(main: IndexCore, make_encoder: Callable[..., Any]) -> None:
+    other = built(main, make_encoder(**OTHER))
+    errors: list[Exception] = []
+
+    def remove() -> None:
+        try:
+            drop(main.store)
+        except IndexLocked as error:
+            errors.append(error)
+
+    with other.store.writer():
+        thread = threading.Thread(target=remove)
+        thread.start()
+        thread.join()
+    assert len(errors) == 1
+    beside = describe_beside(main.store)
+    assert beside is not None and (beside.place, beside.documents) == ("next", 40)
+
+
+# folders
+
+
+@pytest.fixture
+def folder(tmp_path: Path, encoder: Any) -> Path:
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add(documents(*range(40)))
+    return tmp_path / "x.index"
+
+
+def names(folder: Path) -> set[str]:
+    """The names that the exchange uses, in the folder and beside it."""
+    inside = {path.name for path in folder.iterdir()} & {"next", "previous", "beside", ".next", ".dropped"}
+    return inside | {path.name for path in folder.parent.iterdir() if path.name.startswith(".")}
+
+
+EXCHANGE = """
+import sys
+from indexer.stores.open import open_store
+store = open_store(sys.argv[1])
+with store.writer(), store.beside(sys.argv[2]).writer():
+    store.exchange(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("place", ["next", "previous"])
+@pytest.mark.parametrize("step", EXCHANGE_STEPS)
+def test_an_exchange_that_is_killed_is_completed_or_taken_back(
+    folder: Path, make_encoder: Callable[..., Any], environment: Any, step: str, place: str
+) -> None:
+    with IndexCore.open(folder) as main:
+        other = built(main, make_encoder(**OTHER))
+        if place == "previous":
+            switch(main, other)
+    recipes = [IndexCore.open(folder).recipe]
+    recipes.append(IndexCore.open(folder / place).recipe)
+    killed = subprocess.run(
+        [environment.python, "-c", EXCHANGE, str(folder), place],
+        env={**os.environ, "LIKEWISE_KILL_AT": step},
+        check=False,
+    )
+    assert killed.returncode == -9
+    taken_back = step == "exchange.out"
+    with Index.open(folder) as index:  # before any writer has been here
+        assert (len(index), index.recipe) == (40, recipes[0 if taken_back else 1])
+        index.add(documents(90))
+        assert (len(index), index.check().ok) == (41, True)
+    assert names(folder) == {place if taken_back else "previous"}
+    with IndexCore.open(folder) as main:
+        beside = describe_beside(main.store)
+        assert beside is not None and beside.model == str(recipes[1 if taken_back else 0])
+        if taken_back and place == "next":
+            switch(main, IndexCore(main.store.beside("next")))  # type: ignore[arg-type]
+        elif taken_back:
+            back(main)
+    with Index.open(folder) as index:
+        assert (len(index), index.recipe, index.check().problems) == (41, recipes[1], ())
+    assert names(folder) == {"previous"}
+
+
+def test_what_a_killed_process_was_making_or_removing_is_swept(folder: Path, make_encoder: Any) -> None:
+    for name in (".next", ".dropped"):
+        (folder / name).mkdir()
+        (folder / name / "catalog.db").touch()
+    with IndexCore.open(folder) as main:
+        built(main, make_encoder(**OTHER))
+        assert names(folder) == {"next"}
+        drop(main.store)
+    assert names(folder) == set()
+
+
+def test_a_copied_or_moved_folder_has_both_and_a_part_of_it_is_an_index(
+    folder: Path, make_encoder: Callable[..., Any], encoder: Any
+) -> None:
+    with IndexCore.open(folder) as main:
+        switch(main, built(main, make_encoder(**OTHER)))
+    moved = folder.rename(folder.with_name("moved.index"))
+    with IndexCore.open(moved) as main:
+        back(main)
+    with Index.open(moved) as index:
+        assert (index.recipe, len(index)) == (encoder.recipe, 40)
+    alone = (moved / "previous").rename(moved.with_name("alone.index"))
+    with Index.open(alone) as index:
+        index.add(documents(99))
+        assert len(index) == 41
+    assert names(alone) == set() == names(moved)
+
+
+def test_through_a_link_the_folder_itself_is_exchanged(folder: Path, make_encoder: Callable[..., Any]) -> None:
+    link = folder.with_name("link")
+    link.symlink_to(folder.name)
+    other_model = make_encoder(**OTHER)
+    with IndexCore.open(link) as main:
+        switch(main, built(main, other_model))
+    assert link.is_symlink()
+    with Index.open(folder) as index:
+        assert index.recipe == other_model.recipe
+
+
+def test_a_rebuild_does_not_remove_what_is_kept(folder: Path, encoder: Any, make_encoder: Any) -> None:
+    from indexer.rebuild import rebuild_index
+
+    with IndexCore.open(folder) as main:
+        built(main, make_encoder(**OTHER))
+        refused = pytest.raises(BadInput, match="stand beside it, which a rebuild would remove")
+        with refused, rebuild_index(main, lambda: settings_of_new(encoder), note=print):
+            pass
+
+
+def test_an_open_index_of_the_model_before_is_refused_and_opened_again(folder: Path, make_encoder: Any) -> None:
+    with Index.open(folder) as stale, IndexCore.open(folder) as main:
+        switch(main, built(main, make_encoder(**OTHER)))
+        with pytest.raises(RecipeMismatch, match="open it again"):
+            stale.add(documents(80))
+
+
+def test_no_answer_mixes_two_models(folder: Path, make_encoder: Callable[..., Any]) -> None:
+    """The other model turns every vector: a question of one model has nothing to do with the passages of the other."""
+    other_model = make_encoder(**OTHER)
+    turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(64, 64)))
+    encode = other_model.encode
+    other_model.encode = lambda *texts, **options: (encode(*texts, **options) @ turn).astype(np.float32)
+    with IndexCore.open(folder) as main:
+        other = built(main, other_model)
+        sizes = {snapshot_of(each).info().passages for each in (main, other)}
+    searcher, stop = Searcher(folder), threading.Event()
+    errors: list[BaseException] = []
+    seen: set[int] = set()
+
+    def ask() -> None:
+        try:
+            while not stop.is_set():
+                for hits in (
+                    searcher.search("text7 of some words", 3, passages=True, exact=True),
+                    *searcher.search_many(["text7 of some words", "text8"], 3, passages=True)[:1],
+                    searcher.search("text7 of some words", 3, mode="hybrid", passages=True),
+                    searcher.search("text7", 3, mode="words", passages=True),
+                ):
+                    assert (hits[0].uri, hits.notes) == ("d7", ())
+                    assert hits[0].cosine is None or hits[0].cosine > 0.5
+                    if hits.mode != "words":
+                        seen.add(hits.matched)
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(6):
+            with IndexCore.open(folder) as main:
+                beside = main.store.beside("next")
+                switch(main, IndexCore(beside)) if beside is not None else back(main)
+            if number % 2:
+                with Index.open(folder) as index:
+                    index.add(
+                        documents(5, text=f"text{{0}} for round {number}, which is as long as the one before it was.")
+                    )
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert (errors, seen) == ([], sizes)
