@@ -17,6 +17,7 @@ from search.cli.output import number, say, say_json, shown, warn_of
 from search.cli.tables import print_table
 
 if TYPE_CHECKING:
+    from indexer.beside import Beside
     from indexer.encoders import Recipe
     from indexer.encoders.runtime_in_use import RuntimeInUse
     from indexer.stores.port import ReasonCount, Snapshot
@@ -43,6 +44,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     likewise info papers.index
     likewise info papers.index --ledger failed
     """
+    from indexer.beside import describe_beside
     from indexer.stores.open import open_store
 
     with closing(open_store(path)) as store, store.snapshot() as snapshot:
@@ -56,7 +58,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         state, recipe, settings = snapshot.info(), snapshot.settings.recipe, snapshot.settings.passages
         ledger_counts, reasons = snapshot.ledger_counts(), snapshot.ledger_reasons()
         notes, address, language = snapshot.notes, store.address, snapshot.settings.language
-        languages = _languages(snapshot)
+        languages, beside = _languages(snapshot), describe_beside(store)
     warn_of(notes)
     runtime = _runtime(recipe) if recipe else None
     if as_json:
@@ -69,6 +71,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         described |= {"languages": {code: round(share, 3) for code, share in languages.items()}, "language": language}
         numbers = asdict(state)
         details = numbers.pop("details")  # printed among the numbers, so that the object stays flat
+        described |= {"beside": asdict(beside) if beside else None}
         say_json({**numbers, **details, **described, "ledger": ledger_counts, "notes": notes})
         return
     say(f"{shown(address)}: {number(state.documents)} documents, {number(state.passages)} passages")
@@ -85,6 +88,8 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     rows.append(("segments", f"{kinds}; {number(state.unsealed)} passages unsealed"))
     rows.append(("on disk", f"{state.bytes / 2**20:.1f} MB, format {state.format_version}"))
     rows.append(("languages", _language_line(languages, language)))
+    if beside:
+        rows.append(_beside_row(beside, state.documents, address))
     rows.append(("fields", ", ".join(("uri", "title", "path", "format", "modified", *state.fields))))
     if state.dates:
         rows.append(("dates", ", ".join(state.dates)))
@@ -112,6 +117,15 @@ def _language_line(shares: Mapping[str, float], language: str) -> str:
 
     words = f"as {NAMES[language]}" if language in NAMES else "as they are written"
     return f"{named(shares) or 'not known'}; words are searched {words}"
+
+
+def _beside_row(beside: Beside, documents: int, address: str) -> tuple[str, str]:
+    """Return the line about the index that stands beside this one."""
+    drop = f"--drop removes them ({beside.bytes / 2**20:.1f} MB)"
+    if beside.place == "next":
+        done = f"{number(beside.documents)} of {number(documents)} documents embedded with {beside.model}"
+        return "migration", f"{done}; likewise migrate {shown(address)} --model {beside.model} goes on, {drop}"
+    return "kept", f"vectors of {beside.model}; likewise migrate {shown(address)} --back returns to them, {drop}"
 
 
 def _reason_rows(reasons: Sequence[ReasonCount], address: str) -> list[tuple[str, str]]:

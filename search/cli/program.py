@@ -30,6 +30,7 @@ COMMANDS = (
     "check",
     "compact",
     "compile",
+    "migrate",
     "cache",
     "backup",
     "copy",
@@ -62,7 +63,20 @@ _NAMES = {
 
 
 _FINISHING = frozenset(
-    {"index", "remove", "check", "compact", "compile", "cache", "backup", "copy", "distribute", "tune", "expect"}
+    {
+        "index",
+        "remove",
+        "check",
+        "compact",
+        "compile",
+        "migrate",
+        "cache",
+        "backup",
+        "copy",
+        "distribute",
+        "tune",
+        "expect",
+    }
 )
 """Commands that finish even if nobody reads their output: they change something, or answer by their exit code."""
 

@@ -89,6 +89,36 @@ def counted_documents(action: str) -> Iterator[Callable[[int, int], None]]:
         yield show
 
 
+class DocumentProgress:
+    """A bar on a terminal: documents that were compared, passages that were embedded. Elsewhere it draws nothing."""
+
+    def __init__(self) -> None:
+        self._bar = _bar() if on_terminal() else None
+        if self._bar is not None:
+            self._task = self._bar.add_task("comparing documents", total=None)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def committed(self, compared: int, documents: int, passages: int) -> None:
+        """Show how far it is; the arguments are those of `indexer.follow.Committed`."""
+        if self._bar is not None:
+            rate = passages / max(self._bar.tasks[0].elapsed or 0, 1e-9)
+            text = f"{number(compared)} of {number(documents)} documents, {number(passages)} passages, {rate:,.0f}/s"
+            self._bar.update(self._task, total=documents, completed=compared, description=text)
+
+    def step(self, text: str) -> None:
+        """Show which long step begins."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=text)
+
+
 def _bar() -> Bar:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -1,0 +1,277 @@
+"""likewise migrate: change the model of an index while it is searched and written to, and return to the one before."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from search.cli.options import IndexCommand, json_option, no_wait_option, trust_option
+from search.cli.output import number, say, say_json, shown, warn, warn_of
+from search.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from indexer.core import IndexCore
+    from search.evaluation.measures import Qrels
+    from search.evaluation.migration import Sides, Verdict
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command(cls=IndexCommand)
+@click.option("--model", metavar="NAME|PATH|URL#NAME", help="The new model, here or behind an endpoint.")
+@click.option("--tokenizer", metavar="NAME|PATH", help="What cuts passages for the model of an endpoint.")
+@click.option("--queries", type=_FILE, metavar="FILE", help="Judged questions for the verdict: JSON lines.")
+@click.option("--qrels", type=_FILE, metavar="FILE", help="Their judgments: query-id, corpus-id, score; or TREC's.")
+@click.option("--yes", is_flag=True, help="Switch without asking.")
+@click.option("--back", is_flag=True, help="Return to the vectors before, at once.")
+@click.option("--drop", is_flag=True, help="Remove the vectors of the other model, kept or half made.")
+@trust_option
+@click.option("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")
+@no_wait_option
+@json_option
+def migrate(
+    path: str,
+    model: str | None,
+    tokenizer: str | None,
+    queries: Path | None,
+    qrels: Path | None,
+    yes: bool,
+    back: bool,
+    drop: bool,
+    trust_remote_code: bool,
+    no_cache: bool,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    """Embed the documents of INDEX with another model, beside the vectors that are searched, and then switch.
+
+    INDEX is searched and written to meanwhile. Before the switch a verdict compares both models; with --queries and
+    --qrels by nDCG@10. The switch is one commit. The old vectors are kept and get what is written later too, so that
+    --back returns to them at any time, until --drop removes them. Run it again if it was interrupted: it goes on.
+
+    \b
+    likewise migrate papers.index --model BAAI/bge-small-en-v1.5
+    likewise migrate papers.index --model e5-small-v2 --queries queries.jsonl --qrels qrels.tsv --yes
+    likewise migrate papers.index --back
+    likewise migrate papers.index --drop
+    """
+    if sum((model is not None, back, drop)) != 1:
+        raise click.UsageError("choose one of --model NAME, --back and --drop")
+    if (queries is None) != (qrels is None):
+        raise click.UsageError("--queries and --qrels belong together: give both")
+    if model is None and (queries or tokenizer or yes):
+        raise click.UsageError("--queries, --qrels, --tokenizer and --yes are for --model")
+    if back:
+        _back(path, no_wait, no_cache, trust_remote_code, as_json)
+    elif drop:
+        _drop(path, no_wait, as_json)
+    else:
+        _change(path, model, tokenizer, queries, qrels, yes, trust_remote_code, no_cache, no_wait, as_json)
+
+
+def _change(
+    path: str,
+    model: str | None,
+    tokenizer: str | None,
+    queries: Path | None,
+    qrels: Path | None,
+    yes: bool,
+    trust_remote_code: bool,
+    no_cache: bool,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    from indexer.core import IndexCore
+    from indexer.errors import BadInput
+    from indexer.migrate import build, open_next, switch
+    from search.cli.progress import DocumentProgress
+    from search.cli.runs import vectors_cached
+    from search.cli.vector_options import VectorOptions
+    from search.evaluation.migration import compare_vectors
+
+    options = VectorOptions(
+        *(model, None, None, None, None, None, "auto", "auto", None, trust_remote_code), None, tokenizer
+    )
+    texts, judgments = _judged(path, queries, qrels)
+    notes: list[str] = []
+    wait: dict[str, Any] = {"wait": not no_wait, "on_wait": warn}
+    with (
+        vectors_cached(not no_cache, notes.append) as cache,
+        IndexCore.open(path, runtime=options.runtime) as main,
+    ):
+        main.use_cache(cache, options.precision)
+        if main.recipe is None:
+            raise BadInput(f"{path}: holds your own vectors, which no model can make again: make a new index")
+        settings, encoder = options.settings(main, cache)
+        assert encoder is not None
+        other = open_next(main, settings, encoder, disk=_tell_disk, **wait)
+        with DocumentProgress() as progress:
+            done = build(main, other, committed=progress.committed, step=progress.step, note=notes.append, **wait)
+            verdict = compare_vectors(
+                main.store, other.store, progress.step, texts, judgments, trust_remote_code=trust_remote_code
+            )
+        notes += [*done.notes, *verdict.notes]
+        if done.left_out:
+            notes.append(
+                f"{number(len(done.left_out))} documents, such as {done.left_out[0]}, have no text that the new model "
+                "can read: they are not among its vectors, and stay among the old ones"
+            )
+        old, new = str(main.recipe), str(other.recipe)
+        with other.store.snapshot() as snapshot:
+            documents, passages = snapshot.documents, snapshot.passages
+        warn_of(notes)
+        if not as_json:
+            _print_verdict(verdict, old, new)
+        switched = yes or _asked(new)
+        if switched:
+            after = _lost_with(main)
+            switch(main, other, **wait)
+            warn_of(after)
+            notes += after
+    if as_json:
+        say_json(
+            {
+                "from": old,
+                "to": new,
+                "documents": documents,
+                "passages": passages,
+                "verdict": verdict.as_json(),
+                "switched": switched,
+                "left_out": len(done.left_out),
+                "notes": [*dict.fromkeys(notes)],
+            }
+        )
+    elif switched:
+        say(f"{shown(path)}: {number(documents)} documents in {number(passages)} passages of {new}")
+        say(f"the vectors of {old} are kept: --back returns to them, --drop removes them")
+    if not switched:
+        message = f"{path}: nothing is switched, and what was embedded is kept: run it again"
+        if not _on_terminal():
+            raise BadInput(f"{message} with --yes")
+        say(f"{message}, or likewise migrate {path} --drop", err=True)
+
+
+def _judged(path: str, queries: Path | None, qrels: Path | None) -> tuple[dict[str, str] | None, Qrels | None]:
+    """Return the judged questions and their judgments by the uris of the index."""
+    if queries is None or qrels is None:
+        return None, None
+    from search.cli.evaluate import as_stored
+    from search.evaluation.measures import read_qrels, read_queries
+    from search.searcher import Searcher
+
+    texts = read_queries(queries)
+    with Searcher(path) as searcher:
+        judged, missing = as_stored(searcher, read_qrels(qrels, texts))
+    if missing:
+        warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}; they count as not found")
+    return texts, judged
+
+
+def _tell_disk(needed: int, free: int | None) -> None:
+    room = "" if free is None else f", and {free / 2**20:,.0f} MB are free"
+    say(f"the new vectors need about {needed / 2**20:,.1f} MB of disk beside the old ones{room}", err=True)
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _asked(model: str) -> bool:
+    """Ask whether to switch; where nobody can be asked, the answer is no."""
+    return _on_terminal() and click.confirm(f"Switch to {model}?", default=False, err=True)
+
+
+def _lost_with(main: IndexCore) -> list[str]:
+    """Return what belongs to the old vectors and has to be made again for the new ones."""
+    settings, notes = main.stored_settings(), []
+    if settings.map is not None:
+        notes.append("the map was drawn of the old vectors: likewise map draws it again")
+    if settings.words_bias is not None:
+        notes.append("what likewise tune has learned holds for the old vectors alone: run it again")
+    return notes
+
+
+def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_json: bool) -> None:
+    from indexer.core import IndexCore
+    from indexer.encoders.runtime import Runtime
+    from indexer.migrate import back
+    from search.cli.runs import vectors_cached
+
+    notes: list[str] = []
+    with (
+        vectors_cached(not no_cache, notes.append) as cache,
+        IndexCore.open(path, runtime=Runtime(trust_remote_code=trust_remote_code)) as main,
+    ):
+        main.use_cache(cache, "auto")
+        left = str(main.recipe)
+        followed = back(main, wait=not no_wait, on_wait=warn)
+    notes += followed.notes
+    warn_of(notes)
+    with IndexCore.open(path) as now, now.store.snapshot() as snapshot:
+        model, documents, passages = str(now.recipe), snapshot.documents, snapshot.passages
+    if as_json:
+        say_json(
+            {
+                "from": left,
+                "to": model,
+                "documents": documents,
+                "passages": passages,
+                "verdict": None,
+                "switched": True,
+                "notes": notes,
+            }
+        )
+        return
+    say(f"{shown(path)}: {number(documents)} documents in {number(passages)} passages of {model}")
+    say(f"the vectors of {left} are kept: --back returns to them, --drop removes them")
+
+
+def _drop(path: str, no_wait: bool, as_json: bool) -> None:
+    from indexer.core import IndexCore
+    from indexer.migrate import drop
+
+    with IndexCore.open(path) as main:
+        dropped = drop(main.store, wait=not no_wait, on_wait=warn)
+        with main.store.snapshot() as snapshot:
+            model, documents, passages = str(main.recipe), snapshot.documents, snapshot.passages
+    if as_json:
+        say_json(
+            {
+                "from": dropped.model,
+                "to": model,
+                "documents": documents,
+                "passages": passages,
+                "verdict": None,
+                "switched": False,
+                "freed": dropped.bytes,
+            }
+        )
+        return
+    say(f"{shown(path)}: the vectors of {dropped.model} are removed, {dropped.bytes / 2**20:,.1f} MB")
+
+
+def _print_verdict(verdict: Verdict, old: str, new: str) -> None:
+    rows: list[tuple[str, str, str, str]] = [("", old, new, "")]
+
+    def add(name: str, sides: Sides | None, form: str, scale: float = 1) -> None:
+        if sides is not None:
+            p = "" if sides.p is None else f"p = {sides.p:.3f}"
+            rows.append((name, format(sides.old / scale, form), format(sides.new / scale, form), p))
+
+    add("nDCG@10 of the judged questions", verdict.ndcg, ".4f")
+    add("nDCG@10, hybrid", verdict.ndcg_hybrid, ".4f")
+    add(f"found in ten, of {verdict.sentences} held-out sentences", verdict.success, ".1%")
+    add("milliseconds per question", verdict.question_ms, ".1f")
+    add("passages embedded per second", verdict.passages_per_second, ",.0f")
+    add("passages", verdict.passages, ",.0f")
+    add("dimensions", verdict.dimensions, ",.0f")
+    add("MB on disk", verdict.bytes, ",.1f", 2**20)
+    print_table(rows, right=(1, 2, 3))
+    if verdict.overlap is not None:
+        asked = "judged questions" if verdict.ndcg else "sentences of the collection"
+        say(f"of ten hits {10 * verdict.overlap:.1f} are the same, on average over {verdict.questions} {asked}")
+    if verdict.ndcg is None:
+        say("which of them answers better, only judged questions can tell: --queries, --qrels")

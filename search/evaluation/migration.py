@@ -1,0 +1,266 @@
+"""The verdict before an index changes its model: what its old and its new vectors answer to the same questions.
+
+With judged questions it is nDCG@10 with a paired test. Without them nobody knows which answers are better. What can be
+measured then is how many of the ten hits are the same, and held-out sentences: a sentence is taken out of its passage
+and asked, and the rest of the passage is found if fewer than ten other documents are nearer to it (the inverse cloze
+task, Lee et al. 2019). Both sides are asked the same sentences about the same rests.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from indexer.calibration.probe import SAMPLE_PASSAGES, PseudoQuestion, pseudo_questions
+from indexer.notes import Note
+from indexer.records import Vector
+from indexer.settings import MIN_PSEUDO_QUESTIONS
+from indexer.stores.port import Passage, Store
+from search.evaluation.measures import Qrels, evaluate
+from search.evaluation.significance import estimate_averages
+from search.ranker import Ranker
+
+HITS = 10
+
+_TIMED_QUESTIONS = 100
+"""Questions that are asked one by one."""
+
+_TIMED_PASSAGES = 64
+"""Passages that are embedded to measure how fast documents go through a model."""
+
+_QUESTION_CHARACTERS = 200
+"""Characters of a passage that is asked where no sentence can be taken out of one."""
+
+_MEASURE = "nDCG@10"
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """A number of the old vectors and of the new ones.
+
+    Attributes:
+        p: two-sided p-value of the difference, by the paired bootstrap; None where nothing was tested.
+    """
+
+    old: float
+    new: float
+    p: float | None = None
+
+    def as_json(self) -> dict[str, float]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The comparison of the vectors of two models over the same documents.
+
+    Attributes:
+        ndcg, ndcg_hybrid: nDCG@10 by judgments, in dense and in hybrid mode; None without judgments.
+        overlap: mean share of the ten hits that are the same; None in an empty index.
+        success: share of held-out sentences whose passage is found in the first ten; None with too few sentences.
+        questions: how many questions were asked for `overlap`: the judged ones, or else sentences of the collection.
+        sentences: how many held-out sentences were asked.
+        question_ms: median of the milliseconds of one question, embedded and ranked.
+        passages_per_second: how many passages of the collection the encoder of questions embeds in a second.
+        bytes, passages, dimensions: of the two indexes.
+        notes: what the caller should know.
+    """
+
+    ndcg: Sides | None
+    ndcg_hybrid: Sides | None
+    overlap: float | None
+    success: Sides | None
+    questions: int
+    sentences: int
+    question_ms: Sides | None
+    passages_per_second: Sides | None
+    bytes: Sides
+    passages: Sides
+    dimensions: Sides
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the members that `likewise migrate --json` prints; those of judgments only where there are any."""
+        judged = {"ndcg@10": self.ndcg, "ndcg@10_hybrid": self.ndcg_hybrid}
+        numbers: dict[str, Sides | None] = {
+            **{name: sides for name, sides in judged.items() if sides is not None},
+            "success@10": self.success,
+            "question_ms": self.question_ms,
+            "passages_per_second": self.passages_per_second,
+            "bytes": self.bytes,
+            "passages": self.passages,
+            "dimensions": self.dimensions,
+        }
+        counts = {"overlap@10": self.overlap, "questions": self.questions, "sentences": self.sentences}
+        return {**{name: sides and sides.as_json() for name, sides in numbers.items()}, **counts}
+
+
+def compare_vectors(
+    old: Store,
+    new: Store,
+    step: Note,
+    queries: Mapping[str, str] | None = None,
+    qrels: Qrels | None = None,
+    *,
+    trust_remote_code: bool = False,
+) -> Verdict:
+    """Compare two indexes of the same documents.
+
+    Args:
+        step: is told what begins.
+        queries: the text of each judged question by its id; None without judgments.
+        qrels: the judgments, by the uris of the indexes.
+
+    Raises:
+        ModelError: a model cannot be loaded.
+    """
+    notes: list[str] = []
+    sides = [_Side(store, notes.append, trust_remote_code) for store in (old, new)]
+    ndcg = hybrid = None
+    judged: list[str] = []
+    if queries is not None and qrels is not None:
+        step("asking the judged questions")
+        judged = [queries[query] for query in qrels.judged]
+        ndcg, hybrid = (_judge(sides, qrels, judged, mode) for mode in ("dense", "hybrid"))
+    step("asking sentences of the collection")
+    passages, sentences = _draw(old)
+    sentences = _readable(sides, sentences)
+    asked = judged or [one.question for one in sentences]
+    asked = asked or _readable_texts(sides, [passage.text[:_QUESTION_CHARACTERS] for passage in passages])
+    overlap, question_ms = _ask(sides, asked[: max(_TIMED_QUESTIONS, len(judged))]) if asked else (None, None)
+    success = None
+    if len(sentences) >= MIN_PSEUDO_QUESTIONS:
+        success = _tested([side.finds(passages, sentences) for side in sides])
+    texts = [passage.text for passage in passages[:_TIMED_PASSAGES]]
+    speeds = Sides(*(side.passages_per_second(texts) for side in sides)) if texts else None
+    infos = [side.info() for side in sides]
+    return Verdict(
+        ndcg=ndcg,
+        ndcg_hybrid=hybrid,
+        overlap=overlap,
+        success=success,
+        questions=len(asked[: max(_TIMED_QUESTIONS, len(judged))]),
+        sentences=len(sentences) if success is not None else 0,
+        question_ms=question_ms,
+        passages_per_second=speeds,
+        bytes=Sides(*(info.bytes for info in infos)),
+        passages=Sides(*(info.passages for info in infos)),
+        dimensions=Sides(*(info.dimensions for info in infos)),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+class _Side:
+    """One of the two indexes, with its model."""
+
+    def __init__(self, store: Store, note: Note, trust_remote_code: bool) -> None:
+        self._store, self._note = store, note
+        self._ranker = Ranker(store, trust_remote_code=trust_remote_code)
+
+    def info(self) -> Any:
+        with self._store.snapshot() as snapshot:
+            return snapshot.info()
+
+    def readable(self, texts: Sequence[str]) -> list[bool]:
+        """Return of each text whether the model reads a token of it."""
+        with self._store.snapshot() as snapshot:
+            encoder = self._ranker.encoder_of(snapshot, self._note)
+        return [len(offsets) > 0 for offsets in encoder.offsets(list(texts))]
+
+    def run(self, ids: Sequence[str], texts: Sequence[str], mode: Literal["dense", "hybrid"]) -> dict[str, Any]:
+        """Return the ten hits of each question as a run, by its id."""
+        ranked = {}
+        with self._store.snapshot() as snapshot:
+            vectors = self._ranker.encode(snapshot, texts, self._note)
+            for id_, text, vector in zip(ids, texts, vectors, strict=True):
+                hits = self._ranker.rank(snapshot, text, vector, HITS, None, mode, "document", False)
+                ranked[id_] = [(hit.uri, hit.score) for hit in hits]
+        return ranked
+
+    def ask(self, texts: Sequence[str]) -> tuple[list[set[str]], float]:
+        """Ask one question after the other; return the uris of the ten hits of each, and the median time in ms."""
+        hits, times = [], []
+        with self._store.snapshot() as snapshot:
+            self._ranker.encode(snapshot, texts[:1], self._note)  # loads the model
+            for text in texts:
+                begun = time.perf_counter()
+                vector = self._ranker.encode(snapshot, [text], self._note)[0]
+                ranked = self._ranker.rank(snapshot, text, vector, HITS, None, "dense", "document", False)
+                times.append(1000 * (time.perf_counter() - begun))
+                hits.append({hit.uri for hit in ranked})
+        return hits, statistics.median(times)
+
+    def finds(self, passages: Sequence[Passage], sentences: Sequence[PseudoQuestion]) -> Vector:
+        """Return 1 for each sentence whose passage, without it, would be among the first ten documents, and 0 else."""
+        found = np.zeros(len(sentences), np.float32)
+        with self._store.snapshot() as snapshot:
+            encoder = self._ranker.encoder_of(snapshot, self._note)
+            questions = encoder.encode([one.question for one in sentences], role="query", truncate=True)
+            answers = encoder.encode([one.answer for one in sentences], role="document", truncate=True)
+            for number, (one, question, answer) in enumerate(zip(sentences, questions, answers, strict=True)):
+                ranking = snapshot.dense(question, HITS + 1)
+                ranked = snapshot.passages_by_id(ranking.passages.tolist())
+                own, score = passages[one.position].uri, float(question @ answer)
+                nearer = sum(
+                    passage.uri != own and cosine > score
+                    for passage, cosine in zip(ranked, ranking.scores.tolist(), strict=True)
+                )
+                found[number] = nearer < HITS
+        return found
+
+    def passages_per_second(self, texts: Sequence[str]) -> float:
+        with self._store.snapshot() as snapshot:
+            encoder = self._ranker.encoder_of(snapshot, self._note)
+        texts = [text for text, tokens in zip(texts, encoder.offsets(list(texts)), strict=True) if len(tokens)]
+        encoder.encode(texts[:1], role="document", truncate=True)
+        begun = time.perf_counter()
+        encoder.encode(texts, role="document", truncate=True)
+        return len(texts) / max(time.perf_counter() - begun, 1e-9)
+
+
+def _draw(store: Store) -> tuple[list[Passage], list[PseudoQuestion]]:
+    """Return random passages of an index, and sentences taken out of some of them."""
+    with store.snapshot() as snapshot:
+        passages = snapshot.passages_by_id(snapshot.sample(SAMPLE_PASSAGES).passages.tolist())
+    return passages, list(pseudo_questions(passages, np.random.default_rng(0)))
+
+
+def _readable(sides: Sequence[_Side], sentences: Sequence[PseudoQuestion]) -> list[PseudoQuestion]:
+    """Return the sentences of which both models read a token, of the question and of the answer."""
+    flags = [
+        side.readable(texts)
+        for side in sides
+        for texts in ([one.question for one in sentences], [one.answer for one in sentences])
+    ]
+    return [one for one, *readable in zip(sentences, *flags, strict=True) if all(readable)]
+
+
+def _readable_texts(sides: Sequence[_Side], texts: Sequence[str]) -> list[str]:
+    flags = [side.readable(texts) for side in sides]
+    return [text for text, *readable in zip(texts, *flags, strict=True) if all(readable)]
+
+
+def _ask(sides: Sequence[_Side], texts: Sequence[str]) -> tuple[float, Sides]:
+    """Return the mean share of hits that both have, and the median time of a question to each."""
+    (old, old_ms), (new, new_ms) = (side.ask(texts) for side in sides)
+    shares = [len(a & b) / max(len(a), len(b), 1) for a, b in zip(old, new, strict=True)]
+    return sum(shares) / len(shares), Sides(old_ms, new_ms)
+
+
+def _judge(sides: Sequence[_Side], qrels: Qrels, texts: Sequence[str], mode: Literal["dense", "hybrid"]) -> Sides:
+    values = []
+    for side in sides:
+        per_query = evaluate(side.run(qrels.judged, texts, mode), qrels, [_MEASURE]).per_query
+        values.append(np.array([per_query[query][_MEASURE] for query in qrels.judged]))
+    return _tested(values)
+
+
+def _tested(values: Sequence[Any]) -> Sides:
+    """Return the averages of both sides with the p-value of their difference."""
+    old, new = estimate_averages([np.asarray(side, np.float64) for side in values])
+    return Sides(old.value, new.value, new.p)
