@@ -20,23 +20,23 @@ from indexer.calibration.probe import SAMPLE_PASSAGES, PseudoQuestion, pseudo_qu
 from indexer.notes import Note
 from indexer.records import Vector
 from indexer.settings import MIN_PSEUDO_QUESTIONS
-from indexer.stores.port import Passage, Store
+from indexer.stores.port import Info, Passage, Store
 from search.evaluation.measures import Qrels, evaluate
 from search.evaluation.significance import estimate_averages
 from search.ranker import Ranker
 
 HITS = 10
 
-_TIMED_QUESTIONS = 100
-"""Questions that are asked one by one."""
-
-_TIMED_PASSAGES = 64
-"""Passages that are embedded to measure how fast documents go through a model."""
+_TIMED_QUESTIONS = 50
+"""Questions that are asked again, one by one."""
 
 _QUESTION_CHARACTERS = 200
 """Characters of a passage that is asked where no sentence can be taken out of one."""
 
 _MEASURE = "nDCG@10"
+
+Answer = Sequence[tuple[str, float]]
+"""Uri and score of the hits of one question, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,33 +121,27 @@ def compare_vectors(
     """
     notes: list[str] = []
     sides = [_Side(store, notes.append, trust_remote_code) for store in (old, new)]
-    ndcg = hybrid = None
-    judged: list[str] = []
-    if queries is not None and qrels is not None:
-        step("asking the judged questions")
-        judged = [queries[query] for query in qrels.judged]
-        ndcg, hybrid = (_judge(sides, qrels, judged, mode) for mode in ("dense", "hybrid"))
-    step("asking sentences of the collection")
     passages, sentences = _draw(old)
     sentences = _readable(sides, sentences)
-    asked = judged or [one.question for one in sentences]
-    asked = asked or _readable_texts(sides, [passage.text[:_QUESTION_CHARACTERS] for passage in passages])
-    overlap, question_ms = _ask(sides, asked[: max(_TIMED_QUESTIONS, len(judged))]) if asked else (None, None)
-    success = None
-    if len(sentences) >= MIN_PSEUDO_QUESTIONS:
-        success = _tested([side.finds(passages, sentences) for side in sides])
-    texts = [passage.text for passage in passages[:_TIMED_PASSAGES]]
-    speeds = Sides(*(side.passages_per_second(texts) for side in sides)) if texts else None
+    texts = [one.question for one in sentences]
+    if queries is not None and qrels is not None:
+        step("asking the judged questions")
+        texts = [queries[query] for query in qrels.judged]
+    elif not texts:
+        texts = _readable_texts(sides, [passage.text[:_QUESTION_CHARACTERS] for passage in passages])
+    dense, hybrid = ([side.ask(texts, mode) for side in sides] for mode in ("dense", "hybrid"))
+    step("asking sentences of the collection")
+    found = [side.find(passages, sentences) for side in sides]
     infos = [side.info() for side in sides]
     return Verdict(
-        ndcg=ndcg,
-        ndcg_hybrid=hybrid,
-        overlap=overlap,
-        success=success,
-        questions=len(asked[: max(_TIMED_QUESTIONS, len(judged))]),
-        sentences=len(sentences) if success is not None else 0,
-        question_ms=question_ms,
-        passages_per_second=speeds,
+        ndcg=_judge(dense, qrels) if qrels is not None else None,
+        ndcg_hybrid=_judge(hybrid, qrels) if qrels is not None else None,
+        overlap=_overlap(*dense) if texts else None,
+        success=_tested(found) if len(sentences) >= MIN_PSEUDO_QUESTIONS else None,
+        questions=len(texts),
+        sentences=len(sentences),
+        question_ms=Sides(*(side.question_ms(texts[:_TIMED_QUESTIONS]) for side in sides)) if texts else None,
+        passages_per_second=Sides(*(side.passages_per_second for side in sides)) if sentences else None,
         bytes=Sides(*(info.bytes for info in infos)),
         passages=Sides(*(info.passages for info in infos)),
         dimensions=Sides(*(info.dimensions for info in infos)),
@@ -156,13 +150,19 @@ def compare_vectors(
 
 
 class _Side:
-    """One of the two indexes, with its model."""
+    """One of the two indexes, with its model.
+
+    Attributes:
+        passages_per_second: how fast `find` has embedded its answers.
+    """
 
     def __init__(self, store: Store, note: Note, trust_remote_code: bool) -> None:
         self._store, self._note = store, note
         self._ranker = Ranker(store, trust_remote_code=trust_remote_code)
+        self._vectors: Vector | None = None  # of the questions that `ask` was given first
+        self.passages_per_second = 0.0
 
-    def info(self) -> Any:
+    def info(self) -> Info:
         with self._store.snapshot() as snapshot:
             return snapshot.info()
 
@@ -172,37 +172,40 @@ class _Side:
             encoder = self._ranker.encoder_of(snapshot, self._note)
         return [len(offsets) > 0 for offsets in encoder.offsets(list(texts))]
 
-    def run(self, ids: Sequence[str], texts: Sequence[str], mode: Literal["dense", "hybrid"]) -> dict[str, Any]:
-        """Return the ten hits of each question as a run, by its id."""
-        ranked = {}
+    def ask(self, texts: Sequence[str], mode: Literal["dense", "hybrid"]) -> list[list[tuple[str, float]]]:
+        """Return uri and score of the ten hits of each question. They are embedded once for both modes."""
+        answers = []
         with self._store.snapshot() as snapshot:
-            vectors = self._ranker.encode(snapshot, texts, self._note)
-            for id_, text, vector in zip(ids, texts, vectors, strict=True):
+            if self._vectors is None and texts:
+                self._vectors = self._ranker.encode(snapshot, texts, self._note)
+            for text, vector in zip(texts, () if self._vectors is None else self._vectors, strict=True):
                 hits = self._ranker.rank(snapshot, text, vector, HITS, None, mode, "document", False)
-                ranked[id_] = [(hit.uri, hit.score) for hit in hits]
-        return ranked
+                answers.append([(hit.uri, hit.score) for hit in hits])
+        return answers
 
-    def ask(self, texts: Sequence[str]) -> tuple[list[set[str]], float]:
-        """Ask one question after the other; return the uris of the ten hits of each, and the median time in ms."""
-        hits, times = [], []
+    def question_ms(self, texts: Sequence[str]) -> float:
+        """Ask one question after the other; return the median of their milliseconds."""
+        times = []
         with self._store.snapshot() as snapshot:
-            self._ranker.encode(snapshot, texts[:1], self._note)  # loads the model
             for text in texts:
                 begun = time.perf_counter()
                 vector = self._ranker.encode(snapshot, [text], self._note)[0]
-                ranked = self._ranker.rank(snapshot, text, vector, HITS, None, "dense", "document", False)
+                self._ranker.rank(snapshot, text, vector, HITS, None, "dense", "document", False)
                 times.append(1000 * (time.perf_counter() - begun))
-                hits.append({hit.uri for hit in ranked})
-        return hits, statistics.median(times)
+        return statistics.median(times)
 
-    def finds(self, passages: Sequence[Passage], sentences: Sequence[PseudoQuestion]) -> Vector:
+    def find(self, passages: Sequence[Passage], sentences: Sequence[PseudoQuestion]) -> list[float]:
         """Return 1 for each sentence whose passage, without it, would be among the first ten documents, and 0 else."""
-        found = np.zeros(len(sentences), np.float32)
+        if not sentences:
+            return []
+        found = []
         with self._store.snapshot() as snapshot:
             encoder = self._ranker.encoder_of(snapshot, self._note)
             questions = encoder.encode([one.question for one in sentences], role="query", truncate=True)
+            begun = time.perf_counter()
             answers = encoder.encode([one.answer for one in sentences], role="document", truncate=True)
-            for number, (one, question, answer) in enumerate(zip(sentences, questions, answers, strict=True)):
+            self.passages_per_second = len(sentences) / max(time.perf_counter() - begun, 1e-9)
+            for one, question, answer in zip(sentences, questions, answers, strict=True):
                 ranking = snapshot.dense(question, HITS + 1)
                 ranked = snapshot.passages_by_id(ranking.passages.tolist())
                 own, score = passages[one.position].uri, float(question @ answer)
@@ -210,17 +213,8 @@ class _Side:
                     passage.uri != own and cosine > score
                     for passage, cosine in zip(ranked, ranking.scores.tolist(), strict=True)
                 )
-                found[number] = nearer < HITS
+                found.append(float(nearer < HITS))
         return found
-
-    def passages_per_second(self, texts: Sequence[str]) -> float:
-        with self._store.snapshot() as snapshot:
-            encoder = self._ranker.encoder_of(snapshot, self._note)
-        texts = [text for text, tokens in zip(texts, encoder.offsets(list(texts)), strict=True) if len(tokens)]
-        encoder.encode(texts[:1], role="document", truncate=True)
-        begun = time.perf_counter()
-        encoder.encode(texts, role="document", truncate=True)
-        return len(texts) / max(time.perf_counter() - begun, 1e-9)
 
 
 def _draw(store: Store) -> tuple[list[Passage], list[PseudoQuestion]]:
@@ -245,22 +239,25 @@ def _readable_texts(sides: Sequence[_Side], texts: Sequence[str]) -> list[str]:
     return [text for text, *readable in zip(texts, *flags, strict=True) if all(readable)]
 
 
-def _ask(sides: Sequence[_Side], texts: Sequence[str]) -> tuple[float, Sides]:
-    """Return the mean share of hits that both have, and the median time of a question to each."""
-    (old, old_ms), (new, new_ms) = (side.ask(texts) for side in sides)
-    shares = [len(a & b) / max(len(a), len(b), 1) for a, b in zip(old, new, strict=True)]
-    return sum(shares) / len(shares), Sides(old_ms, new_ms)
+def _overlap(old: Sequence[Answer], new: Sequence[Answer]) -> float:
+    """Return the mean share of hits that both have."""
+    shares = []
+    for one, other in zip(old, new, strict=True):
+        mine, theirs = {uri for uri, _ in one}, {uri for uri, _ in other}
+        shares.append(len(mine & theirs) / max(len(mine), len(theirs), 1))
+    return sum(shares) / len(shares)
 
 
-def _judge(sides: Sequence[_Side], qrels: Qrels, texts: Sequence[str], mode: Literal["dense", "hybrid"]) -> Sides:
+def _judge(answers: Sequence[Sequence[Answer]], qrels: Qrels) -> Sides:
+    """Return nDCG@10 of both sides, which were asked the judged questions in their order."""
     values = []
-    for side in sides:
-        per_query = evaluate(side.run(qrels.judged, texts, mode), qrels, [_MEASURE]).per_query
-        values.append(np.array([per_query[query][_MEASURE] for query in qrels.judged]))
+    for side in answers:
+        per_query = evaluate(dict(zip(qrels.judged, side, strict=True)), qrels, [_MEASURE]).per_query
+        values.append([per_query[query][_MEASURE] for query in qrels.judged])
     return _tested(values)
 
 
-def _tested(values: Sequence[Any]) -> Sides:
+def _tested(values: Sequence[Sequence[float]]) -> Sides:
     """Return the averages of both sides with the p-value of their difference."""
-    old, new = estimate_averages([np.asarray(side, np.float64) for side in values])
+    old, new = estimate_averages([np.array(side, np.float64) for side in values])
     return Sides(old.value, new.value, new.p)
