@@ -184,9 +184,9 @@ def _exchange(store: Store, other: IndexCore, place: Place, wait: bool, on_wait:
         if store.beside(place) is None:
             raise BadInput(f"{store.address}: another process has just changed its model: look at likewise info")
         writer = held.enter_context(other.store.writer(wait=wait, on_wait=on_wait))
+        held.enter_context(store.exchange(place))  # the last one in, and so the first one out
         followed = follow(store, other, writer)
         carry_over(store, other.store, writer)
-        store.exchange(place)
     return followed
 
 

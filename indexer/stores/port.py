@@ -637,12 +637,13 @@ class Store(Protocol):
             StorageError: the disk refuses.
         """
 
-    def exchange(self, place: Place) -> None:
-        """Let the index beside this one take its place, in one commit. This one stands at "previous" from then on.
+    def exchange(self, place: Place) -> AbstractContextManager[None]:
+        """Let the index beside this one take its place, in one commit, if the block ends well.
 
-        Use under the writers of both, whose blocks must end after it without another change. Snapshots that are open
-        go on to read what they have read; new ones read the other index. After a kill the next writer completes it, or
-        takes it back.
+        Use under the writers of both, whose blocks must end after it without another change. Nobody writes to this
+        index during the block, not even its holder; the other one may be brought up to it. This one stands at
+        "previous" afterwards. Snapshots that are open go on to read what they have read; new ones read the other index.
+        After a kill the next writer completes it, or takes it back.
 
         Raises:
             BadInput: there is no index at this place, or one would stand at "previous" that has another place.

@@ -600,9 +600,11 @@ class ReferenceStore:
             raise BadInput(f"{self._address}: an index stands beside it already")
         return self._beside.setdefault("next", ReferenceStore(settings, f"{self._address}/next"))
 
-    def exchange(self, place: Place) -> None:
+    @contextmanager
+    def exchange(self, place: Place) -> Iterator[None]:
         if place not in self._beside or (place == "next" and "previous" in self._beside):
             raise BadInput(f"{self._address}: has no index at {place}, or one before it")
+        yield
         other = self._beside.pop(place)
         self.state, other.state = other.state, self.state
         other._address = f"{self._address}/previous"

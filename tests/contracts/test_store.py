@@ -58,6 +58,7 @@ from indexer.stores.port import (
     FieldValues,
     Hashes,
     LedgerRow,
+    Place,
     Ranking,
     ReasonCount,
     RunOutcome,
@@ -1670,6 +1671,13 @@ def taken(item: EmbeddedDocument, origin: bytes) -> EmbeddedDocument:
     return replace(item, origin=origin)
 
 
+def exchange(store: Store, place: Place) -> None:
+    other = store.beside(place)
+    assert other is not None
+    with store.writer(), other.writer(), store.exchange(place):
+        assert store.beside(place) is not None
+
+
 def test_where_a_document_was_taken_from_holds_as_long_as_its_content(store: Store) -> None:
     put(store, taken(doc("a", "one"), b"a" * 16), doc("b", "two"), taken(doc("c", "three"), b"c" * 16))
 
@@ -1701,8 +1709,8 @@ def test_an_index_beside_another_takes_its_place_and_gives_it_back(engine: Engin
         assert beside is not None and everything(beside) == second
         assert (everything(at), at.beside("previous")) == (first, None)
     with store.snapshot() as before:
-        with store.writer(), made.writer():
-            store.exchange("next")
+        with store.writer(), made.writer(), store.exchange("next"):
+            assert everything(store) == first
         assert (before.documents, before.get("a")) == (1, Document("a", "apple"))
         assert uris(before, before.dense(AXES[0], 5)) == ["a"]
         version, history = before.version, before.history
@@ -1720,13 +1728,11 @@ def test_an_index_beside_another_takes_its_place_and_gives_it_back(engine: Engin
     assert previous is not None
     put(previous, doc("d", "pear"))
     put(other, doc("e", "y", unit([0, 1])))
-    with other.writer(), other.beside("previous").writer():  # type: ignore[union-attr]
-        other.exchange("previous")
+    exchange(other, "previous")
     with store.snapshot() as snapshot:
         assert (snapshot.history, list(snapshot.hashes())) == (history, ["a", "d"])
         assert snapshot.check(None).ok
-    with store.writer(), store.beside("previous").writer():  # type: ignore[union-attr]
-        store.exchange("previous")
+    exchange(store, "previous")
     assert [document.uri for document in other.iterate()] == ["b", "c", "e"]
     with store.writer(), store.beside("previous").writer():  # type: ignore[union-attr]
         store.drop("previous")
@@ -1739,19 +1745,21 @@ def test_an_index_beside_another_takes_its_place_and_gives_it_back(engine: Engin
 
 def test_one_index_at_a_time_stands_beside_another(store: Store) -> None:
     with store.writer():
-        with pytest.raises(BadInput):
-            store.exchange("next")
+        with pytest.raises(BadInput), store.exchange("next"):
+            pytest.fail("there is nothing to exchange it with")
         with pytest.raises(BadInput):
             store.drop("previous")
         made = store.make_beside(SETTINGS)
         with pytest.raises(BadInput):
             store.make_beside(SETTINGS)
-    with store.writer(), made.writer():
-        store.exchange("next")
+    with pytest.raises(ZeroDivisionError), store.writer(), made.writer(), store.exchange("next"):
+        raise ZeroDivisionError
+    assert store.beside("previous") is None
+    exchange(store, "next")
     with store.writer(), pytest.raises(BadInput):
         store.make_beside(SETTINGS)
-    with store.writer(), pytest.raises(BadInput):
-        store.exchange("next")
+    with store.writer(), pytest.raises(BadInput), store.exchange("next"):
+        pytest.fail("there is nothing to exchange it with")
 
 
 def test_an_index_beside_another_has_a_writer_of_its_own(store: Store) -> None:

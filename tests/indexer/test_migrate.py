@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -26,8 +26,9 @@ from indexer.follow import LEFT_OUT, Followed
 from indexer.migrate import back, build, drop, needed_bytes, open_next, switch
 from indexer.records import Stamp
 from indexer.settings import RecordedSource
-from indexer.stores.local.failpoint import EXCHANGE_STEPS
-from indexer.stores.port import Batch, LedgerRow, Store
+from indexer.stores.local import failpoint
+from indexer.stores.open import open_store
+from indexer.stores.port import Batch, LedgerRow, Place, Store
 from search import Searcher
 
 OTHER = {"name": "other", "weights": "2", "max_tokens": 16}
@@ -307,6 +308,21 @@ def test_one_that_is_being_built_is_not_dropped_by_another(main: IndexCore, make
 # folders
 
 
+@pytest.mark.parametrize("step", ["commit.begun", "commit.written", "commit.done", "seal.recorded", "words.recorded"])
+def test_a_build_that_is_killed_goes_on(folder: Path, make_encoder: Callable[..., Any], step: str) -> None:
+    other_model = make_encoder(**OTHER)
+
+    def work() -> None:
+        with IndexCore.open(folder) as main:
+            built(main, other_model)
+
+    assert killed_at(step, work)
+    with IndexCore.open(folder) as main:
+        switch(main, built(main, other_model))
+    with Index.open(folder) as index:
+        assert (len(index), index.recipe, index.check().problems) == (40, other_model.recipe, ())
+
+
 @pytest.fixture
 def folder(tmp_path: Path, encoder: Any) -> Path:
     with Index.create(tmp_path / "x.index", encoder) as index:
@@ -320,19 +336,29 @@ def names(folder: Path) -> set[str]:
     return inside | {path.name for path in folder.parent.iterdir() if path.name.startswith(".")}
 
 
-EXCHANGE = """
-import sys
-from indexer.stores.open import open_store
-store = open_store(sys.argv[1])
-with store.writer(), store.beside(sys.argv[2]).writer():
-    store.exchange(sys.argv[2])
-"""
+def killed_at(step: str, action: Callable[[], object]) -> bool:
+    """Run an action in a forked process that is killed at a step; return whether it came to it."""
+    if (child := os.fork()) == 0:
+        try:
+            failpoint._STEP, failpoint._remaining = step, 1
+            action()
+        finally:
+            os._exit(1)
+    return os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+
+
+def exchange(folder: Path, place: Place) -> None:
+    store = open_store(folder)
+    other = store.beside(place)
+    assert other is not None
+    with store.writer(), other.writer(), store.exchange(place):
+        pass
 
 
 @pytest.mark.parametrize("place", ["next", "previous"])
-@pytest.mark.parametrize("step", EXCHANGE_STEPS)
+@pytest.mark.parametrize("step", failpoint.EXCHANGE_STEPS)
 def test_an_exchange_that_is_killed_is_completed_or_taken_back(
-    folder: Path, make_encoder: Callable[..., Any], environment: Any, step: str, place: str
+    folder: Path, make_encoder: Callable[..., Any], step: str, place: Place
 ) -> None:
     with IndexCore.open(folder) as main:
         other = built(main, make_encoder(**OTHER))
@@ -340,12 +366,7 @@ def test_an_exchange_that_is_killed_is_completed_or_taken_back(
             switch(main, other)
     recipes = [IndexCore.open(folder).recipe]
     recipes.append(IndexCore.open(folder / place).recipe)
-    killed = subprocess.run(
-        [environment.python, "-c", EXCHANGE, str(folder), place],
-        env={**os.environ, "LIKEWISE_KILL_AT": step},
-        check=False,
-    )
-    assert killed.returncode == -9
+    assert killed_at(step, lambda: exchange(folder, place))
     taken_back = step == "exchange.out"
     with Index.open(folder) as index:  # before any writer has been here
         assert (len(index), index.recipe) == (40, recipes[0 if taken_back else 1])

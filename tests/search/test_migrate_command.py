@@ -145,14 +145,12 @@ def test_without_yes_the_work_is_kept_and_the_exit_code_is_2(migrate: Any, folde
         assert index.recipe == other.recipe
 
 
-@pytest.mark.parametrize(("answer", "switched"), [("y\n", True), ("n\n", False)])
-def test_on_a_terminal_it_asks(
-    migrate: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str, switched: bool
-) -> None:
+def test_on_a_terminal_it_asks(migrate: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("search.cli.migrate._on_terminal", lambda: True)
-    monkeypatch.setattr("click.confirm", lambda *_, **__: answer == "y\n")
-    said = migrate("migrate", folder, "--model", "other", "--json")
-    assert (said.code, said.json["switched"], model_of(folder)) == (0, switched, "other" if switched else "words")
+    for answer, model in ((False, "words"), (True, "other")):
+        monkeypatch.setattr("click.confirm", lambda *_, answer=answer, **__: answer)
+        said = migrate("migrate", folder, "--model", "other", "--json")
+        assert (said.code, said.json["switched"], model_of(folder)) == (0, answer, model)
 
 
 def test_a_run_keeps_both_and_says_what_is_lost_with_the_old_vectors(

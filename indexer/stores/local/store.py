@@ -234,10 +234,12 @@ class LocalStore:
         assert made is not None
         return made
 
-    def exchange(self, place: Place) -> None:
+    @contextmanager
+    def exchange(self, place: Place) -> Iterator[None]:
         other = self._required(place)
         if place == "next" and has_catalog(self._folder / "previous"):
             raise BadInput(f"{self._folder}: the index before this one is kept beside it: remove that first")
+        yield
         self._leave(other)
         beside.exchange(self._folder.resolve(), place)
 
