@@ -1,6 +1,6 @@
 """A change of the model under load: SciFact from the default model to potion-base-4m and back, killed at 30 points.
 
-`python -m benchmarks.migrate [POINTS]`, with $LIKEWISE_EVAL_DATA. Eight threads ask without a pause and a process
+`python -m benchmarks.migrate [POINTS]`, with $LIKEWISE_EVAL_DATA. Eight threads ask, with a pause of 50 ms, and a process
 writes while `likewise migrate` runs, is killed with SIGKILL and run again until it is through. No question may fail,
 the cosines of each answer must be those of one model, and every document that was acknowledged must be there with both
 models. Then the memory of a build at 25,000 and at 100,000 passages, with an encoder that costs nothing.
@@ -105,7 +105,7 @@ Vectors = dict[tuple[str, int], NDArray[np.float32]]
 
 @dataclass
 class Readers:
-    """Threads that ask questions without a pause, and what they were answered."""
+    """Threads that ask questions, and what they were answered."""
 
     address: str
     questions: list[str]
@@ -131,6 +131,7 @@ class Readers:
             self.slowest_s = max(self.slowest_s, time.perf_counter() - begun)
             self.errors += [note for note in hits.notes if "cannot be read" in note]
             self.answers.append((question, [(hit.uri, hit.start, hit.cosine or 0.0) for hit in hits]))
+            time.sleep(0.05)
 
     def stop(self) -> None:
         self._stop.set()
