@@ -1,9 +1,9 @@
 """A change of the model under load: SciFact from the default model to potion-base-4m and back, killed at 30 points.
 
-`python -m benchmarks.migrate [POINTS]`, with $LIKEWISE_EVAL_DATA. Eight threads ask, with a pause of 50 ms, and a process
-writes while `likewise migrate` runs, is killed with SIGKILL and run again until it is through. No question may fail,
-the cosines of each answer must be those of one model, and every document that was acknowledged must be there with both
-models. Then the memory of a build at 25,000 and at 100,000 passages, with an encoder that costs nothing.
+`python -m benchmarks.migrate [POINTS]`, with $LIKEWISE_EVAL_DATA. Eight threads ask, with a pause of 50 ms, and a
+process writes, while `likewise migrate` runs, is killed with SIGKILL and run again until it is through. No question may
+fail, the cosines of each answer must be those of one model, and every document that was acknowledged must be there with
+both models. Then the memory of a build at 25,000 and at 100,000 passages, with an encoder that costs nothing.
 """
 
 from __future__ import annotations

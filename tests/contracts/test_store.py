@@ -1781,7 +1781,7 @@ def test_copies_and_numbers_leave_out_what_stands_beside(engine: Engine, store: 
         put(store.make_beside(SETTINGS), doc("b", "pear"))
     with store.snapshot() as snapshot:
         assert (snapshot.info().bytes, snapshot.check(None)) == (size, CheckReport())
-    destination = str(tmp_path / "copy.index")
+    destination = engine.address(str(tmp_path / "copy.index"))
     store.backup(destination)
     copy = engine.open(destination)
     assert (copy.beside("next"), [document.uri for document in copy.iterate()]) == (None, ["a"])

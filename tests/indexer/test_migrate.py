@@ -27,7 +27,7 @@ from indexer.migrate import back, build, drop, needed_bytes, open_next, switch
 from indexer.records import Stamp
 from indexer.settings import RecordedSource
 from indexer.stores.local import failpoint
-from indexer.stores.open import open_store
+from indexer.stores.open import create_store, open_store
 from indexer.stores.port import Batch, LedgerRow, Place, Store
 from search import Searcher
 
@@ -41,12 +41,16 @@ def documents(
     return [Document(f"d{i}", text.format(i), f"title {i}", {"n": i}) for i in numbers]
 
 
-@pytest.fixture(params=["folder", "reference"])
+@pytest.fixture(params=["folder", "reference", pytest.param("postgres", marks=pytest.mark.slow)])
 def main(request: pytest.FixtureRequest, tmp_path: Path, encoder: Any) -> Iterator[IndexCore]:
     """An index of forty documents, in each store."""
     settings, _ = settings_of_new(encoder)
     if request.param == "reference":
         store: Store = ReferenceStore(settings)
+    elif request.param == "postgres":
+        from postgres_server import new_address
+
+        store = create_store(new_address(), settings)
     else:
         Index.create(tmp_path / "x.index", encoder).close()
         store = IndexCore.open(tmp_path / "x.index").store
@@ -79,6 +83,7 @@ def opened_again(main: IndexCore) -> IndexCore:
     return IndexCore(main.store)
 
 
+@pytest.mark.parametrize("main", ["folder", "reference", "postgres"], indirect=True)
 def test_there_and_back(main: IndexCore, encoder: Any, make_encoder: Callable[..., Any]) -> None:
     other_model = make_encoder(**OTHER)
     before, passages = contents(main), snapshot_of(main).info().passages

@@ -217,6 +217,17 @@ def hashes(view: View, uris: Sequence[str] | None) -> dict[str, Hashes]:
     return {uri: Hashes(content, row) for uri, content, row in rows}
 
 
+def origins(view: View, uris: Sequence[str]) -> dict[str, bytes]:
+    """Return the hash that each of these documents has in the index it was taken from, where it still holds."""
+    return dict(
+        view.rows(
+            "SELECT d.uri, o.origin FROM {tables}.origin o JOIN {tables}.document d ON d.id = o.document_id"
+            " WHERE d.key = ANY(%s) AND o.content_hash = d.content_hash",
+            [key_of(uri) for uri in uris],
+        )
+    )
+
+
 def documents_after(view: View, after: int, count: int) -> list[tuple[int, Document]]:
     """Return the next `count` documents after an id, with their ids.
 

@@ -73,6 +73,9 @@ class PostgresSnapshot:
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
         return queries.hashes(self._view, None if uris is None else list(uris))
 
+    def origins(self, uris: Iterable[str]) -> Mapping[str, bytes]:
+        return queries.origins(self._view, list(uris))
+
     def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
         now = self.hashes()
         yield from (uri for uri, hashes in now.items() if earlier.get(uri) != hashes)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,11 +21,12 @@ from indexer.filters.tree import Where
 from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores.analysis import code
-from indexer.stores.port import EmbeddedDocument, Hashes
+from indexer.stores.port import PLACES, EmbeddedDocument, Hashes, Place
 from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import WORK_SECONDS, Connections, DeadlineConnection, connect, translated
 from indexer.stores.postgres.schema import (
+    BESIDE_MARK,
     DRAFT_LOCK,
     KEPT_DRAFT_MARK,
     is_being_replaced,
@@ -82,6 +84,7 @@ class PostgresStore:
         self._words = WordReplicas()
         self._process, self._lock, self._writer = os.getpid(), threading.RLock(), PostgresWriter(self._views)
         self._depth = 0
+        self._beside: dict[Place, PostgresStore] = {}
 
     @classmethod
     def open(cls, address: str, *, partial: bool = False) -> PostgresStore:
@@ -140,6 +143,8 @@ class PostgresStore:
     def close(self) -> None:
         self._words.close()
         self._connections.close()
+        for other in list(self._beside.values()):
+            other.close()
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
@@ -157,12 +162,13 @@ class PostgresStore:
         try:
             if not self._depth:
                 with self._connections.connection() as connection:
-                    replaced = is_being_replaced(connection, read_row(connection, self._address).tables)
+                    tables = read_row(connection, self._address).tables
+                    replaced = is_being_replaced(connection, tables)
                 if replaced and not wait:
                     raise IndexLocked(f"{self.address}: another process is rebuilding it")
                 if replaced and on_wait is not None:
                     on_wait(f"{self.address}: another process is rebuilding it; waiting until it is done")
-                self._writer = PostgresWriter(self._views)
+                self._writer = PostgresWriter(self._views, tables)
             self._depth += 1
             try:
                 yield self._writer
@@ -214,7 +220,7 @@ class PostgresStore:
             try:
                 yield store
                 with guard.transaction():
-                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (self._address.index,))
+                    self._unregister(guard)
                     rename(guard, name, self._address.index)
             except BaseException:
                 discard_draft(guard, name)
@@ -232,6 +238,67 @@ class PostgresStore:
             if read_row(guard, self._address).tables == tables:
                 return tables
             unlock_alone(guard, tables)  # another successor took its place meanwhile
+
+    def beside(self, place: Place) -> PostgresStore | None:
+        with self._connections.connection() as connection:
+            if not self._has(connection, place):
+                return None
+        if place not in self._beside:
+            shown = f"{self._address.shown} ({place})"
+            self._beside.setdefault(place, PostgresStore(replace(self._address, index=self._name(place), shown=shown)))
+        return self._beside[place]
+
+    def make_beside(self, settings: Settings) -> PostgresStore:
+        settings = replace(settings, language=code(settings.language))
+        with self._connections.connection() as connection:
+            if any(self._has(connection, place) for place in PLACES):
+                raise BadInput(f"{self.address}: an index stands beside it already: remove that first")
+            sweep(connection)
+            shards = shards_of(connection, read_row(connection, self._address).tables)
+            uris = [shard.address.conninfo for shard in shards]
+            with connection.transaction():
+                tables = create_tables(connection, settings.dimensions, to_rows(settings), uris)
+                register(connection, self._name("next"), tables, len(uris))
+        made = self.beside("next")
+        assert made is not None
+        return made
+
+    @contextmanager
+    def exchange(self, place: Place) -> Iterator[None]:
+        with translated(self._address), connect(self._address) as guard:
+            self._keep_writers_out(guard)
+            if not self._has(guard, place):
+                raise BadInput(f"{self.address}: has no index at the place {place!r} beside it")
+            if place == "next" and self._has(guard, "previous"):
+                raise BadInput(f"{self.address}: the index before this one is kept beside it: remove that first")
+            yield
+            aside = f"{self._address.index}{BESIDE_MARK}{secrets.token_hex(8)}"
+            with guard.transaction():
+                rename(guard, self._address.index, aside)
+                rename(guard, self._name(place), self._address.index)
+                rename(guard, aside, self._name("previous"))
+
+    def drop(self, place: Place) -> None:
+        with self._connections.connection() as connection:
+            if not self._has(connection, place):
+                raise BadInput(f"{self.address}: has no index at the place {place!r} beside it")
+            connection.execute("DELETE FROM likewise.index WHERE name = %s", (self._name(place),))
+            sweep(connection)
+
+    def _unregister(self, connection: DeadlineConnection) -> None:
+        """Forget this index and what stands beside it, in the caller's transaction; `sweep` drops the tables."""
+        names = [self._address.index, *(self._name(place) for place in PLACES)]
+        connection.execute("DELETE FROM likewise.index WHERE name = ANY(%s)", (names,))
+
+    def _name(self, place: Place) -> str:
+        """Return the name of an index beside this one, which no address can have."""
+        return f"{self._address.index}{BESIDE_MARK}{place}"
+
+    def _has(self, connection: DeadlineConnection, place: Place) -> bool:
+        return self._is_registered(connection, self._name(place))
+
+    def free_bytes(self) -> int | None:
+        return None
 
     def backup(self, destination: str) -> tuple[str, ...]:
         target = parse_address(destination)
@@ -354,11 +421,11 @@ class PostgresStore:
     def _is_registered(connection: DeadlineConnection, name: str) -> bool:
         return is_true(connection, "SELECT EXISTS (SELECT FROM likewise.index WHERE name = %s)", name)
 
-    def drop(self) -> None:
+    def remove_index(self) -> None:
         """Remove the index from its database. Tests use it."""
         with self._connections.connection() as connection:
             row = read_row(connection, self._address)
             with connection.transaction():
-                connection.execute("DELETE FROM likewise.index WHERE name = %s", (self._address.index,))
+                self._unregister(connection)
                 drop_on_shards(connection, row.tables)
                 connection.execute(statement("DROP SCHEMA {tables} CASCADE", row.tables))

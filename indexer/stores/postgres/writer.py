@@ -58,8 +58,9 @@ _BROKEN_OFF = (errors.DeadlockDetected, errors.SerializationFailure, errors.Idle
 class PostgresWriter:
     """A `Writer` of an index in a database."""
 
-    def __init__(self, views: Views) -> None:
-        self._views = views
+    def __init__(self, views: Views, tables: str = "") -> None:
+        """Write to the index whose tables have this name, and to no other one that takes its place meanwhile."""
+        self._views, self._tables = views, tables
         self._notes: list[str] = []
 
     @property
@@ -78,7 +79,7 @@ class PostgresWriter:
                 try:
                     with connection.transaction():
                         _set_limits(connection)
-                        commit = _Commit.begin(connection, self._views)
+                        commit = _Commit.begin(connection, self._views, self._tables)
                         result = change(commit)
                         commit.finish()
                     return result
@@ -301,10 +302,11 @@ class _Commit:
         self.without_effect = False
 
     @classmethod
-    def begin(cls, connection: DeadlineConnection, views: Views) -> _Commit:
+    def begin(cls, connection: DeadlineConnection, views: Views, tables: str) -> _Commit:
         row = read_row(connection, views.address)
         lock_shared(connection, row.tables)
-        if read_row(connection, views.address).tables != row.tables:  # it was replaced while this one waited
+        # It was replaced while this one waited, or after the vectors were made that are to be written.
+        if read_row(connection, views.address).tables != row.tables or row.tables != (tables or row.tables):
             raise NotAnIndex(f"{views.address.shown}: was replaced by another index; run it again")
         return cls(connection, views, row)
 
@@ -462,6 +464,15 @@ class _Commit:
             )
         except errors.UniqueViolation as error:  # another writer added one of them meanwhile: it is known next time
             raise errors.SerializationFailure(str(error)) from error
+        self._run_many(
+            "INSERT INTO {tables}.origin VALUES (%s, %s, %s) ON CONFLICT (document_id) DO UPDATE SET"
+            " content_hash = excluded.content_hash, origin = excluded.origin",
+            (
+                (ids.get(item.document.uri) or new[item.document.uri], item.hashes.content, item.origin)
+                for item in documents
+                if item.origin is not None
+            ),
+        )
         return new
 
     def _insert_passages(self, documents: Sequence[EmbeddedDocument], ids: Mapping[str, int]) -> None:
@@ -506,6 +517,7 @@ class _Commit:
         self._forget_stamps(held)
         erase_fields(self._connection, self._tables, ids)
         self._run("DELETE FROM {tables}.document WHERE id = ANY(%s)", ids)
+        self._run("DELETE FROM {tables}.origin WHERE document_id = ANY(%s)", ids)
         self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s)", held)
         self._added = {
             "documents": -len(found),
