@@ -1,7 +1,7 @@
 """The hosts that this user has named on this machine: questions, documents and the key are sent to no other endpoint.
 
-A host is named by giving the address of an endpoint as a model to `likewise index` or `Index.create`. Opening an index
-never names one, because the index may have come from somebody else.
+A host is named by giving the address of an endpoint as a model to `likewise index`, `likewise migrate` or
+`Index.create`. Opening an index never names one, because the index may have come from somebody else.
 """
 
 from __future__ import annotations

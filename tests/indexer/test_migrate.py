@@ -313,7 +313,7 @@ def test_one_that_is_being_built_is_not_dropped_by_another(main: IndexCore, make
 # folders
 
 
-@pytest.mark.parametrize("step", ["commit.begun", "commit.written", "commit.done", "seal.recorded", "words.recorded"])
+@pytest.mark.parametrize("step", ["commit.written", "commit.done", "words.recorded"])
 def test_a_build_that_is_killed_goes_on(folder: Path, make_encoder: Callable[..., Any], step: str) -> None:
     other_model = make_encoder(**OTHER)
 

@@ -126,7 +126,9 @@ def test_with_judgments_there_and_back(migrate: Callable[..., Any], folder: Path
     assert migrate("migrate", folder, "--back").code == 2
 
 
-def test_without_yes_the_work_is_kept_and_the_exit_code_is_2(migrate: Any, folder: Path, other: Any) -> None:
+def test_without_yes_it_asks_on_a_terminal_and_elsewhere_keeps_the_work_and_ends_with_2(
+    migrate: Any, folder: Path, other: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = migrate("migrate", folder, "--model", "other")
     assert (said.code, "run it again with --yes" in said.err) == (2, True)
     table = said.out.splitlines()
@@ -137,20 +139,16 @@ def test_without_yes_the_work_is_kept_and_the_exit_code_is_2(migrate: Any, folde
     assert model_of(folder) == "words"
     assert "80 of 80 documents embedded with other" in migrate("info", folder).out
     other.seen.clear()
-    said = migrate("migrate", folder, "--model", "other", "--yes", "--json")
-    assert (said.code, said.json["switched"], "ndcg@10" in said.json["verdict"]) == (0, True, False)
-    with Index.open(folder) as index:
-        texts = {text for text in other.seen if text.count(".") > 2}
-        assert not texts & {document.text for document in index}
-        assert index.recipe == other.recipe
-
-
-def test_on_a_terminal_it_asks(migrate: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("search.cli.migrate._on_terminal", lambda: True)
     for answer, model in ((False, "words"), (True, "other")):
         monkeypatch.setattr("click.confirm", lambda *_, answer=answer, **__: answer)
         said = migrate("migrate", folder, "--model", "other", "--json")
         assert (said.code, said.json["switched"], model_of(folder)) == (0, answer, model)
+        assert "ndcg@10" not in said.json["verdict"]
+    with Index.open(folder) as index:
+        texts = {text for text in other.seen if text.count(".") > 2}
+        assert not texts & {document.text for document in index}
+        assert index.recipe == other.recipe
 
 
 def test_a_run_keeps_both_and_says_what_is_lost_with_the_old_vectors(
