@@ -80,7 +80,7 @@ class Random:
     def overhead(self, role="document"):
         return 2
     def offsets(self, texts):
-        return [np.array([m.span() for m in re.finditer(r"\\\\w+", text)], np.int32).reshape(-1, 2) for text in texts]
+        return [np.array([m.span() for m in re.finditer(r"\\w+", text)], np.int32).reshape(-1, 2) for text in texts]
     def encode(self, texts, role="document", truncate=False):
         rows = np.random.default_rng(len(texts)).normal(size=(len(texts), 64)).astype(np.float32)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -209,6 +209,8 @@ def under_load(folder: Path, data: Path, model: str, points: int) -> None:
     writer.wait()
     listener.join()
     readers.stop()
+    migrate(address, "--back")  # the writer was killed, and what it has not followed is added here
+    migrate(address, "--back")
     command = time.perf_counter()
     migrate(address, "--back")
     command = time.perf_counter() - command
