@@ -1762,6 +1762,14 @@ def test_one_index_at_a_time_stands_beside_another(store: Store) -> None:
         pytest.fail("there is nothing to exchange it with")
 
 
+def test_a_successor_takes_what_stands_beside_with_it(store: Store) -> None:
+    with store.writer():
+        put(store.make_beside(SETTINGS), doc("a", "apple"))
+        with store.successor(SETTINGS) as successor:
+            put(successor, doc("b", "pear"))
+        assert (store.beside("next"), [document.uri for document in store.iterate()]) == (None, ["b"])
+
+
 def test_an_index_beside_another_has_a_writer_of_its_own(store: Store) -> None:
     with store.writer():
         made = store.make_beside(SETTINGS)
