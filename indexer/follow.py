@@ -264,6 +264,7 @@ def keep_previous(index: IndexCore, uris: Collection[str] | None = None) -> tupl
         return ()
     other = IndexCore(previous, runtime=index.runtime)
     other.use_cache_of(index)
+    other.skip_languages()
     try:
         with previous.writer() as writer:
             followed = follow(index.store, other, writer, uris)

@@ -92,7 +92,9 @@ def open_next(
                 "make room and run it again"
             )
         if other is None:
-            other = store.make_beside(replace(settings, recall=main.settings.recall))
+            stored = main.stored_settings()
+            same = replace(settings, recall=stored.recall, language=stored.language, language_open=stored.language_open)
+            other = store.make_beside(same)
     core = IndexCore(other, runtime=main.runtime)
     core.use_cache_of(main)
     if not _is_same(core.settings, settings):

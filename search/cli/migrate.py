@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,7 @@ def _change(
     )
     texts, judgments = _judged(path, queries, qrels)
     notes: list[str] = []
+    told: set[str] = set()
     wait: dict[str, Any] = {"wait": not no_wait, "on_wait": warn}
     with (
         vectors_cached(not no_cache, notes.append) as cache,
@@ -108,21 +110,22 @@ def _change(
         settings, encoder = options.settings(main, cache)
         assert encoder is not None
         other = open_next(main, settings, encoder, disk=_tell_disk, **wait)
+
+        def tell(message: str) -> None:
+            told.add(message)
+            warn(message)
+
+        other.tell_at_once(tell)
         with DocumentProgress() as progress:
             done = build(main, other, committed=progress.committed, step=progress.step, note=notes.append, **wait)
             verdict = compare_vectors(
                 main.store, other.store, progress.step, texts, judgments, trust_remote_code=trust_remote_code
             )
-        notes += [*done.notes, *verdict.notes]
-        if done.left_out:
-            notes.append(
-                f"{number(len(done.left_out))} documents, such as {done.left_out[0]}, have no text that the new model "
-                "can read: they are not among its vectors, and stay among the old ones"
-            )
+        notes += [*done.notes, *verdict.notes, *_left_out(done.left_out)]
         old, new = str(main.recipe), str(other.recipe)
         with other.store.snapshot() as snapshot:
             documents, passages = snapshot.documents, snapshot.passages
-        warn_of(notes)
+        warn_of(note for note in notes if note not in told)
         if not as_json:
             _print_verdict(verdict, old, new)
         switched = yes or _asked(new)
@@ -132,18 +135,8 @@ def _change(
             warn_of(after)
             notes += after
     if as_json:
-        say_json(
-            {
-                "from": old,
-                "to": new,
-                "documents": documents,
-                "passages": passages,
-                "verdict": verdict.as_json(),
-                "switched": switched,
-                "left_out": len(done.left_out),
-                "notes": [*dict.fromkeys(notes)],
-            }
-        )
+        rest = {"left_out": len(done.left_out), "notes": [*dict.fromkeys(notes)]}
+        say_json(_numbers(old, new, documents, passages, switched, verdict) | rest)
     elif switched:
         say(f"{shown(path)}: {number(documents)} documents in {number(passages)} passages of {new}")
         say(f"the vectors of {old} are kept: --back returns to them, --drop removes them")
@@ -152,6 +145,16 @@ def _change(
         if not _on_terminal():
             raise BadInput(f"{message} with --yes")
         say(f"{message}, or likewise migrate {path} --drop", err=True)
+
+
+def _left_out(uris: Sequence[str]) -> list[str]:
+    """Return the note about documents that the new model cannot read."""
+    if not uris:
+        return []
+    return [
+        f"{number(len(uris))} documents, such as {uris[0]}, have no text that the new model can read: they are not "
+        "among its vectors, and stay among the old ones"
+    ]
 
 
 def _judged(path: str, queries: Path | None, qrels: Path | None) -> tuple[dict[str, str] | None, Qrels | None]:
@@ -213,17 +216,7 @@ def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_
     with IndexCore.open(path) as now, now.store.snapshot() as snapshot:
         model, documents, passages = str(now.recipe), snapshot.documents, snapshot.passages
     if as_json:
-        say_json(
-            {
-                "from": left,
-                "to": model,
-                "documents": documents,
-                "passages": passages,
-                "verdict": None,
-                "switched": True,
-                "notes": notes,
-            }
-        )
+        say_json(_numbers(left, model, documents, passages, True) | {"notes": notes})
         return
     say(f"{shown(path)}: {number(documents)} documents in {number(passages)} passages of {model}")
     say(f"the vectors of {left} are kept: --back returns to them, --drop removes them")
@@ -238,19 +231,23 @@ def _drop(path: str, no_wait: bool, as_json: bool) -> None:
         with main.store.snapshot() as snapshot:
             model, documents, passages = str(main.recipe), snapshot.documents, snapshot.passages
     if as_json:
-        say_json(
-            {
-                "from": dropped.model,
-                "to": model,
-                "documents": documents,
-                "passages": passages,
-                "verdict": None,
-                "switched": False,
-                "freed": dropped.bytes,
-            }
-        )
+        say_json(_numbers(dropped.model, model, documents, passages, False) | {"freed": dropped.bytes})
         return
     say(f"{shown(path)}: the vectors of {dropped.model} are removed, {dropped.bytes / 2**20:,.1f} MB")
+
+
+def _numbers(
+    old: str, new: str, documents: int, passages: int, switched: bool, verdict: Verdict | None = None
+) -> dict[str, Any]:
+    """Return the members that every way to call it prints with --json."""
+    return {
+        "from": old,
+        "to": new,
+        "documents": documents,
+        "passages": passages,
+        "verdict": None if verdict is None else verdict.as_json(),
+        "switched": switched,
+    }
 
 
 def _print_verdict(verdict: Verdict, old: str, new: str) -> None:
