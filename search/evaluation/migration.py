@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from indexer.calibration.probe import SAMPLE_PASSAGES, PseudoQuestion, pseudo_questions
+from indexer.calibration.probe import PseudoQuestion, pseudo_questions
+from indexer.calibration.sample import sample_by_content
 from indexer.notes import Note
 from indexer.records import Vector
 from indexer.settings import MIN_PSEUDO_QUESTIONS
@@ -218,10 +219,10 @@ class _Side:
 
 
 def _draw(store: Store) -> tuple[list[Passage], list[PseudoQuestion]]:
-    """Return random passages of an index, and sentences taken out of some of them."""
+    """Return passages of an index as if at random, and sentences taken out of some of them."""
     with store.snapshot() as snapshot:
-        passages = snapshot.passages_by_id(snapshot.sample(SAMPLE_PASSAGES).passages.tolist())
-    return passages, list(pseudo_questions(passages, np.random.default_rng(0)))
+        passages, _ = sample_by_content(snapshot)
+    return passages, list(pseudo_questions(passages))
 
 
 def _readable(sides: Sequence[_Side], sentences: Sequence[PseudoQuestion]) -> list[PseudoQuestion]:
