@@ -89,7 +89,10 @@ def languages_of(texts: Sequence[str]) -> dict[str, float]:
     if letters["en"] >= _MIN_ENGLISH_LETTERS * seen:
         unclear = [(excerpt, length) for excerpt, length in unclear if not excerpt.isascii()]
     if unclear and seen >= MIN_LETTERS:
-        classifier = _classifier()
+        try:
+            classifier = _classifier()
+        except OSError:  # no room for its temporary file: nothing is known yet, and later texts are asked about again
+            return {}
         for excerpt, length in unclear:
             code, probability = classifier.classify(excerpt)
             if code != _NO_LANGUAGE and probability >= MIN_CONFIDENCE:
