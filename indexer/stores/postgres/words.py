@@ -196,7 +196,7 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 def _newest(folder: Path, view: View) -> _Base | None:
     """Return the newest replica on the disk that is not later than the view and has the index's analysis."""
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # writing one tells
         found = sorted(
             (int(match[1]), path) for path in folder.iterdir() if (match := _Base.pattern.fullmatch(path.name))
         )

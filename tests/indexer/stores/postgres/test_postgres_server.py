@@ -1,0 +1,128 @@
+"""A server that is restarted, killed, gone or silent: what a user sees, and that nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from postgres_server import OwnServer
+
+from indexer import Document, Index
+from indexer.errors import StorageError
+from indexer.stores.postgres import connections
+from search import Searcher
+
+ROWS = np.eye(8, dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OwnServer]:
+    server = OwnServer()
+    yield server
+    server.close()
+
+
+def filled(address: str) -> Index:
+    index = Index.create(address, dimensions=8)
+    index.add([Document(f"d{i}", f"text {i}") for i in range(8)], vectors=ROWS)
+    return index
+
+
+def found(searcher: Searcher, number: int) -> str:
+    return searcher.search_vector(ROWS[number], 1)[0].uri
+
+
+def test_a_restart_fails_no_later_question(server: OwnServer) -> None:
+    address = server.address("restarted")
+    with filled(address) as index, Searcher(address) as searcher:
+        together = threading.Barrier(4)
+
+        def ask() -> None:
+            together.wait()
+            assert found(searcher, 1) == "d1"
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]  # so that several connections are kept
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        server.kill()
+        with pytest.raises(StorageError) as refused:
+            found(searcher, 2)
+        assert "\n" not in str(refused.value)
+        server.start()
+        assert [found(searcher, number) for number in range(8)] == [f"d{number}" for number in range(8)]
+        assert index.remove(["d3"]) == 1
+        assert found(searcher, 3) != "d3"
+
+
+def test_a_silent_server_ends_a_question(server: OwnServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = server.address("silent")
+    with filled(address) as index, Searcher(address) as searcher:
+        assert found(searcher, 1) == "d1"
+        monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.3)
+        server.pause()
+        try:
+            for ask in (lambda: found(searcher, 1), lambda: index.remove(["d1"])):
+                with pytest.raises(StorageError, match=r"did not answer within 0\.3 s.*run it again"):
+                    ask()
+        finally:
+            server.resume()
+        monkeypatch.undo()
+        assert [found(searcher, number) for number in range(8)] == [f"d{number}" for number in range(8)]
+
+
+_WRITER = """
+import sys
+import numpy as np
+from indexer import Document, Index
+index = Index.open(sys.argv[1])
+for number in range(int(sys.argv[2]), 10**6):
+    documents = [Document(f"{number} {i}", f"text {number} {i}", metadata={"n": number}) for i in range(20)]
+    vectors = np.random.default_rng(number).normal(size=(20, 8)).astype(np.float32)
+    index.add(documents, vectors=vectors)
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("victim", ["server", "client"])
+def test_nothing_acknowledged_is_lost_by_a_kill(server: OwnServer, victim: str) -> None:
+    address = server.address(f"killed {victim}")
+    Index.create(address, dimensions=8).close()
+    acknowledged = -1
+    for round_ in range(5):
+        command = [sys.executable, "-c", _WRITER, address, str(acknowledged + 1)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for line in writer.stdout:
+                acknowledged = int(line)
+                if acknowledged % 15 == 10 + round_:
+                    break
+            server.kill() if victim == "server" else writer.kill()
+            rest, error = writer.communicate()
+            acknowledged = max([acknowledged, *map(int, rest.split())])
+        if victim == "server":
+            assert "StorageError" in error
+            server.start()
+        with Index.open(address) as index:
+            assert index.check().ok, index.check().problems
+            uris = {document.uri for document in index}
+            assert {f"{number} {i}" for number in range(acknowledged + 1) for i in range(20)} <= uris
+            assert len(uris) % 20 == 0  # a batch is there as a whole or not at all
+            assert len(uris) <= 20 * (acknowledged + 2)
+    with Index.open(address) as index:  # what was under way can be written again
+        more = [Document(f"{acknowledged + 1} {i}", "again") for i in range(20)]
+        index.add(more, vectors=np.tile(ROWS[:1], (20, 1)))
+        assert len(index) == 20 * (acknowledged + 2)
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="No such file"):
+        Index.open(f"postgresql://nobody:secret@/none?host={tmp_path}")
