@@ -50,8 +50,6 @@ _TUNING_QUESTIONS = 60
 _BUILD_MEMORY_KB = 2_000_000
 """Most memory for the building of a graph: what does not fit is built many times slower (pgvector's own advice)."""
 
-_TRIES = 6
-
 _BROKEN_OFF = (errors.DeadlockDetected, errors.SerializationFailure, errors.IdleInTransactionSessionTimeout)
 
 
@@ -73,8 +71,12 @@ class PostgresWriter:
             yield connection
 
     def _transact(self, change: Callable[[_Commit], T]) -> T:
-        """Run a change in a transaction, and again where the server broke it off."""
-        for attempt in range(_TRIES):
+        """Run a change in a transaction, and again where the server broke it off.
+
+        Each time that happens another writer has made its change, so that this one comes to its turn.
+        """
+        end = time.monotonic() + ANSWER_SECONDS
+        for attempt in count():
             with self._connection() as connection:
                 try:
                     with connection.transaction():
@@ -84,9 +86,9 @@ class PostgresWriter:
                         commit.finish()
                     return result
                 except _BROKEN_OFF:
-                    if attempt == _TRIES - 1:
+                    if attempt and time.monotonic() > end:
                         raise
-            time.sleep(random.uniform(0.02, 0.08) * 2**attempt)  # two that met must not meet again
+            time.sleep(random.uniform(0.02, 0.08) * 2 ** min(attempt, 4))  # two that met must not meet again
         raise AssertionError("unreachable")
 
     def put(self, batch: Batch) -> Changes:
