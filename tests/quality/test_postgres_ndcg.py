@@ -1,0 +1,58 @@
+"""The same collection in a folder and in PostgreSQL: every mode ranks equally well."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opened import store_of
+from postgres_server import new_address
+
+from indexer import Document, Index
+from indexer.copying import copy_into
+from indexer.stores.open import create_store
+from search import Searcher
+from search.evaluation.measures import evaluate, read_qrels, read_queries
+
+MODES = ("words", "dense", "hybrid")
+
+
+def ndcg(address: Any, collection: Path, mode: Any) -> float:
+    queries = read_queries(collection / "queries.jsonl")
+    qrels = read_qrels(collection / "qrels" / "test.tsv", queries)
+    run = {}
+    with Searcher(address) as searcher:
+        for query in qrels.judged:
+            hits = searcher.search(queries[query], 10, mode=mode)
+            run[query] = [(hit.uri, -float(place)) for place, hit in enumerate(hits)]
+    return evaluate(run, qrels, ["nDCG@10"]).averages["nDCG@10"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_every_mode_is_as_good_as_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "LIKEWISE_EVAL_DATA" not in os.environ:
+        pytest.skip("LIKEWISE_EVAL_DATA is not set")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    collection = Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data" / "legal-summarization"
+    rows = [json.loads(line) for line in (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    address = new_address()
+    with Index.create(tmp_path / "folder.index") as folder:
+        folder.add([Document(str(row["_id"]), row["text"], row.get("title") or "") for row in rows])
+        source: Any = store_of(folder)
+        with source.snapshot() as snapshot:
+            settings = snapshot.settings
+        target: Any = create_store(address, settings)
+        copy_into(source, target)
+    found = {
+        mode: (ndcg(tmp_path / "folder.index", collection, mode), ndcg(address, collection, mode)) for mode in MODES
+    }
+    print(found)  # noqa: T201
+    for mode, (of_folder, of_database) in found.items():
+        assert of_database == pytest.approx(of_folder, abs=0.001), mode
+        assert of_folder > 0.3, mode
+    target.drop()
+    target.close()
