@@ -9,7 +9,7 @@ longer ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -97,21 +97,29 @@ def _number(value: Scalar) -> Decimal:
     return Decimal(value)
 
 
-def read_field_types(rows: Callable[[str], Iterable[tuple[str, Type]]]) -> dict[str, frozenset[Type]]:
-    """Return the types of each field that some document has.
+FieldIds = Mapping[tuple[str, Type], int]
+"""The id of each field by name and type: with it, and not with a look-up, the planner knows how many rows to expect."""
+
+
+def read_field_types(
+    rows: Callable[[str], Iterable[tuple[str, Type, int]]],
+) -> tuple[dict[str, frozenset[Type]], dict[tuple[str, Type], int]]:
+    """Return the types of each field that some document has, and the ids of these fields.
 
     Args:
         rows: runs a statement over the tables of the index.
     """
     types: dict[str, frozenset[Type]] = dict(KEEPS_DATES)
-    used = rows(
-        "SELECT name, type FROM {tables}.field f WHERE EXISTS"
-        " (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.number IS NOT NULL)"
-        " OR EXISTS (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.text IS NOT NULL)"
+    used = list(
+        rows(
+            "SELECT name, type, id FROM {tables}.field f WHERE EXISTS"
+            " (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.number IS NOT NULL)"
+            " OR EXISTS (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.text IS NOT NULL)"
+        )
     )
-    for name, kind in used:
+    for name, kind, _ in used:
         types[name] = types.get(name, frozenset()) | {kind}
-    return types
+    return types, {(name, kind): id_ for name, kind, id_ in used}
 
 
 def read_values(connection: DeadlineConnection, tables: str, name: str, limit: int) -> FieldValues:
@@ -165,40 +173,41 @@ def _plain(value: Decimal) -> int | float:
     return int(value) if value == value.to_integral_value() and abs(value) < 2**63 else float(value)
 
 
-def compile_where(where: Where, types: FieldTypes) -> Condition:
+def compile_where(where: Where, types: FieldTypes, ids: FieldIds) -> Condition:
     """Return a filter as a condition over a row `d` of `document`; `{tables}` in it stands for the schema.
 
     Args:
         types: of an index without documents None, which allows every field.
+        ids: of all fields that documents have.
 
     Raises:
         FilterError: a field that no document has, a value of a type the field has nowhere, or too many values.
     """
-    compiled = _compile(where, types)
+    compiled = _compile(where, types, ids)
     if len(compiled.parameters) > _MAX_PARAMETERS:
         raise FilterError("filter: too many conditions for one question: use in with a list, or ask in parts")
     return compiled
 
 
-def _compile(where: Where, types: FieldTypes) -> Condition:  # noqa: PLR0911 - one per kind of node
+def _compile(where: Where, types: FieldTypes, ids: FieldIds) -> Condition:  # noqa: PLR0911 - one per kind of node
     match where:
         case And(parts):
-            return _join(" AND ", [_compile(part, types) for part in parts])
+            return _join(" AND ", [_compile(part, types, ids) for part in parts])
         case Or(parts):
-            return _join(" OR ", [_compile(part, types) for part in parts])
+            return _join(" OR ", [_compile(part, types, ids) for part in parts])
         case Not(part):
-            inner = _compile(part, types)
+            inner = _compile(part, types, ids)
             return Condition(f"NOT {inner.text}", inner.parameters)
         case Exists(name):
             expect(name, None, types)
-            return _exists(name, below=True)
+            return _exists(name, ids, below=True)
         case Compare() | In():
-            return _condition(resolve(where, types))
+            return _condition(resolve(where, types), ids)
         case TextMatch(name, _, text):
             expect(name, ExactText(text), types)
-            return _text_match(where)
+            return _text_match(where, ids)
         case Under():
-            return _beginning("path", where.prefix)
+            return _beginning("path", ids, where.prefix)
 
 
 def _join(word: str, parts: Sequence[Condition]) -> Condition:
@@ -208,52 +217,53 @@ def _join(word: str, parts: Sequence[Condition]) -> Condition:
     return Condition(text, tuple(value for part in parts for value in part.parameters))
 
 
-def _condition(where: Compare | In) -> Condition:
+def _condition(where: Compare | In, ids: FieldIds) -> Condition:
     match where:
         case Compare(name, "=" | "!=", value):
-            return _condition(In(name, (value,), negated=where.op == "!="))
+            return _condition(In(name, (value,), negated=where.op == "!="), ids)
         case Compare(name, "<" | "<=" | ">" | ">=" as order, Date() as date):
             way, bound = date.bound(order)
-            return _numbers(name, "date", f"number {way} %s", [bound])
+            return _numbers(ids.get((name, "date")), f"number {way} %s", [bound])
         case Compare(name, op, str() as text):
             inclusive = op if len(op) == 2 else f"{op}="
-            return _texts(
-                name, f"{{column}} {op} %s AND left({{column}}, {LOOKED_UP}) {inclusive} %s", [text, _key(text)]
-            )
+            if len(text) < LOOKED_UP:  # the first characters decide
+                return _texts(name, ids, f"left({{column}}, {LOOKED_UP}) {op} %s", [text])
+            test = f"{{column}} {op} %s AND left({{column}}, {LOOKED_UP}) {inclusive} %s"
+            return _texts(name, ids, test, [text, text[:LOOKED_UP]])
         case Compare(name, op, value):
-            return _numbers(name, type_of(value), f"number {op} %s", [_exact(value)])
+            return _numbers(ids.get((name, type_of(value))), f"number {op} %s", [_exact(value)])
         case In(name, values, negated):
             by_type: dict[Type, list[Value]] = {}
             for value in values:
                 by_type.setdefault(type_of(value), []).append(value)
             equal = Condition("false", ())
             if by_type:
-                equal = _join(" OR ", [_equal(name, kind, group) for kind, group in by_type.items()])
+                equal = _join(" OR ", [_equal(name, ids, kind, group) for kind, group in by_type.items()])
             different = Condition(f"NOT {equal.text}", equal.parameters)
-            return _join(" AND ", [_exists(name), different]) if negated else equal
+            return _join(" AND ", [_exists(name, ids), different]) if negated else equal
 
 
-def _text_match(where: TextMatch) -> Condition:
+def _text_match(where: TextMatch, ids: FieldIds) -> Condition:
     name, text = where.field, where.text
     if where.op == "startswith":
-        passes = _beginning(name, text)
+        passes = _beginning(name, ids, text)
     elif where.op == "contains":
-        passes = _texts(name, "strpos({column}, %s) > 0", [text])
+        passes = _texts(name, ids, "strpos({column}, %s) > 0", [text])
     elif where.op == "endswith":
-        passes = _texts(name, f"right({{column}}, {len(text)}) = %s", [text])
+        passes = _texts(name, ids, f"right({{column}}, {len(text)}) = %s", [text])
     else:
-        passes = _texts(name, f"{_folded()} LIKE %s", [in_sql(text)])
+        passes = _texts(name, ids, f"{_folded()} LIKE %s", [in_sql(text)])
     if not where.negated:
         return passes
-    return _join(" AND ", [_exists(name), Condition(f"NOT {passes.text}", passes.parameters)])
+    return _join(" AND ", [_exists(name, ids), Condition(f"NOT {passes.text}", passes.parameters)])
 
 
-def _beginning(name: str, prefix: str) -> Condition:
+def _beginning(name: str, ids: FieldIds, prefix: str) -> Condition:
     """Return whether a text begins with a prefix: by the index as far as that goes, and then all of it."""
-    test, values = f"starts_with({{column}}, %s) AND left({{column}}, {LOOKED_UP}) >= %s", [prefix, _key(prefix)]
-    if (end := end_of_prefix(_key(prefix))) is not None:
+    test, values = f"starts_with({{column}}, %s) AND left({{column}}, {LOOKED_UP}) >= %s", [prefix, prefix[:LOOKED_UP]]
+    if (end := end_of_prefix(prefix[:LOOKED_UP])) is not None:
         test, values = f"{test} AND left({{column}}, {LOOKED_UP}) < %s", [*values, end]
-    return _texts(name, test, values)
+    return _texts(name, ids, test, values)
 
 
 @cache
@@ -268,21 +278,26 @@ def _folded() -> str:
     return f'CASE WHEN {ascii_only} THEN lower({{column}} COLLATE "C") ELSE {text} END'
 
 
-def _equal(name: str, kind: Type, values: Sequence[Value]) -> Condition:
+def _equal(name: str, ids: FieldIds, kind: Type, values: Sequence[Value]) -> Condition:
+    field = ids.get((name, kind))
     if kind == "date":
         spans = sorted((value.start, value.end) for value in values if isinstance(value, Date))
         if len(spans) == 1:
-            return _numbers(name, "date", "number >= %s AND number < %s", list(spans[0]))
+            return _numbers(field, "number >= %s AND number < %s", list(spans[0]))
         starts, ends = zip(*spans, strict=True)
         inside = (
             "EXISTS (SELECT FROM unnest(%s::numeric[], %s::numeric[]) AS span (a, b) WHERE number >= a AND number < b)"
         )
-        return _numbers(name, "date", inside, [list(starts), list(ends)])
+        return _numbers(field, inside, [list(starts), list(ends)])
     if kind == "text":
         texts = [str(value) for value in values]
-        found = f"{{column}} = ANY(%s::text[]) AND left({{column}}, {LOOKED_UP}) = ANY(%s::text[])"
-        return _texts(name, found, [texts, [_key(text) for text in texts]])
-    return _numbers(name, kind, "number = ANY(%s::numeric[])", [[_exact(value) for value in values]])
+        looked_up = f"left({{column}}, {LOOKED_UP}) = ANY(%s::text[])"
+        if all(len(text) < LOOKED_UP for text in texts):
+            return _texts(name, ids, looked_up, [texts])
+        return _texts(
+            name, ids, f"{{column}} = ANY(%s::text[]) AND {looked_up}", [texts, [text[:LOOKED_UP] for text in texts]]
+        )
+    return _numbers(field, "number = ANY(%s::numeric[])", [[_exact(value) for value in values]])
 
 
 def _exact(value: Value) -> Decimal:
@@ -293,18 +308,15 @@ def _exact(value: Value) -> Decimal:
     return Decimal(value)
 
 
-def _key(text: str) -> str:
-    return text[:LOOKED_UP]
+_ROWS = "d.id IN (SELECT document_id FROM {tables}.field_value WHERE "
+_NOTHING = Condition("false", ())
 
 
-_ROWS = "SELECT document_id FROM {tables}.field_value WHERE field_id IN (SELECT id FROM {tables}.field WHERE "
+def _numbers(field: int | None, test: str, values: Sequence[Any]) -> Condition:
+    return _NOTHING if field is None else Condition(f"{_ROWS}field_id = {field} AND {test})", tuple(values))
 
 
-def _numbers(name: str, kind: Type, test: str, values: Sequence[Any]) -> Condition:
-    return Condition(f"d.id IN ({_ROWS}name = %s AND type = %s) AND {test})", (name, kind, *values))
-
-
-def _texts(name: str, test: str, values: Sequence[Any]) -> Condition:
+def _texts(name: str, ids: FieldIds, test: str, values: Sequence[Any]) -> Condition:
     """Compare a column of the document, or a field's text. A NUL is in no stored text, and below every character."""
     values = [_without_nul(value) for value in values]
     if name in COLUMNS:
@@ -312,8 +324,11 @@ def _texts(name: str, test: str, values: Sequence[Any]) -> Condition:
         return Condition(
             f"({column} IS NOT NULL AND {column} <> '' AND {test.replace('{column}', column)})", tuple(values)
         )
+    field = ids.get((name, "text"))
+    if field is None:
+        return _NOTHING
     test = test.replace("{column}", "text")
-    return Condition(f"d.id IN ({_ROWS}name = %s AND type = 'text') AND {test})", (name, *values))
+    return Condition(f"{_ROWS}field_id = {field} AND text IS NOT NULL AND {test})", tuple(values))
 
 
 def _without_nul(value: Any) -> Any:
@@ -324,10 +339,11 @@ def _without_nul(value: Any) -> Any:
     return value
 
 
-def _exists(name: str, below: bool = False) -> Condition:
+def _exists(name: str, ids: FieldIds, below: bool = False) -> Condition:
     if name in COLUMNS:
         return Condition(f"(d.{name} IS NOT NULL AND d.{name} <> '')", ())
-    names, parameters = "name = %s", [name]
-    if below:  # "/" follows "." in code points: every name that begins with name and a dot
-        names, parameters = "name = %s OR (name >= %s AND name < %s)", [name, f"{name}.", f"{name}/"]
-    return Condition(f"d.id IN ({_ROWS}{names}) AND field_id IS NOT NULL)", tuple(parameters))
+    fields = [id_ for (field, _), id_ in ids.items() if field == name or (below and field.startswith(f"{name}."))]
+    found = "field_id = ANY(%s::integer[])"  # twice, as each of the two indexes has the rows of one column
+    return Condition(
+        f"{_ROWS}({found} AND number IS NOT NULL) OR ({found} AND text IS NOT NULL))", (sorted(fields), sorted(fields))
+    )

@@ -18,7 +18,7 @@ from indexer.settings import Settings
 from indexer.stores.port import Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection
-from indexer.stores.postgres.filter_sql import Condition, compile_where, read_field_types
+from indexer.stores.postgres.filter_sql import Condition, FieldIds, compile_where, read_field_types
 from indexer.stores.postgres.schema import READ_ROW, Row, no_commit, require_format, statement
 from indexer.stores.postgres.shards import Reachable, Shard
 from indexer.stores.setting_rows import from_rows
@@ -68,6 +68,7 @@ class State:
         row: its row in the registry.
         missing: shards that cannot be reached, and are left out.
         fields: the types of each field; None where there is no document.
+        field_ids: the id of each field, by its name and type.
         allowed: filters that were counted, by their text.
         ids: the documents that a filter leaves (n,), ascending, by its text.
     """
@@ -76,6 +77,7 @@ class State:
     settings: Settings
     fields: dict[str, frozenset[Type]] | None
     missing: tuple[Shard, ...] = ()
+    field_ids: FieldIds = field(default_factory=dict)
     allowed: dict[str, Allowed] = field(default_factory=dict)
     ids: dict[str, Ids] = field(default_factory=dict)
 
@@ -124,7 +126,7 @@ class View:
         return f"({' UNION ALL '.join(parts)}){alias}"
 
     def compile(self, where: Where) -> Condition:
-        return compile_where(where, self.state.fields)
+        return compile_where(where, self.state.fields, self.state.field_ids)
 
     def allowed(self, where: Where | None) -> Allowed:
         """Return what a filter leaves, counted at its first use in this state."""
@@ -258,7 +260,8 @@ class Views:
             raise IndexDamaged(f"{self.address.shown}: its settings are damaged ({error}); restore a backup") from error
         loaded = State(row, settings, None, missing)
         if row.documents:
-            loaded = replace(loaded, fields=read_field_types(View(connection, loaded).rows))
+            fields, ids = read_field_types(View(connection, loaded).rows)
+            loaded = replace(loaded, fields=fields, field_ids=ids)
         newest = self._state
         if newest is None or newest.row.history != row.history or newest.row.generation <= row.generation:
             self._state = loaded

@@ -18,13 +18,14 @@ COUNT = 20_000
 
 _MORE = """
 INSERT INTO {t}.document SELECT i, int8send(i), 'https://example.org/' || i, '',
-    '/folder' || i %% 100 || '/' || i || '.txt', NULL, NULL, '', '', '', 1, 1, 'text', NULL, '' FROM generate_series(100, %(count)s) i;
+    '/folder' || i % 100 || '/' || i || '.txt', NULL, NULL, '', '', '', 1, 1, 'text', NULL, ''
+    FROM generate_series(100, {count}) i;
 INSERT INTO {t}.passage SELECT i, i, 0, 4, 1, '', NULL, '', ARRAY[1, i, 0, 0]::real[]::halfvec
-    FROM generate_series(100, %(count)s) i;
-INSERT INTO {t}.field_value SELECT f.id, i, CASE f.name WHEN 'n' THEN i WHEN 'tenth' THEN i %% 10 END,
-    CASE f.name WHEN 'topic' THEN 'topic ' || i %% 500 WHEN 'tags' THEN 't' || i %% 300 END
-    FROM {t}.field f, generate_series(100, %(count)s) i WHERE f.type IN ('number', 'text');
-INSERT INTO {t}.field_value SELECT f.id, i, 1e15 + i * 1e10 FROM {t}.field f, generate_series(100, %(count)s) i
+    FROM generate_series(100, {count}) i;
+INSERT INTO {t}.field_value SELECT f.id, i, CASE f.name WHEN 'n' THEN i WHEN 'tenth' THEN i % 10 END,
+    CASE f.name WHEN 'topic' THEN 'topic ' || i % 500 WHEN 'tags' THEN 't' || i % 300 END
+    FROM {t}.field f, generate_series(100, {count}) i WHERE f.type IN ('number', 'text');
+INSERT INTO {t}.field_value SELECT f.id, i, 1e15 + i * 1e10 FROM {t}.field f, generate_series(100, {count}) i
     WHERE f.type = 'date';
 ANALYZE {t}.document; ANALYZE {t}.passage; ANALYZE {t}.field_value;
 UPDATE likewise.index SET generation = generation + 1 WHERE tables = '{t}'
@@ -35,13 +36,14 @@ UPDATE likewise.index SET generation = generation + 1 WHERE tables = '{t}'
 def view() -> Iterator[Any]:
     with Index.create(new_address(), dimensions=4) as index:
         metadata = {"n": 1, "tenth": 1, "topic": "topic 1", "tags": ["t1"]}
-        index.add([Document("first", "text", modified="2020-01-01", metadata=metadata)], vectors=np.eye(4)[:1])
+        first = Document("first", "text", modified="2020-01-01", metadata={**metadata, "rare": True})
+        index.add([first], vectors=np.eye(4)[:1])
         store: Any = store_of(index)
         with store.snapshot() as snapshot:
             tables = snapshot._view.state.row.tables
         with store._connections.connection() as connection:
-            for part in _MORE.format(t=tables).split(";"):
-                connection.execute(part % {"count": COUNT})
+            for part in _MORE.format(t=tables, count=COUNT).split(";"):
+                connection.execute(part)
         with store.snapshot() as snapshot:
             yield snapshot._view
         store.drop()
@@ -69,6 +71,8 @@ def plan(view: Any, where: str) -> str:
         ("topic = 'topic 7' and n < 1000", "field_"),
         ("modified >= 2019-09-11", "field_number"),
         ("uri = 'https://example.org/77'", "document_uri"),
+        ("exists(rare)", "field_number"),
+        ("not exists(rare)", "field_number"),
         ("path = '/folder7/7.txt'", "document_path"),
     ],
 )
