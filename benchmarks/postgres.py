@@ -146,7 +146,12 @@ def candidates(store: Store, vector: NDArray[np.float32], text: str) -> object:
         return snapshot.candidates(vector, text, CANDIDATES, None, "document", False)
 
 
-Rows = dict[str, str]
+class Rows(dict[str, str]):
+    """The rows of a column of the table, each shown on standard error as soon as it is known."""
+
+    def __setitem__(self, name: str, value: str) -> None:
+        print(f"{name}: {value}", file=sys.stderr, flush=True)
+        super().__setitem__(name, value)
 
 
 def fill(address: str, passages: Passages) -> Rows:
@@ -205,10 +210,9 @@ def measure(count: int, uri: str, folder: Path) -> None:
     passages = Passages(count)
     passages.judge()
     address = f"{uri}{'&' if '?' in uri else '?'}index=benchmark"
-    columns: list[Rows] = []
+    columns: list[dict[str, str]] = []
     for where in (address, str(folder / f"{count}.index")):
         columns.append(fill(where, passages) | ask(where, passages))
-        print(f"{where}: {columns[-1]}", file=sys.stderr, flush=True)
     cache = sum(path.stat().st_size for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file())
     print(f"\n### {count:,} passages of {DIMENSIONS} dimensions\n\n| | PostgreSQL | folder |\n| --- | --- | --- |")
     for name in columns[0]:

@@ -20,11 +20,11 @@ import numpy as np
 from psycopg import errors, sql
 
 from indexer.errors import BadInput, IndexDamaged, NotAnIndex
-from indexer.records import Changes, Stamp
+from indexer.records import Changes, Stamp, Vector
 from indexer.settings import DEFAULT_RECALL, Meaning, Settings
 from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.lines import with_lines
-from indexer.stores.port import DUPLICATE, Batch, CheckReport, EmbeddedDocument, Kind, LedgerRow, RunOutcome
+from indexer.stores.port import DUPLICATE, Batch, CheckReport, EmbeddedDocument, Kind, LedgerRow, Ranking, RunOutcome
 from indexer.stores.postgres import check
 from indexer.stores.postgres.connections import ANSWER_SECONDS, WORK_SECONDS, DeadlineConnection
 from indexer.stores.postgres.dense import rank
@@ -33,7 +33,7 @@ from indexer.stores.postgres.queries import key_of, to_binary
 from indexer.stores.postgres.schema import MAX_GRAPH_DIMENSIONS, Row, lock_commit, lock_shared, statement, width
 from indexer.stores.postgres.shards import PARTITIONED, at_shard, part_of, shards_of
 from indexer.stores.postgres.tables import sweep
-from indexer.stores.postgres.views import Views, read_row
+from indexer.stores.postgres.views import View, Views, read_row
 from indexer.stores.recall import NEIGHBOURS, measure_recall
 from indexer.stores.setting_rows import from_rows, to_rows
 from indexer.stores.vectors import checksum, require_matching_shapes, to_blobs
@@ -186,7 +186,8 @@ class PostgresWriter:
                     for place, tables, passages in self._places(connection, row):
                         _build_graph(place, tables, passages, dimensions)
         self._transact(lambda commit: commit.set_ef_search(_EF_SEARCH[2]))
-        self._transact(lambda commit: commit.set_ef_search(self._narrowest()))
+        width = self._narrowest()  # it takes long, and no transaction waits for it
+        self._transact(lambda commit: commit.set_ef_search(width))
 
     def _places(self, connection: DeadlineConnection, row: Row) -> Iterator[tuple[DeadlineConnection, str, int]]:
         """Yield a connection to each server that holds passages, in which schema, and about how many."""
@@ -210,12 +211,21 @@ class PostgresWriter:
 
     def _narrowest(self) -> int:
         """Return the narrowest search that has the recall that is wanted."""
-        for ef_search in _EF_SEARCH:
-            with self._views.view() as view:
-                wanted = view.state.settings.recall or DEFAULT_RECALL
+        right: dict[bytes, Ranking] = {}
+        with self._views.view() as view:
+            wanted = view.state.settings.recall or DEFAULT_RECALL
+            rows = _random_vectors(view, 3 * _TUNING_QUESTIONS)
+            for ef_search in _EF_SEARCH:
                 narrowed = replace(view, state=replace(view.state, row=replace(view.state.row, ef_search=ef_search)))
-                rows = _random_vectors(narrowed, 3 * _TUNING_QUESTIONS)
-                ask = lambda vector, exact: rank(narrowed, vector, NEIGHBOURS, None, "passage", exact)  # noqa: B023, E731
+
+                def ask(vector: Vector, exact: bool, narrowed: View = narrowed) -> Ranking:
+                    if not exact:
+                        return rank(narrowed, vector, NEIGHBOURS, None, "passage", False)
+                    key = vector.tobytes()  # every width is asked the same
+                    if key not in right:
+                        right[key] = rank(view, vector, NEIGHBOURS, None, "passage", True)
+                    return right[key]
+
                 if measure_recall(rows, ask, _TUNING_QUESTIONS).recall >= wanted:
                     return ef_search
         return _EF_SEARCH[-1]
