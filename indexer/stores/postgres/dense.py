@@ -88,7 +88,7 @@ def _nearest(
     if view.state.row.shards:
         rows = _of_shards(view, allowed, distance, order, question, n)
     else:
-        condition, parameters = _condition(allowed)
+        condition, parameters = _condition(view, allowed)
         rows = view.rows(
             f"SELECT p.id, p.document_id, p.vector, -({distance}) FROM {{tables}}.passage p{condition}"
             f" ORDER BY {order} LIMIT {int(n)}",
@@ -105,9 +105,13 @@ def _nearest(
     return ids[best], owners[best], scores[best], floor
 
 
-def _condition(allowed: Allowed) -> tuple[str, list[object]]:
+def _condition(view: View, allowed: Allowed) -> tuple[str, list[object]]:
     if allowed.condition is None:
         return "", []
+    if allowed.passages <= EXACT_PASSAGES:
+        # The planner cannot know how many documents a filter leaves, and would read all passages for 1 % of them.
+        # A shard could not answer the filter by itself either: the names of fields are at the coordinator.
+        return " WHERE p.document_id = ANY(%s::bigint[])", [allowed.ids(view).tolist()]
     inside = f" WHERE p.document_id IN (SELECT d.id FROM {{tables}}.document d WHERE {allowed.condition.text})"
     return inside, list(allowed.condition.parameters)
 
@@ -117,22 +121,16 @@ def _of_shards(view: View, allowed: Allowed, distance: str, order: str, question
 
     A limit over all partitions would stay at the coordinator, which would then fetch more rows than it needs.
     """
-    condition, own = "", list[object]()
-    if allowed.condition is not None and allowed.passages <= EXACT_PASSAGES:
-        # The names of fields are at the coordinator: a shard cannot answer the filter by itself.
-        condition, own = " WHERE p.document_id = ANY(%s)", [allowed.ids(view).tolist()]
+    condition, own = _condition(view, allowed)
     parts, parameters = [], list[object]()
     for number in view.reachable:
-        of_shard, of_filter = condition, own
-        if allowed.condition is not None and not condition:
-            of_shard, of_filter = _condition(allowed)
-            of_shard = of_shard.replace("{tables}.document", f"{{tables}}.document_{number}")
-            of_shard = of_shard.replace("{tables}.field_value", f"{{tables}}.field_value_{number}")
+        of_shard = condition.replace("{tables}.document ", f"{{tables}}.document_{number} ")
+        of_shard = of_shard.replace("{tables}.field_value ", f"{{tables}}.field_value_{number} ")
         parts.append(
             f"(SELECT p.id, p.document_id, p.vector, -({distance}) AS score FROM {{tables}}.passage_{number} p"
             f"{of_shard} ORDER BY {order} LIMIT {int(n)})"
         )
-        parameters += [question, *of_filter, question]
+        parameters += [question, *own, question]
     rows = view.rows(" UNION ALL ".join(parts), *parameters, binary=True)
     return sorted(rows, key=lambda row: (-row[3], row[0]))[:n]
 

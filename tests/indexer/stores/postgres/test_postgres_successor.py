@@ -19,7 +19,7 @@ from indexer import Document, Index
 from indexer.errors import IndexLocked, NotAnIndex
 from indexer.settings import Settings
 from indexer.stores.open import create_store, open_store
-from indexer.stores.postgres.schema import sweep
+from indexer.stores.postgres.tables import sweep
 
 ROWS = np.eye(4, dtype=np.float32)
 

@@ -22,7 +22,7 @@ from indexer.settings import Settings
 from indexer.stores.hashes import row_hash
 from indexer.stores.open import create_store, open_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, LedgerRow, RunOutcome
-from indexer.stores.postgres import connections, schema
+from indexer.stores.postgres import connections, tables
 
 SETTINGS = Settings(4)
 ROW = np.eye(4, dtype=np.float32)[:1]
@@ -189,9 +189,9 @@ def test_indexes_never_share_an_advisory_lock(address: str, monkeypatch: pytest.
     with store.snapshot() as snapshot:
         taken = snapshot._view.state.row.tables.removeprefix("likewise_")
     tokens = iter([taken, "0123456789abcdef"])
-    monkeypatch.setattr(schema.secrets, "token_hex", lambda _: next(tokens))
+    monkeypatch.setattr(tables.secrets, "token_hex", lambda _: next(tokens))
     with store._connections.connection() as connection:
-        assert schema._new_schema(connection) == "likewise_0123456789abcdef"
+        assert tables._new_schema(connection) == "likewise_0123456789abcdef"
     store.close()
 
 
