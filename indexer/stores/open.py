@@ -28,7 +28,7 @@ _PASSWORD = re.compile(r"(\bpostgres(?:ql)?://[^\s:@/?]*):(?:[^\s/?]*|(?!\d*(?:[
 _FIRST_PARAMETERS = re.compile(r"(?<=[?&])(?:(?:ssl)?password=[^&\s]*&)+")
 _LAST_PARAMETERS = re.compile(r"[?&](?:ssl)?password=[^&\s]*")
 
-_DRIVERS = ("psycopg", "psycopg_pool", "pgvector")
+_DRIVERS = ("psycopg", "pgvector")
 
 
 def is_uri(address: str | PathLike[str]) -> bool:

@@ -26,7 +26,6 @@ HOMES = {
     "sqlite3": ("indexer/stores/local/", "indexer/stores/vector_cache.py"),
     "sqlite_utils": ("indexer/stores/local/",),
     "psycopg": ("indexer/stores/postgres/",),
-    "psycopg_pool": ("indexer/stores/postgres/",),
     "pgvector": ("indexer/stores/postgres/",),
     "lark": ("indexer/filters/",),
     "ir_measures": ("search/evaluation/",),
