@@ -165,6 +165,8 @@ def fill(address: str, passages: Passages) -> Rows:
         begun = time.perf_counter()
         index.compact()
         rows["compact (graph)"] = f"{time.perf_counter() - begun:.1f} s"
+        segment = index.info().segments[0]
+        rows["kind"] = f"{segment['kind']} {segment.get('ef_search') or segment.get('parameters')}"[:60]
         rows["on disk"] = f"{index.info().bytes / 2**20:,.0f} MB"
     return rows
 
