@@ -235,7 +235,7 @@ class IndexCore:
         if self.recipe is not None and not self.recipe.fitted:
             embedded = [document for document, vectors in batch if vectors is None]
             self._read_languages(embedded, notes.append)
-            self._fit(self.settings, embedded)
+            self._fit(embedded)
         changed, unchanged = diff(batch, hashes, self.settings.meaning)
         self._read_languages([item.document for item in changed if item.action != "rewrite"], notes.append)
         passages = iter(self._embed([item.document for item in changed if item.action == "embed"], notes.append))
@@ -341,7 +341,7 @@ class IndexCore:
                 if self.settings.kind != self.stored_settings().kind:
                     raise index_was_replaced(self.address)
 
-    def _fit(self, unfitted: Settings, documents: Sequence[Document]) -> None:
+    def _fit(self, documents: Sequence[Document]) -> None:
         """Fit the recipe's post-processing to passages of these documents and store it, before any is committed.
 
         The writer lock is held, because only one may fit it and nothing may be written before that.
@@ -351,11 +351,11 @@ class IndexCore:
         from indexer.encoders import fit_post
 
         with self.store.writer() as writer:
-            if self.settings is not unfitted:  # another thread has fitted it
+            recipe = self.settings.recipe
+            if recipe is None or recipe.fitted:  # another thread has fitted it
                 return
             self._require_as_opened()  # raises if another process has fitted it
-            recipe = unfitted.recipe
-            assert self._embedding is not None and recipe is not None and recipe.post is not None
+            assert self._embedding is not None and recipe.post is not None
             vectors = self._embedding.sample(self.encoder, documents)
             fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
             settings = writer.change(lambda stored: replace(stored, recipe=fitted.recipe), fitted.fitted_parameters)

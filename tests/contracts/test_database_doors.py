@@ -60,6 +60,7 @@ DOORS = {
     "compile": Door(("INDEX",), code=2, prints="words"),
     "backup": Door(("INDEX", "NEW", "--json"), ("backup",)),
     "copy": Door(("INDEX", "NEW", "--json"), ("copy",)),
+    "migrate": Door(("INDEX", "--back"), code=2, prints="no vectors of another model are kept"),
     "export": Door(("INDEX", "--vectors")),
     "map": Door(("INDEX", "--json")),
     "evaluate": Door(("INDEX", "--queries", "QUERIES", "--qrels", "QRELS", "--json")),

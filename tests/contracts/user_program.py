@@ -86,7 +86,9 @@ def main(folder: Path) -> None:
         for hits in rank(searcher, ["dense", "words", "hybrid"]):
             hit: Hit = hits[0]
             cosine: float | None = hit.cosine
-            assert hits.matched >= len(hits) and not hits.notes and (cosine is None or cosine <= 1)
+            notes: tuple[str, ...] = hits.notes
+            assert hits.matched >= len(hits) and (cosine is None or cosine <= 1)
+            assert all(note.startswith("no document has year = ") for note in notes)
         read(searcher)
         assert catch(searcher) == ["yaer", "6", "NoWords", "UnknownUri"]
     with Index.temporary(dimensions=4) as temporary, Searcher(temporary.address, unknown_fields="empty") as lenient:

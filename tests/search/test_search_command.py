@@ -68,7 +68,7 @@ def test_dates_are_compared_as_dates(likewise: Callable[..., Any], tmp_path: Pat
     said = likewise("list", tmp_path / "x.index", "--where", "format >= 2000-09-26")
     assert said.code == 2
     assert "field format cannot be compared with 2000-09-26, as it holds no date" in said.err
-    assert "\ndates     created\n" in likewise("info", tmp_path / "x.index").out
+    assert "\ndates      created\n" in likewise("info", tmp_path / "x.index").out
     assert json.loads(likewise("info", tmp_path / "x.index", "--json").out)["dates"] == ["created"]
 
 

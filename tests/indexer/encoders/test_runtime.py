@@ -453,10 +453,10 @@ def test_an_index_mixes_vectors_of_both_runtimes_and_info_says_which_was_chosen(
     assert said["tokens_per_second"] == {"torch": 100.0, "openvino": 250.0}
     assert said["cpu"]
     line = next(line for line in likewise("info", tmp_path / "x.index").out.splitlines() if line.startswith("runtime"))
-    assert line.startswith("runtime   openvino, by tokens per second: torch 100, openvino 250 (measured on ")
+    assert line.startswith("runtime    openvino, by tokens per second: torch 100, openvino 250 (measured on ")
     assert line.endswith("runtimes.json to measure again, or set LIKEWISE_RUNTIME")
     monkeypatch.setenv("LIKEWISE_RUNTIME", "torch")
-    assert "runtime   torch, as LIKEWISE_RUNTIME says\n" in likewise("info", tmp_path / "x.index").out
+    assert "runtime    torch, as LIKEWISE_RUNTIME says\n" in likewise("info", tmp_path / "x.index").out
 
 
 def test_this_suite_and_the_processes_it_starts_never_measure(

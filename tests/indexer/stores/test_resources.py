@@ -22,10 +22,10 @@ from opened import store_of
 
 from indexer import Document, Index
 from indexer.errors import StorageError
+from indexer.stores import tantivy_index
 from indexer.stores.local import connections, views
 from indexer.stores.local.segments import files as segment_files
 from indexer.stores.local.views import Views
-from indexer.stores.local.words import tantivy_index
 from indexer.stores.temporary import temporary_folder
 from search import Searcher
 

@@ -19,7 +19,7 @@ import pytest
 from opened import store_of
 
 from indexer import Document, Index
-from indexer.stores.local import temporary as temporaries
+from indexer.stores import temporary as temporaries
 from indexer.stores.temporary import temporary_folder
 
 ROOT = Path(__file__).parents[3]

@@ -31,7 +31,7 @@ def address() -> Iterator[str]:
         index.add([Document(f"d{i}", f"text {i}") for i in range(4)], vectors=ROWS)
     yield address
     store: Any = open_store(address)
-    store.drop()
+    store.remove_index()
     store.close()
 
 
@@ -138,7 +138,7 @@ def test_a_draft_that_ends_badly_leaves_nothing(address: str) -> None:
         raise KeyboardInterrupt
     assert schemas() <= before
     store = create_store(new_address(), Settings(2))
-    store.drop()  # type: ignore[attr-defined]
+    store.remove_index()  # type: ignore[attr-defined]
     with psycopg.connect(server_uri(), autocommit=True) as connection:
         sweep(connection)  # type: ignore[arg-type]
     assert schemas() <= before

@@ -34,7 +34,7 @@ def address() -> Iterator[str]:
     create_store(address, SETTINGS).close()
     yield address
     store: Any = open_store(address)
-    store.drop()
+    store.remove_index()
     store.close()
 
 
