@@ -50,7 +50,7 @@ _EF_CONSTRUCTION = 128
 """Twice pgvector's default: the building takes twice as long, and the same recall two thirds of the width at each
 question (100,000 passages: 200 instead of 300)."""
 
-_TUNING_QUESTIONS = 60
+_TUNING_QUESTIONS = 200
 _BUILD_MEMORY_KB = 2_000_000
 """Most memory for the building of a graph: what does not fit is built many times slower (pgvector's own advice)."""
 
