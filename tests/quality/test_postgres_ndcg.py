@@ -54,5 +54,5 @@ def test_every_mode_is_as_good_as_in_a_folder(tmp_path: Path, monkeypatch: pytes
     for mode, (of_folder, of_database) in found.items():
         assert of_database == pytest.approx(of_folder, abs=0.001), mode
         assert of_folder > 0.3, mode
-    target.drop()
+    target.remove_index()
     target.close()
