@@ -15,10 +15,8 @@ from indexer.stores.local.views import View
 from indexer.stores.local.words.files import analysis_of
 from indexer.stores.local.words.rank import restriction
 from indexer.stores.port import Candidates, Ids, Ranking, Unit
-from indexer.stores.units import best_passages, union
+from indexer.stores.units import join_legs
 from indexer.stores.word_ranking import Words
-
-_NO_IDS: Ids = np.empty(0, np.int64)
 
 
 def candidates(
@@ -41,22 +39,15 @@ def candidates(
     dense = rank(view, vector, depth, where, unit, exact)
     words = open_words() if terms else None
     hits = None if words is None else words.rank_units(terms, depth, restriction(view, words, where), unit)
-    if unit == "passage":
-        units = passages = union(dense.passages, hits.ids if hits else _NO_IDS)
-        cosines = _cosines(view, vector, passages, dense)
-        means = cosines.astype(np.float64)
-    else:
-        documents = union(dense.documents, hits.documents if hits else _NO_IDS)
+
+    def of_passages(passages: Ids) -> NDArray[np.float32]:
+        return _cosines(view, vector, passages, dense)
+
+    def of_documents(documents: Ids) -> tuple[Ids, Ids, NDArray[np.float32]]:
         every, owners = view.state.passages_of(documents)
-        units, passages, cosines, means = best_passages(every, owners, _cosines(view, vector, every, dense))
-    scores = np.zeros(len(units), np.float32)
-    if words is not None and hits is not None:
-        scored = np.searchsorted(units, hits.ids if unit == "passage" else hits.documents)
-        scores[scored] = hits.scores
-        others = np.delete(np.arange(len(units)), scored)
-        scores[others] = words.score(terms, units[others], unit)
-    complete = dense.exact and len(passages) == dense.matched
-    return Candidates(passages, cosines, means, scores, len(terms), dense.matched, complete)
+        return every, owners, of_passages(every)
+
+    return join_legs(terms, dense, words, hits, unit, of_passages, of_documents)
 
 
 def _cosines(view: View, vector: Vector, passages: Ids, dense: Ranking) -> NDArray[np.float32]:

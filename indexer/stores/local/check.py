@@ -15,8 +15,8 @@ import numpy as np
 
 from indexer.errors import BadInput, IndexDamaged
 from indexer.settings import Meaning
+from indexer.stores.document_rows import damage_of
 from indexer.stores.flatten import scalars, with_dates
-from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.local import queries
 from indexer.stores.local.connections import DATES_SINCE
 from indexer.stores.local.generation import loss, problem_of_file
@@ -67,7 +67,7 @@ class _Findings:
         return (
             *self.loss,
             *self.catalog,
-            *(str(queries.damage_of(uri)) for uri in self.damaged_documents),
+            *(str(damage_of(uri)) for uri in self.damaged_documents),
             *(f"{uri}: filters do not see its metadata as it is stored" for uri in self.wrong_fields),
             *self.wrong_counts,
             *self.segments,
@@ -171,14 +171,7 @@ def _passages(view: View) -> Iterator[str]:
 def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
     """Yield the uris of documents whose row does not match its hash; of embedded ones also title and text."""
     for row in queries.rows_of_documents(view):
-        document = row.document
-        try:
-            sound = document is not None and row_hash(document) == row.row_hash
-            if sound and document is not None and meaning and row.tokens:
-                sound = content_hash(document, meaning) == row.content_hash
-        except _WRONG_TYPES:
-            sound = False
-        if not sound:
+        if not row.is_sound(meaning):
             yield row.uri
 
 

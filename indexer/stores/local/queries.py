@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from indexer.errors import IndexDamaged
 from indexer.filters.tree import And, Not, Or, Scalar, Where, render
 from indexer.records import Document, Section, Span, Vector
+from indexer.stores.document_rows import DocumentRow, damage_of, until_damage
 from indexer.stores.hashes import row_hash
 from indexer.stores.local.filter_sql import compile_where
 from indexer.stores.local.masks import AllowedRows, Flags, make_mask
@@ -246,14 +247,6 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
     return [by_id[id_] for id_ in ids]
 
 
-def damage_of(uri: str) -> IndexDamaged:
-    """Return the error that names a damaged document."""
-    return IndexDamaged(
-        f"{uri}: its stored row, text or vector is damaged; likewise check --repair, then index its "
-        "source again (without --rebuild), or likewise remove it"
-    )
-
-
 def get(view: View, uri: str) -> Document | None:
     return next((document for _, document in _documents(view, "d.uri = ?", (uri,), 1)), None)
 
@@ -291,14 +284,7 @@ def documents_after(view: View, after: int, count: int) -> list[tuple[int, Docum
 
     There are fewer if the next one is damaged: the call that begins with it raises IndexDamaged.
     """
-    documents = []
-    try:
-        for numbered in _documents(view, "d.id > ?", (after,), count):
-            documents.append(numbered)
-    except IndexDamaged:
-        if not documents:
-            raise
-    return documents
+    return until_damage(_documents(view, "d.id > ?", (after,), count))
 
 
 def documents_of(view: View, ids: Ids) -> list[Document]:
@@ -306,18 +292,6 @@ def documents_of(view: View, ids: Ids) -> list[Document]:
     values = ids.tolist()
     condition = f"d.id IN ({','.join('?' * len(values))})"
     return [document for _, document in _documents(view, condition, values, len(values))]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentRow:
-    """A document as it is stored, with its recorded hashes; `document` is None where it cannot be read."""
-
-    id: int
-    uri: str
-    tokens: int
-    content_hash: bytes
-    row_hash: bytes
-    document: Document | None
 
 
 def rows_of_documents(

@@ -176,10 +176,9 @@ class LocalSnapshot:
         )
 
     def recall(self) -> Recall:
-        from indexer.stores.recall import NEIGHBOURS, QUESTIONS, measure_recall
+        from indexer.stores.recall import recall_of
 
-        rows = sample(self._view, 3 * QUESTIONS, seed=1).vectors
-        return measure_recall(rows, lambda vector, exact: self.dense(vector, NEIGHBOURS, None, "passage", exact))
+        return recall_of(self)
 
     def check(self, meaning: Meaning | None) -> CheckReport:
         from indexer.stores.local import check  # questions do not need it

@@ -22,11 +22,12 @@ from indexer.filters.tree import Where
 from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores.analysis import code
+from indexer.stores.document_rows import chosen_in_pages, in_pages
 from indexer.stores.local import beside, queries
 from indexer.stores.local.connections import has_catalog
 from indexer.stores.local.lock import WriterLock
 from indexer.stores.local.snapshot import LocalSnapshot
-from indexer.stores.local.views import View, Views
+from indexer.stores.local.views import Views
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import PLACES, EmbeddedDocument, Hashes, Place
 
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from indexer.stores.local.writer import LocalWriter
 
 T = TypeVar("T")
-
-_PAGE_DOCUMENTS = 256
-"""Documents read in one transaction: a long listing keeps no transaction open."""
 
 _NO_HASHES = Hashes(b"", b"")
 
@@ -168,33 +166,22 @@ class LocalStore:
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
         if where is None:
-            yield from self._pages(lambda view, page: [document for _, document in page])
+            yield from in_pages(
+                self._views.view, queries.documents_after, lambda view, page: [document for _, document in page]
+            )
             return
         with self._views.view() as view:
             ids = np.flatnonzero(queries.document_flags(view, where))
-        for start in range(0, len(ids), _PAGE_DOCUMENTS):
-            with self._views.view() as view:
-                documents = queries.documents_of(view, ids[start : start + _PAGE_DOCUMENTS])
-            yield from documents
+        yield from chosen_in_pages(self._views.view, ids, queries.documents_of)
 
     def export(self) -> Iterator[EmbeddedDocument]:
-        return self._pages(
+        return in_pages(
+            self._views.view,
+            queries.documents_after,
             lambda view, page: [
                 EmbeddedDocument(document, _NO_HASHES, *queries.spans_and_vectors(view, id_)) for id_, document in page
-            ]
+            ],
         )
-
-    def _pages(self, read: Callable[[View, list[tuple[int, Document]]], list[T]]) -> Iterator[T]:
-        """Yield what `read` returns for each page of documents, in the order they were added."""
-        last = 0
-        while True:
-            with self._views.view() as view:
-                page = queries.documents_after(view, last, _PAGE_DOCUMENTS)
-                items = read(view, page)
-            if not page:
-                return
-            yield from items
-            last = page[-1][0]
 
     @contextmanager
     def successor(self, settings: Settings) -> Iterator[LocalStore]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexer.filters.tree import Where
 from indexer.records import Vector
@@ -13,11 +14,9 @@ from indexer.stores.postgres import queries
 from indexer.stores.postgres.dense import rank
 from indexer.stores.postgres.views import View
 from indexer.stores.postgres.words import analysis_of, restriction
-from indexer.stores.units import best_passages, union
+from indexer.stores.units import join_legs
 from indexer.stores.vectors import cosines
 from indexer.stores.word_ranking import Words
-
-_NO_IDS: Ids = np.empty(0, np.int64)
 
 
 def candidates(
@@ -40,19 +39,12 @@ def candidates(
     dense = rank(view, vector, depth, where, unit, exact)
     words = open_words() if terms else None
     hits = None if words is None else words.rank_units(terms, depth, restriction(view, words, where), unit)
-    if unit == "passage":
-        units = passages = union(dense.passages, hits.ids if hits else _NO_IDS)
-        scores = cosines(queries.vectors_by_id(view, passages), vector)
-        means = scores.astype(np.float64)
-    else:
-        documents = union(dense.documents, hits.documents if hits else _NO_IDS)
+
+    def of_passages(passages: Ids) -> NDArray[np.float32]:
+        return cosines(queries.vectors_by_id(view, passages), vector)
+
+    def of_documents(documents: Ids) -> tuple[Ids, Ids, NDArray[np.float32]]:
         every, owners, rows = queries.passages_of(view, documents)
-        units, passages, scores, means = best_passages(every, owners, cosines(rows, vector))
-    of_words = np.zeros(len(units), np.float32)
-    if words is not None and hits is not None:
-        scored = np.searchsorted(units, hits.ids if unit == "passage" else hits.documents)
-        of_words[scored] = hits.scores
-        others = np.delete(np.arange(len(units)), scored)
-        of_words[others] = words.score(terms, units[others], unit)
-    complete = dense.exact and len(passages) == dense.matched
-    return Candidates(passages, scores, means, of_words, len(terms), dense.matched, complete)
+        return every, owners, cosines(rows, vector)
+
+    return join_legs(terms, dense, words, hits, unit, of_passages, of_documents)

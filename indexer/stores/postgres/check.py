@@ -11,8 +11,8 @@ from operator import itemgetter
 
 from indexer.errors import BadInput
 from indexer.settings import Meaning
+from indexer.stores.document_rows import damage_of
 from indexer.stores.flatten import scalars, with_dates
-from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import CheckReport
 from indexer.stores.postgres import queries
 from indexer.stores.postgres.connections import SOUND_PGVECTOR
@@ -44,7 +44,7 @@ class Findings:
     @property
     def problems(self) -> tuple[str, ...]:
         return (
-            *(str(queries.damage_of(uri)) for uri in self.damaged),
+            *(str(damage_of(uri)) for uri in self.damaged),
             *(f"{uri}: filters do not see its metadata as it is stored" for uri in self.wrong_fields),
             *self.wrong_counts,
             *self.graph,
@@ -93,14 +93,7 @@ def _passages(view: View) -> Iterator[str]:
 def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
     """Yield the uris of documents whose row does not match its hash; of embedded ones also title and text."""
     for row in queries.rows_of_documents(view):
-        document = row.document
-        try:
-            sound = document is not None and row_hash(document) == row.row_hash
-            if sound and document is not None and meaning and row.tokens:
-                sound = content_hash(document, meaning) == row.content_hash
-        except _WRONG_TYPES:
-            sound = False
-        if not sound:
+        if not row.is_sound(meaning):
             yield row.uri
 
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from indexer.errors import IndexDamaged
 from indexer.filters.tree import Where
 from indexer.records import Document, Section, Span, Vector
+from indexer.stores.document_rows import DocumentRow, damage_of, until_damage
 from indexer.stores.hashes import row_hash
 from indexer.stores.port import Hashes, Ids, Passage
 from indexer.stores.postgres.views import View
@@ -146,14 +146,6 @@ def spans_and_vectors(view: View, document_id: int) -> tuple[tuple[Span, ...], V
 # documents and passages
 
 
-def damage_of(uri: str) -> IndexDamaged:
-    """Return the error that names a damaged document."""
-    return IndexDamaged(
-        f"{uri}: its stored row, text or vector is damaged; likewise check --repair, then index its "
-        "source again (without --rebuild), or likewise remove it"
-    )
-
-
 def passages(view: View, ids: Sequence[int]) -> list[Passage]:
     """Return passages by their ids, in the order asked for.
 
@@ -233,31 +225,12 @@ def documents_after(view: View, after: int, count: int) -> list[tuple[int, Docum
 
     There are fewer if the next one is damaged: the call that begins with it raises IndexDamaged.
     """
-    documents = []
-    try:
-        for numbered in _documents(view, "d.id > %s", (after,), count):
-            documents.append(numbered)
-    except IndexDamaged:
-        if not documents:
-            raise
-    return documents
+    return until_damage(_documents(view, "d.id > %s", (after,), count))
 
 
 def documents_of(view: View, ids: Ids) -> list[Document]:
     """Return the documents of these few ids; ids that are no longer documents are left out."""
     return [document for _, document in _documents(view, "d.id = ANY(%s)", (ids.tolist(),), len(ids))]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentRow:
-    """A document as it is stored, with its recorded hashes; `document` is None where it cannot be read."""
-
-    id: int
-    uri: str
-    tokens: int
-    content_hash: bytes
-    row_hash: bytes
-    document: Document | None
 
 
 def rows_of_documents(view: View, condition: str = "true", parameters: Sequence[Any] = ()) -> Iterator[DocumentRow]:

@@ -19,7 +19,7 @@ from psycopg import sql
 from indexer.errors import BadInput, StorageError
 from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import DeadlineConnection, connect, one_line
-from indexer.stores.postgres.schema import create_document_tables, prepare_database, statement, width
+from indexer.stores.postgres.schema import create_document_tables, prepare_database, run_script, statement, width
 
 _PARTITIONED = """
 CREATE TABLE {tables}.document (
@@ -71,7 +71,7 @@ def part_of(tables: str) -> str:
 def create_partitions(connection: DeadlineConnection, tables: str, dimensions: int, uris: Sequence[str]) -> None:
     """Make the tables of documents on the shards, and partitions that lead to them, in the caller's transaction.
 
-    What is made on a shard is committed there at once. `sweep_shard` removes it if this transaction is not committed.
+    What is made on a shard is committed there at once, and is left there, empty, if this transaction is not.
 
     Raises:
         BadInput: a server is named twice.
@@ -81,9 +81,7 @@ def create_partitions(connection: DeadlineConnection, tables: str, dimensions: i
     if len({shard.address.conninfo for shard in shards}) < len(shards):
         raise BadInput("a shard is named twice: each server holds one part of an index")
     connection.execute("CREATE EXTENSION IF NOT EXISTS postgres_fdw")
-    for part in _PARTITIONED.split(";\n"):
-        if part.strip():
-            connection.execute(statement(part, tables, dimensions=width(dimensions)))
+    run_script(connection, _PARTITIONED, tables, dimensions=width(dimensions))
     for shard in shards:
         with at_shard(shard) as remote:
             prepare_database(remote)

@@ -180,10 +180,9 @@ class PostgresSnapshot:
         )
 
     def recall(self) -> Recall:
-        from indexer.stores.recall import NEIGHBOURS, QUESTIONS, measure_recall
+        from indexer.stores.recall import recall_of
 
-        rows = self.sample(3 * QUESTIONS, seed=1).vectors
-        return measure_recall(rows, lambda vector, exact: self.dense(vector, NEIGHBOURS, None, "passage", exact))
+        return recall_of(self)
 
     def check(self, meaning: Meaning | None) -> CheckReport:
         from indexer.stores.postgres import check  # questions do not need it

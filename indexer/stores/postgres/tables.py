@@ -74,7 +74,11 @@ def copy_tables(connection: DeadlineConnection, source: str, target: str) -> Non
     """Fill the tables of an empty index with the rows of another, ids included, in the caller's transaction."""
     for table in _COPIED:
         connection.execute(
-            statement(f"INSERT INTO {{tables}}.{table} SELECT * FROM {{source}}.{table}", target, source=_name(source))
+            statement(
+                f"INSERT INTO {{tables}}.{table} SELECT * FROM {{source}}.{table}",
+                target,
+                source=sql.Identifier(source),
+            )
         )
     for table, sequence in _NUMBERED.items():
         connection.execute(
@@ -90,10 +94,6 @@ def copy_counts(connection: DeadlineConnection, row: Row, name: str) -> None:
         " finished_run = %s WHERE name = %s",
         (row.generation, row.documents, row.passages, row.tokens, row.run, row.finished_run, name),
     )
-
-
-def _name(schema: str) -> sql.Identifier:
-    return sql.Identifier(schema)
 
 
 def _new_schema(connection: DeadlineConnection) -> str:

@@ -251,8 +251,7 @@ class Views:
         state, missing = self._state, self._missing(connection, row)
         if state is not None and (state.row, state.missing) == (row, missing):
             return state
-        if row.format_version:
-            require_format(row)
+        require_format(row)
         rows = dict(connection.execute(statement("SELECT name, value FROM {tables}.setting", row.tables)).fetchall())
         try:
             settings = from_rows(rows)
