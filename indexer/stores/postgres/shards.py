@@ -39,11 +39,15 @@ CREATE TABLE {tables}.field_value (
 
 PARTITIONED = ("document", "passage", "field_value")
 
+_WIDTH = """
+CREATE VIEW {tables}.graph_width (width, was_set) AS
+    SELECT width, set_config('hnsw.ef_search', width::text, true) FROM generate_series(1, 1000) AS width
+"""
+"""Sets how wide a graph is searched in the transaction under way: postgres_fdw passes on queries, and no settings."""
+
 _CONNECT_SECONDS = 5
 
-_OPTIONS = (
-    "-c hnsw.ef_search=100 -c hnsw.iterative_scan=strict_order -c hnsw.max_scan_tuples=200000 -c statement_timeout=60s"
-)
+_OPTIONS = "-c hnsw.iterative_scan=strict_order -c hnsw.max_scan_tuples=200000 -c statement_timeout=60s"
 """Settings of a session do not reach a shard: the coordinator's connections to it have their own."""
 
 _REMEMBERED_SECONDS = 5.0
@@ -88,6 +92,7 @@ def create_partitions(connection: DeadlineConnection, tables: str, dimensions: i
             with remote.transaction():
                 remote.execute(statement("CREATE SCHEMA {tables}", part_of(tables)))
                 create_document_tables(remote, part_of(tables), dimensions)
+                remote.execute(statement(_WIDTH, part_of(tables)))
         _link(connection, tables, shard, len(shards))
 
 
@@ -113,6 +118,12 @@ def _link(connection: DeadlineConnection, tables: str, shard: Shard, count: int)
     connection.execute(
         sql.SQL("CREATE USER MAPPING FOR CURRENT_USER SERVER {}{}").format(
             server, sql.SQL(" OPTIONS ({})").format(_options(login)) if login else sql.SQL("")
+        )
+    )
+    connection.execute(
+        sql.SQL("CREATE FOREIGN TABLE {}.{} (width integer, was_set text) SERVER {} OPTIONS ({})").format(
+            *(sql.Identifier(tables), sql.Identifier(f"graph_width_{shard.number}"), server),
+            _options({"schema_name": part_of(tables), "table_name": "graph_width"}),
         )
     )
     for table in PARTITIONED:

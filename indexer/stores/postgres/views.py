@@ -115,6 +115,20 @@ class View:
             cursor.execute(self._statement(text), parameters or None)
             yield from cursor
 
+    def search_as_wide_as(self, ef_search: int) -> None:
+        """Set how many neighbours a search of the graph keeps in view, for the rest of the transaction."""
+        if self.connection.ef_search == ef_search:
+            return
+        if self.state.row.shards:
+            parts = [
+                f"SELECT was_set FROM {{tables}}.graph_width_{number} WHERE width = {int(ef_search)}"
+                for number in self.reachable
+            ]
+            self.rows(" UNION ALL ".join(parts))
+        else:
+            self.connection.execute(f"SET LOCAL hnsw.ef_search = {int(ef_search)}")
+        self.connection.ef_search = ef_search
+
     def _statement(self, text: str) -> sql.Composed:
         if self.missing:  # the partitions that can be reached stand for the whole table
             text = _PARTITIONED.sub(self._union, text)
@@ -219,9 +233,7 @@ class Views:
         # A server takes the snapshot of a transaction when it is first asked: no commit may come between.
         with no_commit(connection, known.row.tables):
             state = self._begin(connection)
-            view = View(connection, state)
-            for number in view.reachable:
-                view.rows(f"SELECT FROM {{tables}}.document_{number} WHERE id = 0")
+            View(connection, state).search_as_wide_as(state.row.ef_search or 1)
         return state
 
     def _begin(self, connection: DeadlineConnection) -> State:
@@ -231,9 +243,9 @@ class Views:
             statements = [sql.SQL(_BEGIN)]
             if known is not None:
                 statements.append(statement(_KEEP_TABLES, known.row.tables))  # type: ignore[arg-type]
-                if known.row.ef_search is not None:
+                if known.row.ef_search is not None and not known.row.shards:
                     statements.append(sql.SQL(f"SET LOCAL hnsw.ef_search = {int(known.row.ef_search)};"))
-            connection.ef_search = None if known is None else known.row.ef_search
+            connection.ef_search = None if known is None or known.row.shards else known.row.ef_search
             try:
                 return self._current_state(connection, sql.Composed(statements), known)
             except (errors.UndefinedTable, errors.InvalidSchemaName):

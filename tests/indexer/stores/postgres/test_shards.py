@@ -13,14 +13,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pytest
 
 from indexer import Document, Index
+from indexer.copying import distribute
 from indexer.errors import StorageError
+from indexer.stores.postgres import dense, shards
+from indexer.stores.postgres.store import PostgresStore
+from indexer.stores.postgres.views import View
 from search import Searcher
 
 pytestmark = pytest.mark.skipif("LIKEWISE_TEST_SHARDS" not in os.environ, reason="LIKEWISE_TEST_SHARDS is not set")
@@ -31,7 +38,11 @@ DIMENSIONS = 8
 
 def texts(count: int, first: int = 0) -> list[Document]:
     return [
-        Document(f"d{number}", f"{WORDS[number % 6]} and {WORDS[number % 5]}", metadata={"n": number})
+        Document(
+            f"d{number}",
+            f"{WORDS[number % 6]} and {WORDS[number % 5]}",
+            metadata={"n": number, "half": number % 2},
+        )
         for number in range(first, first + count)
     ]
 
@@ -129,6 +140,87 @@ def test_a_missing_shard_is_an_error_or_a_note(distributed: str) -> None:
 
 def search_all(searcher: Searcher) -> list:  # type: ignore[type-arg]
     return list(searcher.search("", 1000, vector=rows(1, 9)[0]))
+
+
+@pytest.fixture(scope="module")
+def graphs() -> Iterator[tuple[str, np.ndarray]]:
+    """An index with a graph on each server, and its vectors: the higher `n`, the higher their first component."""
+    from postgres_nodes import nodes
+
+    uris = [node.uri for node in nodes()]
+    address = f"{uris[0]}?index=graphs{time.time_ns()}"
+    vectors = np.random.default_rng(2).normal(size=(3000, 32)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = vectors[np.argsort(vectors[:, 0])]
+    with Index.create(address, dimensions=32):
+        pass
+    with pytest.MonkeyPatch.context() as patch:
+        # Over so few rows the planner sorts them all.
+        patch.setattr(shards, "_OPTIONS", f"{shards._OPTIONS} -c enable_sort=off")
+        patch.setattr(dense, "EXACT_PASSAGES", 100)
+        distribute(address, uris)
+        with Index.open(address) as index:
+            index.add(texts(3000), vectors=vectors)
+            index.compact(kind="approximate")
+        yield address, vectors
+
+
+def nearest(vectors: np.ndarray, question: np.ndarray, allowed: np.ndarray) -> list[str]:
+    scores = np.where(allowed, vectors.astype(np.float16).astype(np.float32) @ question, -2)
+    return [f"d{number}" for number in np.argsort(-scores)[:10]]
+
+
+def test_a_wide_filter_is_answered_by_the_graphs(
+    graphs: tuple[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, vectors = graphs
+    fetched: list[int] = []
+    rows_of = View.rows
+
+    def rows(view: View, text: str, *parameters: object, binary: bool = False) -> list[Any]:
+        found = rows_of(view, text, *parameters, binary=binary)
+        if "AS distance" in text:
+            fetched.append(len(found))
+        return found
+
+    monkeypatch.setattr(View, "rows", rows)
+    numbers = np.arange(len(vectors))
+    right = 0
+    with Searcher(address) as searcher:
+        for question in vectors[::100]:
+            hits = searcher.search("", 10, "n >= 0 and half = 0", vector=question)
+            assert (hits.matched, len(hits), hits.exact) == (1500, 10, False)
+            right += len({hit.uri for hit in hits} & set(nearest(vectors, question, numbers % 2 == 0)))
+        assert right > 0.95 * 300
+        assert max(fetched) < 500  # of 1,500
+        # What the filter leaves lies opposite to the question: none of it is among the nearest.
+        monkeypatch.setattr(dense, "_MAX_ROWS_OF_SHARD", 100)
+        question = vectors[0]
+        hits = searcher.search("", 10, "n >= 2500", vector=question)
+        assert hits.exact and [hit.uri for hit in hits] == nearest(vectors, question, numbers >= 2500)
+
+
+def test_the_graphs_are_searched_as_wide_as_asked(graphs: tuple[str, np.ndarray]) -> None:
+    address, _ = graphs
+    questions = np.random.default_rng(3).normal(size=(100, 32)).astype(np.float32)
+    questions /= np.linalg.norm(questions, axis=1, keepdims=True)
+
+    def found(ef_search: int) -> int:
+        """How many of the nearest ten are found, over 100 questions."""
+        row = replace(view.state.row, ef_search=ef_search)
+        narrowed = replace(view, state=replace(view.state, row=row))
+        both = 0
+        for question in questions:
+            by_graph, exact = (
+                dense.rank(narrowed, question, 10, None, "passage", by_force) for by_force in (False, True)
+            )
+            both += len(set(by_graph.passages.tolist()) & set(exact.passages.tolist()))
+        return both
+
+    store = PostgresStore.open(address)
+    with closing(store), store.snapshot() as snapshot:
+        view = snapshot._view
+        assert found(1) < found(400)
 
 
 WRITER = """
