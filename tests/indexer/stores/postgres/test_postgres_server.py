@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import attacks
 import numpy as np
 import pytest
 from postgres_server import OwnServer
@@ -91,19 +92,19 @@ for number in range(int(sys.argv[2]), 10**6):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(attacks.TIMEOUT_S)
 @pytest.mark.parametrize("victim", ["server", "client"])
 def test_nothing_acknowledged_is_lost_by_a_kill(server: OwnServer, victim: str) -> None:
     address = server.address(f"killed {victim}")
     Index.create(address, dimensions=8).close()
     acknowledged = -1
-    for round_ in range(5):
+    for round_ in range(attacks.KILLS):
         command = [sys.executable, "-c", _WRITER, address, str(acknowledged + 1)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
             for line in writer.stdout:
                 acknowledged = int(line)
-                if acknowledged % 15 == 10 + round_:
+                if acknowledged % 15 == (10 + round_) % 15:
                     break
             server.kill() if victim == "server" else writer.kill()
             rest, error = writer.communicate()

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import attacks
 import numpy as np
 import pytest
 from postgres_server import new_address
@@ -229,8 +230,9 @@ print(asked)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_four_writers_and_eight_readers(address: str, seconds: float = 30) -> None:
+@pytest.mark.timeout(attacks.TIMEOUT_S)
+def test_four_writers_and_eight_readers(address: str) -> None:
+    seconds = attacks.SECONDS
     commands = [["-c", _WRITER, address, str(number), str(seconds)] for number in range(4)]
     commands += [["-c", _READER, address, str(seconds)] for _ in range(8)]
     running = [

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import attacks
 import numpy as np
 import pytest
 
@@ -230,20 +231,21 @@ from indexer import Document, Index
 address, first = sys.argv[1], int(sys.argv[2])
 rows = np.random.default_rng(1).normal(size=(20, 8)).astype(np.float32)
 with Index.open(address) as index:
-    for batch in range(first, first + 10_000, 20):
+    for batch in range(first, first + 1000, 20):
         index.add([Document(f"w{n}", f"plum {n}", metadata={"n": n}) for n in range(batch, batch + 20)], vectors=rows)
         print(batch, flush=True)
 """
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(attacks.TIMEOUT_S)
 @pytest.mark.parametrize("victim", ["client", "shard", "coordinator"])
 def test_what_was_acknowledged_survives_a_kill(distributed: str, victim: str, tmp_path: Path) -> None:
-    """Five kills at random moments: no acknowledged document is lost or half there, and a run again completes it."""
+    """Killed at random moments: no acknowledged document is lost or half there, and a run again completes it."""
     from postgres_nodes import nodes
 
     chance = np.random.default_rng(4)
-    for attempt in range(5):
+    for attempt in range(attacks.KILLS):
         first = 1000 * attempt
         command = [sys.executable, "-c", WRITER, distributed, str(first)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
