@@ -18,6 +18,7 @@ from search import Searcher
 from search.evaluation.measures import evaluate, read_qrels, read_queries
 
 MODES = ("words", "dense", "hybrid")
+COLLECTIONS = ("legal-summarization", "medquad-liveqa", "scifact", "xquad/ar", "xquad/de", "xquad/en", "xquad/zh")
 
 
 def ndcg(address: Any, collection: Path, mode: Any) -> float:
@@ -33,11 +34,12 @@ def ndcg(address: Any, collection: Path, mode: Any) -> float:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_every_mode_is_as_good_as_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_every_mode_is_as_good_as_in_a_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "LIKEWISE_EVAL_DATA" not in os.environ:
         pytest.skip("LIKEWISE_EVAL_DATA is not set")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    collection = Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data" / "legal-summarization"
+    collection = Path(os.environ["LIKEWISE_EVAL_DATA"]) / "data" / name
     rows = [json.loads(line) for line in (collection / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
     address = new_address()
     with Index.create(tmp_path / "folder.index") as folder:
@@ -50,7 +52,7 @@ def test_every_mode_is_as_good_as_in_a_folder(tmp_path: Path, monkeypatch: pytes
     found = {
         mode: (ndcg(tmp_path / "folder.index", collection, mode), ndcg(address, collection, mode)) for mode in MODES
     }
-    print(found)  # noqa: T201
+    print(name, found)  # noqa: T201
     for mode, (of_folder, of_database) in found.items():
         assert of_database == pytest.approx(of_folder, abs=0.001), mode
         assert of_folder > 0.3, mode
