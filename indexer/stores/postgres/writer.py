@@ -52,7 +52,8 @@ question (100,000 passages: 200 instead of 300)."""
 
 _TUNING_QUESTIONS = 200
 _BUILD_MEMORY_KB = 2_000_000
-"""Most memory for the building of a graph: what does not fit is built many times slower (pgvector's own advice)."""
+"""Most memory for building a graph where the server allows less by itself: what does not fit is built many times
+slower (pgvector's own advice)."""
 
 _BROKEN_OFF = (errors.DeadlockDetected, errors.SerializationFailure, errors.IdleInTransactionSessionTimeout)
 
@@ -250,7 +251,11 @@ _GRAPHS = ("passage_graph", "passage_graph_new", "passage_graph_old")
 
 def _build_graph(connection: DeadlineConnection, tables: str, passages: int, dimensions: int) -> None:
     memory = min(_BUILD_MEMORY_KB, 64_000 + passages * (2 * dimensions + 2000) // 1000)
-    connection.execute(f"SET maintenance_work_mem = '{memory}kB'")
+    connection.execute(
+        "SELECT set_config('maintenance_work_mem',"
+        " greatest(%s, pg_size_bytes(current_setting('maintenance_work_mem')) / 1024) || 'kB', false)",
+        (memory,),
+    )
     try:
         _replace_graph(connection, tables)
     finally:

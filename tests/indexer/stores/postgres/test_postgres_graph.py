@@ -12,7 +12,7 @@ from postgres_server import new_address
 
 from indexer import Document, Index
 from indexer.filters.parse import parse
-from indexer.stores.postgres import dense, views, writer
+from indexer.stores.postgres import connections, dense, views, writer
 from indexer.stores.vectors import to_blobs
 
 COUNT, DIMENSIONS = 3000, 16
@@ -142,3 +142,19 @@ def test_it_goes_and_comes_with_the_kind_that_is_asked_for(index: Index) -> None
     with store.snapshot() as snapshot:
         assert not snapshot.dense(ROWS[5], 5).exact
     assert index.check().ok
+
+
+def test_a_build_has_at_least_the_memory_that_the_server_gives(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[str] = []
+
+    def replace_graph(connection: connections.DeadlineConnection, tables: str) -> None:
+        given.extend(connection.execute("SHOW maintenance_work_mem").fetchone() or ())
+
+    monkeypatch.setattr(writer, "_replace_graph", replace_graph)
+    with store_of(index).snapshot() as snapshot:
+        tables = snapshot._view.state.row.tables  # type: ignore[attr-defined]
+    with store_of(index)._connections.connection() as connection:  # type: ignore[attr-defined]
+        for own in ("1MB", "3GB"):
+            connection.execute(f"SET maintenance_work_mem = '{own}'")
+            writer._build_graph(connection, tables, 100_000, 384)
+    assert given == ["340800kB", "3GB"]
