@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from indexer.errors import IndexDamaged, NewerFormat
 from indexer.stores.port import PLACES, Place, Store
 
 
@@ -16,20 +17,36 @@ class Beside:
         model: text of its recipe.
         documents, passages: how many it has.
         bytes: size of everything that it stores.
+        problem: why it cannot be read, and then nothing else than its place is known; empty where it can be.
     """
 
     place: Place
-    model: str
-    documents: int
-    passages: int
-    bytes: int
+    model: str = ""
+    documents: int = 0
+    passages: int = 0
+    bytes: int = 0
+    problem: str = ""
 
 
 def describe_beside(store: Store) -> Beside | None:
-    """Return the index that stands beside another one; None where there is none."""
+    """Return the index that stands beside another one; None where there is none.
+
+    One that cannot be read is described too: the index beside which it stands is sound all the same.
+    """
     for place in PLACES:
         if (other := store.beside(place)) is not None:
-            with other.snapshot() as snapshot:
-                info, recipe = snapshot.info(), snapshot.settings.recipe
+            try:
+                with other.snapshot() as snapshot:
+                    info, recipe = snapshot.info(), snapshot.settings.recipe
+            except (IndexDamaged, NewerFormat) as error:
+                return Beside(place, problem=str(error))
             return Beside(place, str(recipe), info.documents, info.passages, info.bytes)
     return None
+
+
+def unreadable(address: str, beside: Beside) -> str:
+    """Return the sentence about an index that stands beside the one at `address` and cannot be read."""
+    return (
+        f"{address}: the vectors of another model beside it cannot be read: likewise migrate {address} --drop removes "
+        f"them ({beside.problem})"
+    )

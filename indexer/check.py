@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from indexer.beside import describe_beside, unreadable
 from indexer.encoders.openvino.files import damage
 from indexer.errors import ModelError
 from indexer.settings import Meaning
@@ -24,6 +25,9 @@ def check(store: Store, meaning: Meaning | None, compile_again: Callable[[], Non
     if compile_again is not None:
         with store.writer() as writer:
             report = writer.repair(meaning)
+    beside = describe_beside(store)
+    if beside is not None and beside.problem:
+        report = replace(report, problems=(*report.problems, unreadable(store.address, beside)))
     problem = damage(store.artifacts())
     if problem is None:
         return report

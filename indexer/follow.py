@@ -14,8 +14,9 @@ from itertools import islice
 from typing import TypeVar
 
 from indexer.batches import Incoming, batches
+from indexer.beside import Beside, unreadable
 from indexer.core import IndexCore
-from indexer.errors import LikewiseError
+from indexer.errors import IndexDamaged, LikewiseError, NewerFormat
 from indexer.records import Document, Stamp
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome, Store, Writer
 
@@ -262,7 +263,10 @@ def keep_previous(index: IndexCore, uris: Collection[str] | None = None) -> tupl
     previous = index.store.beside("previous")
     if previous is None or (uris is not None and not uris):
         return ()
-    other = IndexCore(previous, runtime=index.runtime)
+    try:
+        other = IndexCore(previous, runtime=index.runtime)
+    except (IndexDamaged, NewerFormat) as error:
+        return (unreadable(index.address, Beside("previous", problem=str(error))),)
     other.use_cache_of(index)
     other.skip_languages()
     try:

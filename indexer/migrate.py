@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
-from indexer.beside import Beside, describe_beside
+from indexer.beside import Beside, describe_beside, unreadable
 from indexer.core import IndexCore
 from indexer.encoders import Encoder
-from indexer.errors import BadInput, RecipeMismatch, StorageError
+from indexer.errors import BadInput, IndexDamaged, RecipeMismatch, StorageError
 from indexer.follow import Committed, Followed, carry_over, follow
 from indexer.identity import require_recipe
 from indexer.notes import Note
@@ -63,27 +63,26 @@ def open_next(
 
     Raises:
         BadInput: `main` has no model, has this one already, or another one is on its way or kept.
+        IndexDamaged: what there is beside `main` cannot be read.
         StorageError: the disk is too small.
     """
     store, address = main.store, main.address
     if main.recipe is None:
         raise BadInput(f"{address}: holds your own vectors, which no model can make again: make a new index")
     with store.writer(wait=wait, on_wait=on_wait):
-        if (previous := store.beside("previous")) is not None:
-            with previous.snapshot() as snapshot:
-                kept = snapshot.settings.recipe
+        beside = _require_readable(store)
+        if beside is not None and beside.place == "previous":
             raise BadInput(
-                f"{address}: the vectors of {kept} are still kept: likewise migrate {address} --back returns to them, "
-                "--drop removes them; then change the model"
+                f"{address}: the vectors of {beside.model} are still kept: likewise migrate {address} --back "
+                "returns to them, --drop removes them; then change the model"
             )
         if _is_same(main.stored_settings(), settings):
             raise BadInput(f"{address}: has this model already, with the same passages: there is nothing to change")
         other = store.beside("next")
         with store.snapshot() as snapshot:
             needed = needed_bytes(snapshot.info(), snapshot.settings, settings)
-        if other is not None:
-            with other.snapshot() as snapshot:
-                needed = max(0, needed - snapshot.info().bytes)
+        if beside is not None:
+            needed = max(0, needed - beside.bytes)
         free = store.free_bytes()
         disk(needed, free)
         if free is not None and free < needed:
@@ -105,6 +104,14 @@ def open_next(
     assert settings.recipe is not None
     core.use(encoder, settings.recipe)
     return core
+
+
+def _require_readable(store: Store) -> Beside | None:
+    """Return the index beside this one; None where there is none. Raises IndexDamaged if it cannot be read."""
+    beside = describe_beside(store)
+    if beside is not None and beside.problem:
+        raise IndexDamaged(unreadable(store.address, beside))
+    return beside
 
 
 def _is_same(stored: Settings, settings: Settings) -> bool:
@@ -169,12 +176,14 @@ def back(main: IndexCore, *, wait: bool = True, on_wait: OnWait | None = None) -
 
     Raises:
         BadInput: none are kept.
+        IndexDamaged: those that are kept cannot be read.
         ModelError: documents are missing in them, and their model cannot be loaded.
     """
     with main.store.writer(wait=wait, on_wait=on_wait):
         previous = main.store.beside("previous")
         if previous is None:
             raise BadInput(f"{main.address}: no vectors of another model are kept, so there are none to return to")
+        _require_readable(main.store)
         other = IndexCore(previous, runtime=main.runtime)
         other.use_cache_of(main)
         return _exchange(main.store, other, "previous", wait, on_wait)
@@ -193,7 +202,7 @@ def _exchange(store: Store, other: IndexCore, place: Place, wait: bool, on_wait:
 
 
 def drop(store: Store, *, wait: bool = True, on_wait: OnWait | None = None) -> Beside:
-    """Remove the index beside this one, whether it is half built or kept from before, and return what it was.
+    """Remove the index beside this one, half built, kept from before or damaged, and return what it was.
 
     Raises:
         BadInput: there is none.
@@ -204,6 +213,8 @@ def drop(store: Store, *, wait: bool = True, on_wait: OnWait | None = None) -> B
         other = None if beside is None else store.beside(beside.place)
         if beside is None or other is None:
             raise BadInput(f"{store.address}: no vectors of another model are kept, so there is nothing to remove")
-        with other.writer(wait=False):  # a build takes long, and the lock of this index is held meanwhile
+        with ExitStack() as held:
+            if not beside.problem:  # a damaged one has no writer, and nobody goes on building it
+                held.enter_context(other.writer(wait=False))  # a build takes long, and this index's lock is held
             store.drop(beside.place)
     return beside

@@ -121,7 +121,11 @@ def _language_line(shares: Mapping[str, float], language: str) -> str:
 
 def _beside_row(beside: Beside, documents: int, address: str) -> tuple[str, str]:
     """Return the line about the index that stands beside this one."""
+    from indexer.beside import unreadable
+
     drop = f"--drop removes them ({beside.bytes / 2**20:.1f} MB)"
+    if beside.problem:
+        return "beside it", unreadable(shown(address), beside)
     if beside.place == "next":
         done = f"{number(beside.documents)} of {number(documents)} documents embedded with {beside.model}"
         return "migration", f"{done}; likewise migrate {shown(address)} --model {beside.model} goes on, {drop}"

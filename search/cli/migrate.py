@@ -233,6 +233,9 @@ def _drop(path: str, no_wait: bool, as_json: bool) -> None:
     if as_json:
         say_json(_numbers(dropped.model, model, documents, passages, False) | {"freed": dropped.bytes})
         return
+    if dropped.problem:
+        say(f"{shown(path)}: the vectors of another model, which could not be read, are removed")
+        return
     say(f"{shown(path)}: the vectors of {dropped.model} are removed, {dropped.bytes / 2**20:,.1f} MB")
 
 

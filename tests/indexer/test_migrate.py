@@ -21,7 +21,7 @@ from indexer.beside import describe_beside
 from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.encoders import registry
-from indexer.errors import BadInput, IndexLocked, ModelError, RecipeMismatch, StorageError
+from indexer.errors import BadInput, IndexDamaged, IndexLocked, ModelError, RecipeMismatch, StorageError
 from indexer.follow import LEFT_OUT, Followed
 from indexer.migrate import back, build, drop, needed_bytes, open_next, switch
 from indexer.records import Stamp
@@ -399,6 +399,62 @@ def test_what_a_killed_process_was_making_or_removing_is_swept(folder: Path, mak
         assert names(folder) == {"next"}
         drop(main.store)
     assert names(folder) == set()
+
+
+def test_a_drop_that_was_killed_is_completed_by_the_next_writer(folder: Path) -> None:
+    for name in (".next", ".dropped"):
+        (folder / name).mkdir()
+        (folder / name / "catalog.db").touch()
+    with Index.open(folder) as index:
+        index.remove(["d1"])
+    assert names(folder) == set()
+
+
+@pytest.mark.parametrize("place", ["next", "previous"])
+def test_a_damaged_one_beside_a_sound_index_is_told_and_can_be_dropped(
+    folder: Path, make_encoder: Callable[..., Any], place: Place
+) -> None:
+    other_model = make_encoder(**OTHER)
+    with IndexCore.open(folder) as main:
+        other = built(main, other_model)
+        if place == "previous":
+            switch(main, other)
+    (folder / place / "catalog.db").write_bytes(b"nonsense " * 999)
+    with IndexCore.open(folder) as main:
+        beside = describe_beside(main.store)
+        assert beside is not None and (beside.place, beside.model) == (place, "")
+        assert "is not a readable catalog" in beside.problem
+        if place == "previous":
+            notes = Index(main).add(documents(90)).notes
+            assert len(notes) == 1 and "cannot be read" in notes[0] and "--drop removes them" in notes[0]
+            with pytest.raises(IndexDamaged, match="--drop removes them"):
+                back(main)
+        with pytest.raises(IndexDamaged, match="--drop removes them"):
+            built(main, other_model)
+        report = Index(main).check()
+        assert [problem for problem in report.problems if "--drop removes them" in problem] == list(report.problems)
+        assert not report.ok
+        assert drop(main.store) == beside
+        assert (Index(main).check().ok, names(folder)) == (True, set())
+
+
+def test_a_folder_in_the_way_of_the_exchange_changes_nothing(folder: Path, make_encoder: Callable[..., Any]) -> None:
+    other_model = make_encoder(**OTHER)
+    with IndexCore.open(folder) as main:
+        other = built(main, other_model)
+        (folder / "previous").mkdir()
+        (folder / "previous" / "file").touch()
+        with pytest.raises(StorageError, match="previous: is in the way"):
+            switch(main, other)
+    with Index.open(folder) as index:
+        index.add(documents(90))
+        assert (len(index), index.recipe != other_model.recipe) == (41, True)
+    (folder / "previous" / "file").unlink()
+    (folder / "previous").rmdir()
+    with IndexCore.open(folder) as main:
+        switch(main, built(main, other_model))
+    with Index.open(folder) as index:
+        assert (len(index), index.recipe) == (41, other_model.recipe)
 
 
 def test_a_copied_or_moved_folder_has_both_and_a_part_of_it_is_an_index(

@@ -58,6 +58,8 @@ def exchange(folder: Path, place: Place) -> None:
     from indexer.stores.local.swap import swap
 
     sibling = _sibling(folder)
+    if place != "previous" and (folder / "previous").exists():  # found after the names were swapped, it would be late
+        raise StorageError(f"{folder / 'previous'}: is in the way and is not an index: move it away and run it again")
     with _errors(folder):
         (folder / place).rename(sibling)
         sync(folder.parent)
@@ -74,9 +76,13 @@ def exchange(folder: Path, place: Place) -> None:
 def complete(folder: Path) -> None:
     """Complete an exchange that a killed process began, or take it back if the names were not swapped yet.
 
+    What a killed process was making or removing is removed.
+
     Use under the writer lock.
     """
     sibling = _sibling(folder)
+    with _errors(folder):
+        _sweep(folder)
     if sibling.exists():
         with _errors(folder):
             if (folder / _MARK).exists():
