@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -26,6 +27,7 @@ from indexer.follow import LEFT_OUT, Followed
 from indexer.migrate import back, build, drop, needed_bytes, open_next, switch
 from indexer.records import Stamp
 from indexer.settings import RecordedSource
+from indexer.stores.local import beside as local_beside
 from indexer.stores.local import failpoint
 from indexer.stores.open import create_store, open_store
 from indexer.stores.port import Batch, LedgerRow, Place, Store
@@ -388,6 +390,37 @@ def test_an_exchange_that_is_killed_is_completed_or_taken_back(
     with Index.open(folder) as index:
         assert (len(index), index.recipe, index.check().problems) == (41, recipes[1], ())
     assert names(folder) == {"previous"}
+
+
+def test_a_full_disk_stops_no_way_back(
+    folder: Path, encoder: Any, make_encoder: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with IndexCore.open(folder) as main:
+        switch(main, built(main, make_encoder(**OTHER)))
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(local_beside, "_mark", full)
+    exchange(folder, "previous")
+    with Index.open(folder) as index:
+        assert (index.recipe, len(index), index.check().ok) == (encoder.recipe, 40, True)
+    assert names(folder) == {"previous"}
+
+
+@pytest.mark.parametrize("reason", ["begins", "cannot be written"])
+def test_a_folder_that_cannot_change_its_name_is_refused_before_anything_is_embedded(
+    folder: Path, make_encoder: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    other_model, stat = make_encoder(**OTHER), Path.stat
+    if reason == "begins":
+        another = SimpleNamespace(st_dev=-1)
+        monkeypatch.setattr(Path, "stat", lambda path, **o: another if path == folder.parent else stat(path, **o))
+    else:
+        monkeypatch.setattr(local_beside.os, "access", lambda path, _: path != folder.parent)
+    with IndexCore.open(folder) as main, pytest.raises(StorageError, match=reason):
+        built(main, other_model)
+    assert (other_model.seen, names(folder)) == ([], set())
 
 
 def test_what_a_killed_process_was_making_or_removing_is_swept(folder: Path, make_encoder: Any) -> None:

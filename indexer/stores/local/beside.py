@@ -7,6 +7,7 @@ tells which of the two the sibling is. Searches find one whole index under the n
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,10 +31,11 @@ def make(folder: Path, initialise: Callable[[Path], None]) -> None:
         initialise: fills an empty folder with an empty index.
 
     Raises:
-        StorageError: the disk refuses.
+        StorageError: the disk refuses, or would refuse the exchange.
     """
     from indexer.stores.local.segments.files import sync  # readers do not write
 
+    _require_renames(folder)
     with _errors(folder / "next"):
         _sweep(folder)
         draft = folder / _DRAFT
@@ -105,33 +107,62 @@ def drop(folder: Path, place: Place) -> None:
         _sweep(folder)
 
 
+def _require_renames(folder: Path) -> None:
+    """Refuse a folder that cannot be renamed: `exchange` would find that out after hours of work."""
+    parent = folder.parent
+    with _errors(folder):
+        if folder.stat().st_dev != parent.stat().st_dev:
+            raise StorageError(
+                f"{folder}: is where another disk begins, so that its name cannot change hands: move the index into a "
+                "folder on that disk"
+            )
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise StorageError(
+            f"{parent}: cannot be written, and the index in it has to change its name: ask for permission, or move the "
+            "index"
+        )
+
+
 def _sibling(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.beside")
 
 
 def _move_in(folder: Path, sibling: Path) -> None:
-    """Complete an exchange after the names were swapped."""
+    """Complete an exchange after the names were swapped.
+
+    The mark moves from one index to the other, so that a full disk does not stop this. After a kill between the two
+    renames the sibling has the mark, and moves to the place that it names.
+    """
     from indexer.stores.local.segments.files import sync
 
-    _mark(sibling, "previous")
-    sibling.rename(folder / "previous")
+    if _place_of(folder) != "previous":
+        _mark(folder, "previous")
+    (folder / _MARK).rename(sibling / _MARK)
+    sync(sibling)
     sync(folder)
     failpoint("exchange.in")
-    (folder / _MARK).unlink(missing_ok=True)
+    sibling.rename(folder / "previous")
+    sync(folder)
     sync(folder.parent)
 
 
 def _mark(folder: Path, place: Place) -> None:
     from indexer.stores.local.segments.files import sync
 
-    (folder / _MARK).write_text(f"{place}\n", encoding="ascii")
-    sync(folder / _MARK)
+    path, content = folder / _MARK, f"{place}\n".encode("ascii")
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.pwrite(file, content, 0)  # in place: a full disk has no room for another block
+        os.ftruncate(file, len(content))
+        os.fsync(file)
+    finally:
+        os.close(file)
     sync(folder)
 
 
-def _place_of(sibling: Path) -> Place:
-    """Return the place that an index had before it moved out."""
-    text = (sibling / _MARK).read_text(encoding="ascii", errors="replace").strip() if (sibling / _MARK).exists() else ""
+def _place_of(marked: Path) -> Place:
+    """Return the place that the mark of an index names."""
+    text = (marked / _MARK).read_text(encoding="ascii", errors="replace").strip() if (marked / _MARK).exists() else ""
     return "previous" if text == "previous" else "next"
 
 
