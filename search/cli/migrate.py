@@ -273,5 +273,5 @@ def _print_verdict(verdict: Verdict, old: str, new: str) -> None:
     if verdict.overlap is not None:
         asked = "judged questions" if verdict.ndcg else "sentences of the collection"
         say(f"of ten hits {10 * verdict.overlap:.1f} are the same, on average over {verdict.questions} {asked}")
-    if verdict.ndcg is None:
+    if verdict.ndcg is None and verdict.overlap is not None:
         say("which of them answers better, only judged questions can tell: --queries, --qrels")

@@ -18,6 +18,7 @@ import numpy as np
 
 from indexer.calibration.probe import PseudoQuestion, pseudo_questions
 from indexer.calibration.sample import sample_by_content
+from indexer.errors import ModelError, RecipeMismatch
 from indexer.notes import Note
 from indexer.records import Vector
 from indexer.settings import MIN_PSEUDO_QUESTIONS
@@ -117,11 +118,19 @@ def compare_vectors(
         queries: the text of each judged question by its id; None without judgments.
         qrels: the judgments, by the uris of the indexes.
 
+    Returns:
+        The comparison. If the old model cannot be asked any more, which is a reason to change it, the sizes alone are
+        compared, and a note says why.
+
     Raises:
-        ModelError: a model cannot be loaded.
+        ModelError, RecipeMismatch: the new model cannot be loaded, or is not the one of its vectors.
     """
     notes: list[str] = []
     sides = [_Side(store, notes.append, trust_remote_code) for store in (old, new)]
+    if (problem := sides[0].problem()) is not None:
+        notes.append(f"the models are not compared, because the old one cannot be asked ({problem})")
+        sizes = _sizes([side.info() for side in sides])
+        return Verdict(None, None, None, None, 0, 0, None, None, *sizes, notes=tuple(notes))
     passages, sentences = _draw(old)
     sentences = _readable(sides, sentences)
     texts = [one.question for one in sentences]
@@ -133,7 +142,7 @@ def compare_vectors(
     dense, hybrid = ([side.ask(texts, mode) for side in sides] for mode in ("dense", "hybrid"))
     step("asking sentences of the collection")
     found = [side.find(passages, sentences) for side in sides]
-    infos = [side.info() for side in sides]
+    size, count, width = _sizes([side.info() for side in sides])
     return Verdict(
         ndcg=_judge(dense, qrels) if qrels is not None else None,
         ndcg_hybrid=_judge(hybrid, qrels) if qrels is not None else None,
@@ -143,9 +152,9 @@ def compare_vectors(
         sentences=len(sentences),
         question_ms=Sides(*(side.question_ms(texts[:_TIMED_QUESTIONS]) for side in sides)) if texts else None,
         passages_per_second=Sides(*(side.passages_per_second for side in sides)) if sentences else None,
-        bytes=Sides(*(info.bytes for info in infos)),
-        passages=Sides(*(info.passages for info in infos)),
-        dimensions=Sides(*(info.dimensions for info in infos)),
+        bytes=size,
+        passages=count,
+        dimensions=width,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -166,6 +175,15 @@ class _Side:
     def info(self) -> Info:
         with self._store.snapshot() as snapshot:
             return snapshot.info()
+
+    def problem(self) -> str | None:
+        """Return why the model cannot be loaded or reached; None if it can be asked."""
+        try:
+            with self._store.snapshot() as snapshot:
+                self._ranker.encoder_of(snapshot, self._note)
+        except (ModelError, RecipeMismatch) as error:
+            return str(error)
+        return None
 
     def readable(self, texts: Sequence[str]) -> list[bool]:
         """Return of each text whether the model reads a token of it."""
@@ -216,6 +234,15 @@ class _Side:
                 )
                 found.append(float(nearer < HITS))
         return found
+
+
+def _sizes(infos: Sequence[Info]) -> tuple[Sides, Sides, Sides]:
+    """Return bytes, passages and dimensions of both sides."""
+    return (
+        Sides(*(info.bytes for info in infos)),
+        Sides(*(info.passages for info in infos)),
+        Sides(*(info.dimensions for info in infos)),
+    )
 
 
 def _draw(store: Store) -> tuple[list[Passage], list[PseudoQuestion]]:

@@ -13,7 +13,8 @@ from opened import snapshot_of, store_of
 
 from indexer import Index
 from indexer.encoders import registry
-from search import Searcher
+from indexer.errors import EndpointUnavailable
+from search import Searcher, ranker
 
 WORDS = (
     "bread",
@@ -190,3 +191,23 @@ def test_an_empty_index_has_a_verdict_too(migrate: Any, tmp_path: Path, encoder:
     said = migrate("migrate", tmp_path / "empty.index", "--model", "other", "--yes", "--json")
     assert (said.code, said.json["documents"], said.json["verdict"]["overlap@10"]) == (0, 0, None)
     assert model_of(tmp_path / "empty.index") == "other"
+
+
+def test_a_model_that_is_gone_can_be_left(migrate: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be asked for the verdict, and an index that cannot be searched is the one that needs another model."""
+    get_encoder = ranker.get_query_encoder
+
+    def gone(recipe: Any, *rest: Any, **options: Any) -> Any:
+        if recipe.model == "words":
+            raise EndpointUnavailable("nothing listens there")
+        return get_encoder(recipe, *rest, **options)
+
+    monkeypatch.setattr(ranker, "get_query_encoder", gone)
+    said = migrate("migrate", folder, "--model", "other", "--yes", "--json")
+    assert (said.code, said.json["switched"], model_of(folder)) == (0, True, "other")
+    problem = "the models are not compared, because the old one cannot be asked (nothing listens there)"
+    assert problem in said.json["notes"] and problem in said.err
+    verdict = said.json["verdict"]
+    assert (verdict["overlap@10"], verdict["success@10"], verdict["questions"]) == (None, None, 0)
+    assert verdict["dimensions"] == {"old": 64, "new": 64}
+    assert verdict["passages"]["new"] > verdict["passages"]["old"] == 80
