@@ -7,14 +7,14 @@ from then on, so that one commit returns to the old vectors. A killed build goes
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from indexer.beside import Beside, describe_beside, unreadable
 from indexer.core import IndexCore
 from indexer.encoders import Encoder
-from indexer.errors import BadInput, IndexDamaged, RecipeMismatch, StorageError
+from indexer.errors import BadInput, IndexDamaged, NotAnIndex, RecipeMismatch, StorageError
 from indexer.follow import Committed, Followed, carry_over, follow
 from indexer.identity import require_recipe
 from indexer.notes import Note
@@ -159,6 +159,17 @@ def build(
     return done
 
 
+@contextmanager
+def still_there(main: IndexCore, other: IndexCore) -> Iterator[None]:
+    """Raise BadInput if `other` was removed, or took the place of `main`, while the block asked both."""
+    try:
+        yield
+    except (NotAnIndex, RecipeMismatch, StorageError, IndexDamaged) as error:
+        if not _is_beside(main.store, other, "next"):
+            raise _overtaken(main.store) from error
+        raise
+
+
 def switch(main: IndexCore, other: IndexCore, *, wait: bool = True, on_wait: OnWait | None = None) -> Followed:
     """Follow the last changes and let `other` take the place of `main`, in one commit. Close both afterwards.
 
@@ -192,13 +203,27 @@ def back(main: IndexCore, *, wait: bool = True, on_wait: OnWait | None = None) -
 def _exchange(store: Store, other: IndexCore, place: Place, wait: bool, on_wait: OnWait | None) -> Followed:
     with ExitStack() as held:
         held.enter_context(store.writer(wait=wait, on_wait=on_wait))
-        if store.beside(place) is None:
-            raise BadInput(f"{store.address}: another process has just changed its model: look at likewise info")
+        # Between the verdict and this lock, others may have removed what was compared, or built something else there.
+        if not _is_beside(store, other, place):
+            raise _overtaken(store)
         writer = held.enter_context(other.store.writer(wait=wait, on_wait=on_wait))
         held.enter_context(store.exchange(place))  # the last one in, and so the first one out
         followed = follow(store, other, writer)
         carry_over(store, other.store, writer)
     return followed
+
+
+def _is_beside(store: Store, other: IndexCore, place: Place) -> bool:
+    """Return whether there is an index at this place, and with the model of `other`."""
+    beside = store.beside(place)
+    if beside is None:
+        return False
+    with beside.snapshot() as snapshot:
+        return snapshot.settings.kind == other.settings.kind
+
+
+def _overtaken(store: Store) -> BadInput:
+    return BadInput(f"{store.address}: another process has just changed its model: look at likewise info")
 
 
 def drop(store: Store, *, wait: bool = True, on_wait: OnWait | None = None) -> Beside:

@@ -87,7 +87,7 @@ def _change(
 ) -> None:
     from indexer.core import IndexCore
     from indexer.errors import BadInput
-    from indexer.migrate import build, open_next, switch
+    from indexer.migrate import build, open_next, still_there, switch
     from search.cli.progress import DocumentProgress
     from search.cli.runs import vectors_cached
     from search.cli.vector_options import VectorOptions
@@ -116,7 +116,7 @@ def _change(
             warn(message)
 
         other.tell_at_once(tell)
-        with DocumentProgress() as progress:
+        with still_there(main, other), DocumentProgress() as progress:
             done = build(main, other, committed=progress.committed, step=progress.step, note=notes.append, **wait)
             verdict = compare_vectors(
                 main.store, other.store, progress.step, texts, judgments, trust_remote_code=trust_remote_code

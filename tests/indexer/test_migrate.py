@@ -22,9 +22,9 @@ from indexer.beside import describe_beside
 from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.encoders import registry
-from indexer.errors import BadInput, IndexDamaged, IndexLocked, ModelError, RecipeMismatch, StorageError
+from indexer.errors import BadInput, IndexDamaged, IndexLocked, ModelError, NotAnIndex, RecipeMismatch, StorageError
 from indexer.follow import LEFT_OUT, Followed
-from indexer.migrate import back, build, drop, needed_bytes, open_next, switch
+from indexer.migrate import back, build, drop, needed_bytes, open_next, still_there, switch
 from indexer.records import Stamp
 from indexer.settings import RecordedSource
 from indexer.stores.local import beside as local_beside
@@ -310,6 +310,19 @@ def test_one_that_is_being_built_is_not_dropped_by_another(main: IndexCore, make
     assert len(errors) == 1
     beside = describe_beside(main.store)
     assert beside is not None and (beside.place, beside.documents) == ("next", 40)
+
+
+def test_what_another_process_has_put_there_meanwhile_is_not_switched_to(
+    main: IndexCore, encoder: Any, make_encoder: Callable[..., Any]
+) -> None:
+    compared = built(main, make_encoder(**OTHER))
+    drop(main.store)
+    with pytest.raises(BadInput, match="another process has just changed"), still_there(main, compared):
+        raise NotAnIndex("this is what a search finds")
+    built(main, make_encoder(name="third", weights="3"))
+    with pytest.raises(BadInput, match="another process has just changed"):
+        switch(main, compared)
+    assert opened_again(main).recipe == encoder.recipe
 
 
 # folders
