@@ -9,6 +9,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from os import PathLike
 
@@ -70,8 +71,8 @@ def load_deferred(
     key = _key(model, runtime) if cache is not None else None
     if cache is None or key is None:
         return load_with_recipe(model, runtime)
-    if (known := cache.model(key)) is not None:
-        recipe, tokenizer = Recipe.from_json(known[0]), known[1]
+    if (known := _known(cache, key)) is not None:
+        recipe, tokenizer = known
         if isinstance(model, Recipe):
             recipe = model
         counter = Tokenizer(tokenizer, recipe.max_tokens, recipe.query_prompt, recipe.document_prompt)
@@ -84,6 +85,15 @@ def load_deferred(
         cache.keep_model(key, *known_now)
         cache.keep_model(_key_of_recipe(recipe), *known_now)
     return encoder, recipe
+
+
+def _known(cache: VectorCache, key: bytes) -> tuple[Recipe, str] | None:
+    """Return recipe and tokenizer from the cache; None if there are none, or another version has written them."""
+    if (kept := cache.model(key)) is None:
+        return None
+    with suppress(ModelError):
+        return Recipe.from_json(kept[0]), kept[1]
+    return None
 
 
 def _key(model: object, runtime: Runtime) -> bytes | None:

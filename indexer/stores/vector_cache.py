@@ -31,6 +31,8 @@ REMOVED_SHARE = 10
 BUSY_SECONDS = 20.0
 
 _CHECKSUM_BYTES = 8
+_PROBLEMS = (sqlite3.Error, OSError, UnicodeDecodeError)
+"""What SQLite, the disk, and the text of SQLite's own message about a damaged file raise."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS vector (key BLOB PRIMARY KEY, vector BLOB, checksum BLOB, used INTEGER);
 CREATE INDEX IF NOT EXISTS vector_used ON vector (used);
@@ -73,10 +75,10 @@ class VectorCache:
                 marks = ",".join("?" * len(some))
                 query = f"SELECT key, vector, checksum, used FROM vector WHERE key IN ({marks})"
                 for key, vector, checksum, used in connection.execute(query, some):
-                    if _checksum(key, vector) != checksum:
+                    if (right := _checksum(key, vector)) is None or right != checksum:
                         continue  # It is embedded again, which replaces it.
                     rows[key] = vector
-                    if now - used > USED_STEP_SECONDS:
+                    if not isinstance(used, int) or now - used > USED_STEP_SECONDS:
                         stale.append(key)
             if stale:
                 connection.execute("BEGIN IMMEDIATE")
@@ -164,11 +166,11 @@ class VectorCache:
             if not self.problems:
                 try:
                     connection = self._open()
-                except (sqlite3.Error, OSError) as error:
+                except _PROBLEMS as error:
                     self._failed(error)
             try:
                 yield connection
-            except (sqlite3.Error, OSError) as error:
+            except _PROBLEMS as error:
                 self._failed(error)
 
     def _failed(self, error: Exception) -> None:
@@ -213,7 +215,7 @@ def _bytes(connection: sqlite3.Connection) -> int:
 
 def _max_bytes(connection: sqlite3.Connection) -> int:
     row = connection.execute("SELECT value FROM setting WHERE name = 'max_bytes'").fetchone()
-    return DEFAULT_MAX_BYTES if row is None else int(row[0])
+    return row[0] if row is not None and isinstance(row[0], int) else DEFAULT_MAX_BYTES
 
 
 def _shrink(connection: sqlite3.Connection) -> int:
@@ -223,14 +225,17 @@ def _shrink(connection: sqlite3.Connection) -> int:
         (count,) = connection.execute("SELECT count(*) FROM vector").fetchone()
         if not count:
             break
-        connection.execute(
+        removed = connection.execute(
             "DELETE FROM vector WHERE key IN (SELECT key FROM vector ORDER BY used LIMIT ?)",
             (max(1, -(-count // REMOVED_SHARE)),),
-        )
+        ).rowcount
+        if not removed:  # this would never end
+            raise sqlite3.DatabaseError("the file is damaged: its rows cannot be removed")
     return largest
 
 
-def _checksum(key: bytes, vector: object) -> bytes:
-    """Return the checksum of a row. What is not bytes any more has none that fits."""
-    data = vector if isinstance(vector, bytes) else b""
-    return hashlib.blake2b(key + data, digest_size=_CHECKSUM_BYTES).digest()
+def _checksum(key: object, vector: object) -> bytes | None:
+    """Return the checksum of a row; None if damage has turned one of the two into something else than bytes."""
+    if not isinstance(key, bytes) or not isinstance(vector, bytes):
+        return None
+    return hashlib.blake2b(key + vector, digest_size=_CHECKSUM_BYTES).digest()

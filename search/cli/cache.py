@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import click
 
 from search.cli.options import json_option
 from search.cli.output import number, say, say_json, shown
 
+MAX_GB = 10**6
+"""More than any disk has, and a number of bytes that SQLite can keep."""
+
 
 @click.command("cache")
 @click.option("--clear", is_flag=True, help="Remove all vectors, and the compiled encoders that are kept with them.")
-@click.option("--max-gb", type=click.FloatRange(min=0), metavar="N",
+@click.option("--max-gb", type=click.FloatRange(0, MAX_GB), metavar="N",
               help="Let the cache have N GB from now on; a new one may have 5.")  # fmt: skip
 @json_option
 def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
@@ -30,6 +35,8 @@ def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
     from indexer.stores.vector_cache import VectorCache
 
     cache = VectorCache()
+    if max_gb is not None and math.isnan(max_gb):  # a range lets it pass
+        raise click.UsageError("--max-gb wants a number of gigabytes")
     if clear:
         cache.clear()
         shutil.rmtree(cache_folder() / "kept", ignore_errors=True)

@@ -14,7 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from indexer import deferred_encoder
 from indexer.cached_encoder import CachedEncoder
+from indexer.encoders import RecipeSpec
+from indexer.encoders.locate import DEFAULT_MODEL
+from indexer.encoders.runtime import Runtime
 from indexer.errors import NothingKnown
 from indexer.stores import vector_cache
 from indexer.stores.vector_cache import VectorCache, default_path
@@ -153,6 +157,66 @@ def test_a_broken_cache_is_a_note_and_not_an_error(folder: Path, tmp_path: Path,
     assert likewise("cache", "--clear", "--json").json["vectors"] == 0
     assert about_cache(likewise("index", tmp_path / "b.index", folder, "--json")) == []
     assert vectors_of(default_path()) >= 3
+
+
+def test_damage_that_sqlite_reads_over_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.db"
+    cache = VectorCache(path)
+    rows = {bytes([number]) * 32: bytes([number]) * 64 for number in range(8)}
+    cache.put(rows)
+    cache.keep_model(b"model" * 4, "{}", "{}")
+    cache.close()
+    keys = list(rows)
+    with sqlite3.connect(path) as connection:
+        for number, change in enumerate(("vector = 'text'", "vector = NULL", "checksum = 7", "used = 'never'")):
+            connection.execute(f"UPDATE vector SET {change} WHERE key = ?", (keys[number],))
+        connection.execute("UPDATE model SET recipe = 7")
+        connection.execute("INSERT INTO setting VALUES ('max_bytes', 'many')")
+        connection.execute("CREATE TRIGGER kept BEFORE DELETE ON vector BEGIN SELECT RAISE(IGNORE); END")
+    connection.close()
+    assert cache.get(keys) == {key: rows[key] for key in keys[3:]}
+    assert cache.model(b"model" * 4) is None
+    assert cache.size()[2] == vector_cache.DEFAULT_MAX_BYTES
+    assert cache.problems == []
+    cache.limit(0)  # rows that cannot be removed would be tried for ever
+    assert len(cache.problems) == 1 and "its rows cannot be removed" in cache.problems[0]
+    cache.clear()
+    cache.put(rows)
+    assert (cache.get(keys), cache.problems) == (rows, [])
+    cache.close()
+
+
+def test_a_schema_that_is_no_text_any_more_is_a_problem_and_not_a_crash(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.db"
+    cache = VectorCache(path)
+    cache.size()
+    cache.close()
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE vector (key", b"CREATE TAB\xe9\xe9 vector (key"))
+    cache = VectorCache(path)
+    assert cache.get([b"key"]) == {}
+    assert len(cache.problems) == 1 and "likewise cache --clear" in cache.problems[0]
+
+
+def test_a_recipe_that_another_version_has_kept_is_made_again(
+    tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = VectorCache(tmp_path / "vectors.db")
+    model = RecipeSpec.parse(DEFAULT_MODEL)
+    key = deferred_encoder._key(model, Runtime())
+    assert key is not None
+    cache.keep_model(key, '{"model": "all-MiniLM-L6-v2", "a member of": "tomorrow"}', "{}")
+    monkeypatch.setattr(deferred_encoder, "load_with_recipe", lambda *_: (encoder, encoder.recipe))
+    assert deferred_encoder.load_deferred(model, Runtime(), cache) == (encoder, encoder.recipe)
+    cache.close()
+
+
+@pytest.mark.parametrize("size", ["nan", "inf", "1e300", "-1"])
+def test_a_size_that_no_disk_has_is_wrong_usage(
+    tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    said = likewise("cache", "--max-gb", size)
+    assert (said.code, "--max-gb" in said.err) == (2, True)
 
 
 def test_the_cache_is_shown_bounded_and_cleared(
