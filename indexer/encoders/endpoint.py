@@ -138,6 +138,11 @@ class Endpoint:
         except urllib3.exceptions.NewConnectionError as error:
             raise _Passing("cannot be reached: nothing listens there", _START, MAX_REFUSED_CONNECTIONS) from error
         except urllib3.exceptions.SSLError as error:
+            if "CERTIFICATE_VERIFY_FAILED" not in str(error):
+                raise ModelError(
+                    f"the endpoint {self.address.url} does not speak TLS as this machine does "
+                    f"({_clean(str(error))}): if it speaks plain HTTP, write http://"
+                ) from error
             raise ModelError(
                 f"the endpoint {self.address.url} has no certificate that this machine trusts "
                 f"({_clean(str(error))}): set SSL_CERT_FILE to the file of its authority"

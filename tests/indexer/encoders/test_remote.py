@@ -437,6 +437,13 @@ def test_the_key_is_neither_stored_nor_printed_nor_sent_on(
         ("http://ho st/v1#m", "characters that an address cannot have"),
         ("http://host:99999/v1#m", "is not an address"),
         ("http:///v1#m", "names no host"),
+        ("http://user:word@host/v1", "'http://host/v1' names no model"),
+        ("http://user:word@host:port/v1#m", "'http://host:port/v1' is not an address"),
+        ("http://user:word@ho st/v1#m", "'http://ho st/v1' has characters"),
+        ("http://host/v1?key=word", "'http://host/v1' names no model"),
+        ("http://host:0/v1#m", "is not an address"),
+        ("http://a..b/v1#m", "is not an address"),
+        (f"http://{'a' * 64}.b/v1#m", "is not an address"),
     ],
 )
 def test_an_address_that_makes_no_sense(text: str, message: str) -> None:
@@ -450,6 +457,14 @@ def test_addresses_of_one_endpoint_are_written_in_one_way() -> None:
     for text in ("HTTP://LocalHost:80/v1/#a:b#c", "http://localhost/v1/embeddings#a:b#c"):
         assert str(EndpointAddress.parse(text)) == "http://localhost:80/v1#a:b#c"
     assert EndpointAddress.parse("https://[::1]/v1#m").url == "https://[::1]:443/v1/embeddings"
+
+
+def test_an_endpoint_without_tls_is_not_taken_for_one_with_a_wrong_certificate(fake: FakeEndpoint) -> None:
+    address = fake.address.replace("http://", "https://")
+    name_host(address)
+    with pytest.raises(ModelError, match=r"does not speak TLS .* write http://"):
+        load_encoder(address)
+    assert fake.requests == []
 
 
 def test_a_broken_or_unwritable_file_of_hosts_is_an_error_that_says_so(user: Path) -> None:
