@@ -18,7 +18,6 @@ from indexer.errors import BadInput, IndexDamaged, NotAnIndex, RecipeMismatch, S
 from indexer.follow import Committed, Followed, carry_over, follow
 from indexer.identity import require_recipe
 from indexer.notes import Note
-from indexer.runs import after_embedding, is_unfinished
 from indexer.settings import Settings
 from indexer.stores.port import Info, Place, Store
 
@@ -145,6 +144,8 @@ def build(
     Returns:
         What was written. An interruption keeps what was committed, and the next call goes on from there.
     """
+    from indexer.runs import after_embedding, is_unfinished  # which import every reader of files: `back` needs none
+
     done = Followed()
     with other.store.writer(wait=wait, on_wait=on_wait) as writer:
         for _ in range(_MAX_ROUNDS):

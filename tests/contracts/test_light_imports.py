@@ -115,3 +115,10 @@ def test_a_second_run_over_the_same_files_loads_no_model(tmp_path: Path) -> None
     second, printed = loaded(both)
     assert '"unchanged": 1' in printed
     assert not second & MODELS
+
+
+def test_changing_back_to_another_model_loads_no_reader_of_files() -> None:
+    program = "import sys, indexer.migrate\nprint([name for name in sys.modules if name == 'indexer.sources.reading'])"
+    packages, printed = loaded(program)
+    assert printed == "[]"
+    assert not packages & MODELS
