@@ -31,6 +31,12 @@ REMOVED_SHARE = 10
 BUSY_SECONDS = 20.0
 
 _CHECKSUM_BYTES = 8
+_REFUSALS = {
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR),
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+}
+"""Codes of SQLite's errors that say nothing about what the file holds: it need not be made new."""
+
 _PROBLEMS = (sqlite3.Error, OSError, UnicodeDecodeError)
 """What SQLite, the disk, and the text of SQLite's own message about a damaged file raise."""
 _SCHEMA = """
@@ -174,9 +180,12 @@ class VectorCache:
                 self._failed(error)
 
     def _failed(self, error: Exception) -> None:
+        advice = "likewise cache --clear makes it new"
+        if isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSALS:
+            advice = f"look at the folder, its permissions and its free space, or set {VARIABLE}=off"
         self.problems.append(
             f"the cache of vectors {self.path} cannot be used ({error}), so that texts are embedded without it: "
-            "likewise cache --clear makes it new"
+            f"{advice}"
         )
         if self._connection is not None and self._pid == os.getpid():
             self._connection.close()

@@ -186,6 +186,16 @@ def test_damage_that_sqlite_reads_over_is_noticed(tmp_path: Path) -> None:
     cache.close()
 
 
+def test_a_folder_that_cannot_be_used_is_not_taken_for_a_damaged_cache(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "vectors.db").mkdir()
+    for path in (tmp_path / "file" / "vectors.db", tmp_path / "vectors.db"):
+        cache = VectorCache(path)
+        cache.put({b"key": b"row"})
+        (problem,) = cache.problems
+        assert "permissions" in problem and "LIKEWISE_VECTOR_CACHE=off" in problem and "--clear" not in problem
+
+
 def test_a_schema_that_is_no_text_any_more_is_a_problem_and_not_a_crash(tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     cache = VectorCache(path)
