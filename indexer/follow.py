@@ -97,6 +97,9 @@ def follow(
     earlier_notes = len(writer.notes)
     with main.snapshot() as snapshot:
         listed = snapshot.uris() if uris is None else list(dict.fromkeys(uris))
+    # Removed first: it needs no model, and nobody expects a removed text to stay because a model cannot be reached.
+    gone = _gone(main, other.store, listed, all_of_them=uris is None)
+    removed = writer.remove(gone) if gone else 0
     origins: dict[str, bytes] = {}
     blank: list[str] = []
     done, compared = Followed(), 0
@@ -121,10 +124,9 @@ def follow(
         committed(compared, len(listed), done.passages)
     committed(len(listed), len(listed), done.passages)
     done += Followed(left_out=tuple(blank))
-    gone = _gone(main, other.store, listed, all_of_them=uris is None)
     with other.store.snapshot() as snapshot:  # an earlier text of what cannot be read now
-        gone += snapshot.hashes(done.left_out)
-    removed = writer.remove(gone) if gone else 0
+        outdated_texts = list(snapshot.hashes(done.left_out))
+    removed += writer.remove(outdated_texts) if outdated_texts else 0
     return done + Followed(removed=removed, notes=writer.notes[earlier_notes:])
 
 

@@ -23,7 +23,7 @@ from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.encoders import registry
 from indexer.errors import BadInput, IndexDamaged, IndexLocked, ModelError, NotAnIndex, RecipeMismatch, StorageError
-from indexer.follow import LEFT_OUT, Followed
+from indexer.follow import LEFT_OUT, Followed, keep_previous
 from indexer.migrate import back, build, drop, needed_bytes, open_next, still_there, switch
 from indexer.records import Stamp
 from indexer.settings import RecordedSource
@@ -175,6 +175,10 @@ def test_where_the_old_model_is_missing_a_write_is_kept_and_back_catches_up(
         assert "the vectors of words, which are kept, lack these changes" in note
         with pytest.raises(ModelError):
             back(index._core)
+        with main.store.writer() as writer:  # as a run that prunes: nothing says which documents have changed
+            writer.remove(["d5"])
+            assert len(keep_previous(index._core)) == 1
+        assert "d5" not in contents(main.store.beside("previous"))  # a removed text does not wait for the model
     assert opened_again(main).recipe != encoder.recipe
     assert back(index._core).documents == 1
     assert "d70" in contents(opened_again(main))
