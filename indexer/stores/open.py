@@ -138,6 +138,21 @@ def kept_draft(address: str | PathLike[str], settings: Settings) -> Iterator[Sto
         yield folder
 
 
+def drop_unfinished(address: str | PathLike[str]) -> int:
+    """Remove what `kept_draft` keeps for an address, and what `distributed_store` keeps; return its size in bytes.
+
+    Raises:
+        BadInput: there is no such thing.
+        IndexLocked: another process is filling it.
+        StorageError: the disk or the database refuses.
+    """
+    if is_uri(address):
+        return _postgres().drop_unfinished(str(address))
+    from indexer.stores.local.store import LocalStore
+
+    return LocalStore.drop_unfinished(Path(address))
+
+
 def is_store(address: str | PathLike[str]) -> bool:
     """Return whether there is a store at an address. It may be damaged.
 

@@ -13,9 +13,10 @@ from search.cli.progress import counted_documents
 
 @click.command("copy")
 @click.argument("source", metavar="FROM", shell_complete=complete_path)
-@click.argument("destination", metavar="TO", shell_complete=complete_path)
+@click.argument("destination", metavar="TO", required=False, shell_complete=complete_path)
+@click.option("--drop", is_flag=True, help="Remove what an interrupted copy to TO has left; give TO alone.")
 @json_option
-def copy_command(source: str, destination: str, as_json: bool) -> None:
+def copy_command(source: str, destination: str | None, drop: bool, as_json: bool) -> None:
     """Copy the index FROM to TO: from a folder to a database, back, or between two of a kind.
 
     Documents, vectors, the ledger and all that was learned are the same in the copy, and nothing is embedded. A new TO
@@ -23,10 +24,21 @@ def copy_command(source: str, destination: str, as_json: bool) -> None:
     what it lacks, and is refused if it holds documents that FROM does not have. At the end both are compared, and
     asked the same questions.
 
+    What an interrupted copy has left takes room until it is finished, or removed with --drop, which also removes what
+    an interrupted likewise distribute of TO has left. likewise check names what is left in a database.
+
     \b
     likewise copy papers.index "postgresql://user@host/db?index=papers"
     likewise copy "postgresql://user@host/db?index=papers" papers.index
+    likewise copy --drop "postgresql://user@host/db?index=papers"
     """
+    if drop and destination is not None:
+        raise click.UsageError("--drop removes what an interrupted copy to TO has left: give TO alone")
+    if drop:
+        _drop(source, as_json)
+        return
+    if destination is None:
+        raise click.UsageError("Missing argument 'TO'.")
     from indexer.copying import copy
     from indexer.stores.open import open_store
 
@@ -42,3 +54,13 @@ def copy_command(source: str, destination: str, as_json: bool) -> None:
     compared = f"; {done.questions} questions have the same answers" if done.questions else ""
     documents, passages = number(done.documents), number(done.passages)
     say(f"{number(done.copied)} copied, {shown(destination)}: {documents} documents in {passages} passages{compared}")
+
+
+def _drop(destination: str, as_json: bool) -> None:
+    from indexer.stores.open import drop_unfinished
+
+    size = drop_unfinished(destination)
+    if as_json:
+        say_json({"dropped": without_passwords(destination), "bytes": size})
+        return
+    say(f"{shown(destination)}: what an interrupted copy had left is removed, {size / 2**20:,.1f} MB")

@@ -103,6 +103,22 @@ class LocalStore:
             sibling.rmdir()
             kept.rename(sibling)
 
+    @classmethod
+    def drop_unfinished(cls, folder: Path) -> int:
+        """Remove what `kept_draft` keeps beside a folder; return its size in bytes.
+
+        Raises:
+            BadInput: there is no such thing.
+            IndexLocked: another process is filling it.
+        """
+        kept = folder.absolute().with_name(f".{folder.absolute().name}.unfinished")
+        if not cls.exists(kept):
+            raise BadInput(f"{folder}: no unfinished copy is there")
+        with closing(cls(kept)) as store, store.writer(wait=False):
+            size = sum(file.stat().st_size for file in kept.rglob("*") if file.is_file())
+            shutil.rmtree(kept)
+        return size
+
     @staticmethod
     def exists(folder: Path) -> bool:
         """Return whether there is a store in a folder. It may be damaged.

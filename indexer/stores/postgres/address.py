@@ -75,6 +75,11 @@ def parse_address(text: str) -> Address:
     )
 
 
+def named(address: Address, index: str) -> str:
+    """Return the address, without a password, of an index of another name in the same database."""
+    return f"{address.shown.rpartition('index=')[0]}index={quote(index, safe='')}"
+
+
 def passwords(address: Address) -> list[str]:
     """Return the passwords that this process may send to the server, as a server or libpq might repeat them."""
     match = _URI.fullmatch(address.conninfo)

@@ -15,8 +15,11 @@ from indexer.stores.document_rows import damage_of
 from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.port import CheckReport
 from indexer.stores.postgres import queries
+from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import SOUND_PGVECTOR
+from indexer.stores.postgres.leftovers import empty_parts, note_of, unfinished
 from indexer.stores.postgres.schema import pgvector_version
+from indexer.stores.postgres.shards import shards_of
 from indexer.stores.postgres.views import View
 from indexer.stores.setting_rows import unreadable
 from indexer.stores.vectors import checksum
@@ -51,19 +54,19 @@ class Findings:
         )
 
 
-def check(view: View, meaning: Meaning | None) -> CheckReport:
+def check(view: View, meaning: Meaning | None, address: Address) -> CheckReport:
     """Verify every row against its checksum or hash, the counts, the filters' rows and the graph.
 
     Args:
         meaning: what the hashes of embedded content were made with; None leaves those out.
     """
-    findings = find(view, meaning)
+    findings = find(view, meaning, address)
     return CheckReport(findings.problems, findings.notes)
 
 
-def find(view: View, meaning: Meaning | None) -> Findings:
+def find(view: View, meaning: Meaning | None, address: Address) -> Findings:
     damaged = list(dict.fromkeys([*_passages(view), *_documents(view, meaning)]))
-    return Findings(damaged, list(_fields(view)), list(_counts(view)), list(_graph(view)), tuple(_notes(view)))
+    return Findings(damaged, list(_fields(view)), list(_counts(view)), list(_graph(view)), tuple(_notes(view, address)))
 
 
 def _passages(view: View) -> Iterator[str]:
@@ -145,7 +148,7 @@ def _graph(view: View) -> Iterator[str]:
         yield "the graph of the passages is missing or was not completed; likewise compact builds it again"
 
 
-def _notes(view: View) -> Iterator[str]:
+def _notes(view: View, address: Address) -> Iterator[str]:
     version = pgvector_version(view.connection)
     if version < SOUND_PGVECTOR:
         dotted, sound = (".".join(map(str, parts)) for parts in (version, SOUND_PGVECTOR))
@@ -158,3 +161,9 @@ def _notes(view: View) -> Iterator[str]:
         yield f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"
     if view.state.row.run != view.state.row.finished_run:
         yield "the last indexing run did not finish; run it again to continue"
+    for shard, part in empty_parts(view.connection, shards_of(view.connection, view.state.row.tables)):
+        yield (
+            f"shard {shard.number} ({shard.shown}) holds the empty schema {part}, which a move that failed has left; "
+            "--repair removes it"
+        )
+    yield from (note_of(left, address) for left in unfinished(view.connection))

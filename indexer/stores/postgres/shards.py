@@ -19,7 +19,14 @@ from psycopg import sql
 from indexer.errors import BadInput, StorageError
 from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import DeadlineConnection, connect, one_line
-from indexer.stores.postgres.schema import create_document_tables, prepare_database, run_script, statement, width
+from indexer.stores.postgres.schema import (
+    DRAFT_LOCK,
+    create_document_tables,
+    prepare_database,
+    run_script,
+    statement,
+    width,
+)
 
 _PARTITIONED = """
 CREATE TABLE {tables}.document (
@@ -75,7 +82,8 @@ def part_of(tables: str) -> str:
 def create_partitions(connection: DeadlineConnection, tables: str, dimensions: int, uris: Sequence[str]) -> None:
     """Make the tables of documents on the shards, and partitions that lead to them, in the caller's transaction.
 
-    What is made on a shard is committed there at once, and is left there, empty, if this transaction is not.
+    What is made on a shard is committed there at once, and is left there, empty, if this transaction is not:
+    leftovers.py removes it.
 
     Raises:
         BadInput: a server is named twice.
@@ -85,15 +93,32 @@ def create_partitions(connection: DeadlineConnection, tables: str, dimensions: i
     if len({shard.address.conninfo for shard in shards}) < len(shards):
         raise BadInput("a shard is named twice: each server holds one part of an index")
     connection.execute("CREATE EXTENSION IF NOT EXISTS postgres_fdw")
+    connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (DRAFT_LOCK, tables))
+    mark = sql.Literal(marked(coordinator_of(connection)))
     run_script(connection, _PARTITIONED, tables, dimensions=width(dimensions))
     for shard in shards:
         with at_shard(shard) as remote:
             prepare_database(remote)
             with remote.transaction():
                 remote.execute(statement("CREATE SCHEMA {tables}", part_of(tables)))
+                remote.execute(statement("COMMENT ON SCHEMA {tables} IS {mark}", part_of(tables), mark=mark))
                 create_document_tables(remote, part_of(tables), dimensions)
                 remote.execute(statement(_WIDTH, part_of(tables)))
         _link(connection, tables, shard, len(shards))
+
+
+def coordinator_of(connection: DeadlineConnection) -> str:
+    """Return what tells a coordinator from every other, also from itself after it was set back to an earlier time."""
+    row = connection.execute(
+        "SELECT s.system_identifier, d.oid, c.timeline_id FROM pg_control_system() s, pg_control_checkpoint() c,"
+        " pg_database d WHERE d.datname = current_database()"
+    ).fetchone()
+    return "-".join(map(str, row or ()))
+
+
+def marked(coordinator: str) -> str:
+    """Return the comment of a part's schema."""
+    return f"likewise: part of an index of the coordinator {coordinator}"
 
 
 def _link(connection: DeadlineConnection, tables: str, shard: Shard, count: int) -> None:

@@ -27,6 +27,7 @@ from indexer.stores.port import (
     Unit,
 )
 from indexer.stores.postgres import ledger, queries
+from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.candidates import candidates
 from indexer.stores.postgres.dense import rank
 from indexer.stores.postgres.filter_sql import read_values
@@ -38,8 +39,8 @@ from indexer.stores.word_ranking import Words
 class PostgresSnapshot:
     """A `Snapshot` of an index in a database: a transaction, and what is kept in memory for its commit."""
 
-    def __init__(self, view: View, words: WordReplicas) -> None:
-        self._view, self._words = view, words
+    def __init__(self, view: View, words: WordReplicas, address: Address) -> None:
+        self._view, self._words, self._address = view, words, address
         self._words_notes: tuple[str, ...] = ()
 
     @property
@@ -187,4 +188,4 @@ class PostgresSnapshot:
     def check(self, meaning: Meaning | None) -> CheckReport:
         from indexer.stores.postgres import check  # questions do not need it
 
-        return check.check(self._view, meaning)
+        return check.check(self._view, meaning, self._address)

@@ -26,9 +26,16 @@ from indexer.stores.port import PLACES, EmbeddedDocument, Hashes, Place
 from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import WORK_SECONDS, Connections, DeadlineConnection, connect, translated
+from indexer.stores.postgres.leftovers import (
+    UNFINISHED_COPY,
+    UNFINISHED_MOVE,
+    hold,
+    nothing_left_on,
+    remove_empty_parts,
+    tables_size,
+)
 from indexer.stores.postgres.schema import (
     BESIDE_MARK,
-    DRAFT_LOCK,
     KEPT_DRAFT_MARK,
     is_being_replaced,
     is_true,
@@ -37,7 +44,7 @@ from indexer.stores.postgres.schema import (
     statement,
     unlock_alone,
 )
-from indexer.stores.postgres.shards import drop_on_shards, shards_of
+from indexer.stores.postgres.shards import Shard, drop_on_shards, shards_of
 from indexer.stores.postgres.snapshot import PostgresSnapshot
 from indexer.stores.postgres.tables import (
     copy_counts,
@@ -104,7 +111,7 @@ class PostgresStore:
         settings = replace(settings, language=code(settings.language))
         with translated(where), connect(where) as connection:
             prepare_database(connection)
-            with connection.transaction():
+            with nothing_left_on(connection, shards), connection.transaction():
                 tables = create_tables(connection, settings.dimensions, to_rows(settings), shards)
                 register(connection, where.index, tables, len(shards))
         return cls(where)
@@ -147,7 +154,7 @@ class PostgresStore:
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
         with self._views.view() as view:
-            yield PostgresSnapshot(view, self._words)
+            yield PostgresSnapshot(view, self._words, self._address)
 
     @contextmanager
     def writer(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[PostgresWriter]:
@@ -243,7 +250,7 @@ class PostgresStore:
             sweep(connection)
             shards = shards_of(connection, read_row(connection, self._address).tables)
             uris = [shard.address.conninfo for shard in shards]
-            with connection.transaction():
+            with nothing_left_on(connection, uris), connection.transaction():
                 tables = create_tables(connection, settings.dimensions, to_rows(settings), uris)
                 register(connection, self._name("next"), tables, len(uris))
         made = self.beside("next")
@@ -304,11 +311,12 @@ class PostgresStore:
                 statement("SELECT value FROM {tables}.setting WHERE name = 'dimensions'", row.tables)
             ).fetchone()
             uris = [shard.address.conninfo for shard in shards_of(connection, row.tables)]
-            copy = create_tables(connection, int(dimensions[0]) if dimensions else 0, {}, uris)
-            copy_tables(connection, row.tables, copy)
-            register(connection, destination.index, copy, len(uris))
-            copy_counts(connection, row, destination.index)
-            connection.execute("COMMIT")
+            with nothing_left_on(connection, uris):
+                copy = create_tables(connection, int(dimensions[0]) if dimensions else 0, {}, uris)
+                copy_tables(connection, row.tables, copy)
+                register(connection, destination.index, copy, len(uris))
+                copy_counts(connection, row, destination.index)
+                connection.execute("COMMIT")
 
     @classmethod
     @contextmanager
@@ -341,10 +349,14 @@ class PostgresStore:
 
         It takes this one's place if the block ends well. Otherwise it is kept for the next attempt.
         """
-        name = f"{self._address.index}{KEPT_DRAFT_MARK}distributed"
+        name = f"{self._address.index}{KEPT_DRAFT_MARK}{UNFINISHED_MOVE}"
         with translated(self._address), connect(self._address) as guard:
+            read_row(guard, self._address)
+            hold(guard, self._address, name)
             sweep(guard)
-            wanted = [parse_address(uri).shown for uri in shards]
+            addresses = [parse_address(uri) for uri in shards]
+            remove_empty_parts(guard, [Shard(number, address) for number, address in enumerate(addresses)])
+            wanted = [address.shown for address in addresses]
             with self._views.view() as view:
                 settings = view.state.settings
             draft = replace(self._address, index=name)
@@ -352,7 +364,7 @@ class PostgresStore:
                 earlier = [shard.address.shown for shard in shards_of(guard, read_row(guard, draft).tables)]
             except NotAnIndex:
                 earlier = []
-            with guard.transaction():
+            with nothing_left_on(guard, shards), guard.transaction():
                 if earlier != wanted:
                     guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
                     tables = create_tables(guard, settings.dimensions, to_rows(settings), shards)
@@ -380,11 +392,10 @@ class PostgresStore:
         """
         where = parse_address(address)
         settings = replace(settings, language=code(settings.language))
-        name = f"{where.index}{KEPT_DRAFT_MARK}unfinished"
+        name = f"{where.index}{KEPT_DRAFT_MARK}{UNFINISHED_COPY}"
         with translated(where), connect(where) as guard:
             prepare_database(guard)
-            if not is_true(guard, "SELECT pg_try_advisory_lock(%s, hashtext(%s))", DRAFT_LOCK, name):
-                raise IndexLocked(f"{where.shown}: another process is making it: wait until it has ended")
+            hold(guard, where, name)
             if cls.exists(address):
                 raise BadInput(f"{where.shown}: exists already")
             store = cls(replace(where, index=name))
@@ -403,6 +414,31 @@ class PostgresStore:
                 store.close()
             with guard.transaction():
                 rename(guard, name, where.index)
+
+    @staticmethod
+    def drop_unfinished(address: str) -> int:
+        """Remove what interrupted copies to an address, or moves of its index to shards, have left.
+
+        Returns:
+            How many bytes it had, on this server.
+
+        Raises:
+            BadInput: there is no such thing.
+            IndexLocked: another process is filling it.
+        """
+        where = parse_address(address)
+        size = 0
+        with translated(where), connect(where) as guard:
+            kinds = (UNFINISHED_COPY, UNFINISHED_MOVE)
+            if is_true(guard, "SELECT to_regclass('likewise.index') IS NOT NULL"):
+                for name in (f"{where.index}{KEPT_DRAFT_MARK}{kind}" for kind in kinds):
+                    hold(guard, where, name)
+                    size += tables_size(guard, name)
+                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
+                sweep(guard)
+        if not size:
+            raise BadInput(f"{where.shown}: no unfinished copy is there")
+        return size
 
     @staticmethod
     def _is_registered(connection: DeadlineConnection, name: str) -> bool:

@@ -10,6 +10,7 @@ from psycopg import errors, sql
 
 from indexer.errors import BadInput, StorageError
 from indexer.stores.postgres.connections import DeadlineConnection
+from indexer.stores.postgres.leftovers import nothing_left_on
 from indexer.stores.postgres.schema import (
     DRAFT_LOCK,
     DRAFT_MARK,
@@ -115,7 +116,7 @@ def create_draft(
     It is swept away where this connection ends before it is renamed.
     """
     name = f"{index}{DRAFT_MARK}{secrets.token_hex(8)}"
-    with connection.transaction():
+    with nothing_left_on(connection, shards), connection.transaction():
         tables = create_tables(connection, dimensions, settings, shards)
         register(connection, name, tables, len(shards))
         connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (DRAFT_LOCK, tables))

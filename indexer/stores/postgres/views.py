@@ -19,6 +19,7 @@ from indexer.stores.port import Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection
 from indexer.stores.postgres.filter_sql import Condition, FieldIds, compile_where, read_field_types
+from indexer.stores.postgres.leftovers import note_of, unfinished
 from indexer.stores.postgres.schema import READ_ROW, Row, no_commit, require_format, statement
 from indexer.stores.postgres.shards import Reachable, Shard
 from indexer.stores.setting_rows import from_rows
@@ -290,10 +291,12 @@ def read_row(connection: DeadlineConnection, address: Address, begin: sql.Compos
         while cursor.nextset():
             pass  # the row is in the last of the results
         found = cursor.fetchone()
+        left = () if found else unfinished(connection, address.index)
     except errors.UndefinedTable as error:
         if "likewise.index" not in str(error):
             raise  # the tables of the index
-        found = None
+        found, left = None, ()
     if found is None:
-        raise NotAnIndex(f"{address.shown}: is not an index; likewise index creates one there")
+        notes = "".join(f"; {note_of(copy, address)}" for copy in left)
+        raise NotAnIndex(f"{address.shown}: is not an index; likewise index creates one there{notes}")
     return Row(*found)

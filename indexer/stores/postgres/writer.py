@@ -29,6 +29,7 @@ from indexer.stores.postgres import check
 from indexer.stores.postgres.connections import ANSWER_SECONDS, WORK_SECONDS, DeadlineConnection
 from indexer.stores.postgres.dense import rank
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
+from indexer.stores.postgres.leftovers import remove_empty_parts
 from indexer.stores.postgres.queries import key_of, to_binary
 from indexer.stores.postgres.schema import MAX_GRAPH_DIMENSIONS, Row, lock_commit, lock_shared, statement, width
 from indexer.stores.postgres.shards import PARTITIONED, at_shard, part_of, shards_of
@@ -147,22 +148,26 @@ class PostgresWriter:
 
     def repair(self, meaning: Meaning | None) -> CheckReport:
         with self._views.view() as view:
-            findings, dimensions = check.find(view, meaning), view.state.settings.dimensions
+            findings, dimensions = check.find(view, meaning, self._views.address), view.state.settings.dimensions
         damaged, fields = findings.damaged, findings.wrong_fields
         if damaged or fields or findings.wrong_counts:
             self._transact(lambda commit: commit.repair(damaged, fields))
         if findings.graph:
             self._build_graph(dimensions, again=True)
+        with self._connection() as connection:
+            shards = shards_of(connection, read_row(connection, self._views.address).tables)
+            removed = remove_empty_parts(connection, shards)
         repairs = {
             f"{len(damaged)} damaged document(s) will be embedded again when their source is indexed again": damaged,
             "counted the documents, passages and tokens": findings.wrong_counts,
             f"wrote the filters' rows of {len(fields)} document(s) again": fields,
             "built the graph of the passages again": findings.graph,
+            f"removed {removed} empty schema(s) of moves that failed from the shards": removed,
         }
         if not any(repairs.values()):
             return CheckReport(findings.problems, findings.notes)
         with self._views.view() as view:
-            remaining = check.find(view, meaning)
+            remaining = check.find(view, meaning, self._views.address)
         done = (message for message, problems in repairs.items() if problems)
         return CheckReport(remaining.problems, (*done, *remaining.notes))
 

@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 import attacks
 import numpy as np
+import psycopg
 import pytest
 
 from indexer import Document, Index
@@ -101,6 +102,62 @@ def test_a_move_to_other_servers_changes_no_answer(filled: str, uris: list[str])
     with Index.open(filled) as index:
         assert len(index) == 299 and index.check().ok
     assert "named twice" in shell("distribute", filled, f"--shard={uris[0]}", f"--shard={uris[0]}", code=2).stderr
+
+
+def parts(uri: str) -> set[str]:
+    with psycopg.connect(uri) as connection:
+        rows = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ '^likewise_.*_part$'").fetchall()
+    return {name for (name,) in rows}
+
+
+def test_a_move_that_fails_leaves_nothing_on_the_shards(
+    filled: str, uris: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [parts(uri) for uri in uris]
+
+    def fail(*_: object) -> None:
+        raise StorageError("the coordinator's transaction fails")
+
+    for name in ("register", "create_tables"):  # after the parts were made, and before
+        with monkeypatch.context() as patch, pytest.raises(StorageError, match="transaction fails"):
+            patch.setattr(f"indexer.stores.postgres.store.{name}", fail)
+            distribute(filled, uris)
+        assert [parts(uri) for uri in uris] == before
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="transaction fails"):
+        patch.setattr("indexer.stores.postgres.store.register", fail)
+        patch.setattr("indexer.stores.postgres.leftovers.remove_empty_parts", lambda *_: 0)  # as if it was killed
+        distribute(filled, uris)
+    assert [len(parts(uri) - one) for uri, one in zip(uris, before, strict=True)] == [1, 1, 1]
+    assert distribute(filled, uris).documents == 300
+    assert [len(parts(uri) - one) for uri, one in zip(uris, before, strict=True)] == [1, 1, 1]
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="transaction fails"):
+        patch.setattr("indexer.stores.postgres.store.register", fail)
+        patch.setattr("indexer.stores.postgres.leftovers.remove_empty_parts", lambda *_: 0)
+        distribute(filled, uris[:2])
+    with Index.open(filled) as index:
+        notes = index.check().notes
+        assert sum("which a move that failed has left; --repair removes it" in note for note in notes) == 2
+        assert "removed 2 empty schema(s) of moves that failed from the shards" in index.check(repair=True).notes
+        assert index.check().ok and len(index) == 300
+    assert [len(parts(uri) - one) for uri, one in zip(uris, before, strict=True)] == [1, 1, 1]
+
+
+def test_a_move_that_was_broken_off_is_named_and_removed(filled: str, uris: list[str]) -> None:
+    before = [parts(uri) for uri in uris]
+
+    def fail(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        distribute(filled, uris, fail)
+    assert [len(parts(uri) - one) for uri, one in zip(uris, before, strict=True)] == [1, 1, 1]
+    with Index.open(filled) as index:
+        notes = " ".join(index.check().notes)
+    assert f'likewise distribute goes on with it, likewise copy --drop "{filled}" removes it' in notes
+    shell("copy", "--drop", filled)
+    assert [parts(uri) for uri in uris] == before
+    with Index.open(filled) as index:
+        assert len(index) == 300 and index.check().ok and "unfinished" not in " ".join(index.check().notes)
 
 
 @pytest.fixture

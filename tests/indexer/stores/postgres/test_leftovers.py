@@ -1,0 +1,118 @@
+"""What broken-off commands leave: named by check, removed by a command, and never an index that somebody uses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from postgres_server import new_address, server_uri
+
+from indexer import Document, Index
+from indexer.copying import copy
+from indexer.errors import IndexLocked
+from indexer.stores.open import drop_unfinished, is_store, open_store
+from indexer.stores.postgres.address import parse_address
+from indexer.stores.postgres.connections import connect
+from indexer.stores.postgres.leftovers import empty_parts, remove_empty_parts
+from indexer.stores.postgres.schema import DRAFT_LOCK
+from indexer.stores.postgres.shards import Shard, coordinator_of, marked
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    address = str(tmp_path / "source.index")
+    with Index.create(address, dimensions=4) as index:
+        index.add([Document(f"d{n}", f"text {n}") for n in range(4)], vectors=np.eye(4, dtype=np.float32))
+    return address
+
+
+def break_off(source: str, target: str) -> None:
+    def fail(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with closing(open_store(source)) as store, pytest.raises(KeyboardInterrupt):
+        copy(store, target, fail)
+
+
+def test_an_unfinished_copy_is_named_and_removed(
+    likewise: Callable[..., Any], environment: SimpleNamespace, source: str, tmp_path: Path
+) -> None:
+    other, target = new_address(), new_address()
+    assert likewise("copy", source, other).code == 0
+    break_off(source, target)
+    shown = parse_address(target).shown
+    command = f'likewise copy --drop "{shown}" removes it'
+    notes = likewise("check", other, "--json").json["notes"]
+    assert any(command in note and " MB in this database" in note for note in notes), notes
+    assert command in likewise("info", target).err
+    with connect(parse_address(target)) as busy:
+        busy.execute(
+            "SELECT pg_advisory_lock(%s, hashtext(%s))", (DRAFT_LOCK, f"{parse_address(target).index}\tunfinished")
+        )
+        assert command not in " ".join(likewise("check", other, "--json").json["notes"])
+        with pytest.raises(IndexLocked, match="another process is making it"):
+            drop_unfinished(target)
+    said = likewise("copy", "--drop", shown, "--json")
+    assert (said.code, said.json["dropped"], said.json["bytes"] > 0) == (0, shown, True)
+    assert command not in " ".join(likewise("check", other, "--json").json["notes"])
+    assert "no unfinished copy is there" in likewise("copy", "--drop", target).err
+    assert likewise("copy", "--drop", other).code == 2  # an index that is used
+    assert likewise("copy", "--drop", source, target).code == 2
+    assert likewise("copy", source).code == 2
+    assert is_store(other)
+
+
+def test_an_unfinished_copy_in_a_folder_is_removed(source: str, tmp_path: Path) -> None:
+    target = tmp_path / "copy.index"
+    break_off(source, str(target))
+    (kept,) = tmp_path.glob(".copy*")
+    with closing(open_store(kept)) as store, store.writer(), pytest.raises(IndexLocked):
+        drop_unfinished(target)
+    assert drop_unfinished(target) > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source.index"]
+
+
+@pytest.fixture(scope="module")
+def shard() -> Iterator[Shard]:
+    """Another database of the tests' server."""
+    uri = parse_address(server_uri()).conninfo
+    name = f"shard_{os.getpid()}"
+    with closing(psycopg.connect(uri, autocommit=True)) as connection:
+        database = connection.info.dbname
+        connection.execute(f"CREATE DATABASE {name}")
+        yield Shard(0, parse_address(uri.replace(f"/{database}?", f"/{name}?")))
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+PART = "likewise_00000000000000{:02}_part"
+
+
+def test_only_empty_parts_that_no_index_has_are_removed(shard: Shard) -> None:
+    coordinator = parse_address(new_address())
+    with connect(coordinator) as connection, connect(shard.address) as remote:
+        mine = marked(coordinator_of(connection))
+        for number, mark in enumerate((mine, mine, mine, mine, mine + "0", None)):
+            remote.execute(f"CREATE SCHEMA {PART.format(number)}")
+            for table in ("document", "passage", "field_value"):
+                remote.execute(f"CREATE TABLE {PART.format(number)}.{table} (id bigint)")
+            if mark:
+                remote.execute(f"COMMENT ON SCHEMA {PART.format(number)} IS '{mark}'")
+        remote.execute(f"INSERT INTO {PART.format(1)}.passage VALUES (1)")
+        connection.execute(f"CREATE SCHEMA {PART.format(2).removesuffix('_part')}")
+        with connect(coordinator) as other:  # somebody is making the index of this part
+            other.execute(
+                "SELECT pg_advisory_lock(%s, hashtext(%s))", (DRAFT_LOCK, PART.format(3).removesuffix("_part"))
+            )
+            assert [part for _, part in empty_parts(connection, [shard])] == [PART.format(0), PART.format(3)]
+            assert remove_empty_parts(connection, [shard]) == 1
+        left = remote.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ '^likewise_' ORDER BY 1").fetchall()
+        assert [name for (name,) in left] == [PART.format(number) for number in range(1, 6)]
+        connection.execute(f"DROP SCHEMA {PART.format(2).removesuffix('_part')}")
+        assert remove_empty_parts(connection, [shard]) == 2
