@@ -13,6 +13,9 @@ from search.cli.output import say
 DEFAULT_NAME = ".likewise"
 """Folder of the default index. Its name begins with a dot, so that it is never read as a source."""
 
+_TAKE_ANOTHER_INDEX = ("backup", "diff")
+"""Commands whose argument after INDEX is the address of an index too."""
+
 
 def find_default() -> str | None:
     """Return the path of the default index, relative if it is in the working folder; None where there is none."""
@@ -56,6 +59,10 @@ def complete(
     if names_index(first):
         return arguments
     if len(positionals) > 1 and names_index(positionals[-1]):
+        if context.info_name in _TAKE_ANOTHER_INDEX:
+            return arguments  # opening the first one reports what is wrong with it
+        if _is_index_name(first):
+            raise _two_indexes(context, first, positionals[-1])
         raise swapped(context, first, positionals[-1])
     is_question = most is None and not least
     if is_question and len(positionals) > 1 and _is_index_name(positionals[-1]) and not _looks_like_index(first):
@@ -96,6 +103,15 @@ def swapped(context: click.Context, first: str, last: str) -> click.UsageError:
     """Return the error for an INDEX that is not the first argument."""
     return click.UsageError(
         f'"{first}" is not an index, but "{last}" is: INDEX comes first, likewise {context.info_name} {last} ...',
+        context,
+    )
+
+
+def _two_indexes(context: click.Context, first: str, last: str) -> click.UsageError:
+    """Return the error for the name of an index that there is not, with another index where no index belongs."""
+    return click.UsageError(
+        f'there is no index "{first}", and "{last}" is an index too: name one INDEX, which comes first, as in likewise '
+        f"{context.info_name} {last} ..., and check the name {first}",
         context,
     )
 

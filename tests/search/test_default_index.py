@@ -48,6 +48,8 @@ MOON, BREAD, FAR = "notes/moon.txt", "notes/bread.txt", "far.txt"
 UNKNOWN = "and there is no .likewise in this folder or above it"
 NO_INDEX = "which INDEX? There is no .likewise in this folder or above it"
 SWAPPED = "INDEX comes first"
+TWO = 'there is no index "none.index", and '
+NOTHING = "none.index: there is no index here"
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,12 @@ SWAPPED = "INDEX comes first"
         ("search the moon none.index", SWAPPED, SWAPPED),
         ("search moon far/none.index", "far/none.index belongs to it", "far/none.index belongs to it"),
         ("search moon postgresql://nobody@localhost:1/none", SWAPPED, SWAPPED),
+        ("search none.index far.index", TWO, TWO),
+        ("search none.index postgresql://nobody@localhost:1/none", TWO, TWO),
+        ("search none.index the moon postgresql://nobody@localhost:1/none", TWO, TWO),
+        ("similar none.index postgresql://nobody@localhost:1/none", TWO, TWO),
+        ("backup none.index postgresql://nobody@localhost:1/none", NOTHING, NOTHING),
+        ("backup none.index far.index", NOTHING, NOTHING),
         ("search 'the moon none.index'", UNKNOWN, MOON),
         ("search far.index moon none.index", FAR, FAR),
         ("search none.index moon", "there is no index here", "there is no index here"),
@@ -102,7 +110,7 @@ def test_every_form_of_arguments_that_reads(
     enter(places[0], likewise, monkeypatch)
     said = likewise(*words)
     assert without in said.out.split("\n\n")[0] + said.err, (said.out, said.err)
-    if without in (UNKNOWN, NO_INDEX, SWAPPED):
+    if without in (UNKNOWN, NO_INDEX, SWAPPED, TWO):
         assert said.code == 2
     here = enter(places[1], likewise, monkeypatch)
     if not (here / ".likewise").exists():
