@@ -84,7 +84,9 @@ CREATE TABLE {tables}.setting (name text PRIMARY KEY, value text NOT NULL);
 -- What was fitted once and belongs to the recipe: `post`, safetensors.
 CREATE TABLE {tables}.frozen (name text PRIMARY KEY, content bytea NOT NULL);
 
--- The last commit that changed a document, also one that is gone: readers of words follow it.
+-- The last commit that changed a document, also one that is gone: readers of words follow it. Commits have rows of
+-- their own, both numbers below zero: the commit's number, and one by chance that tells it from a commit of the same
+-- number before the database was set back to an earlier time.
 CREATE TABLE {tables}.change (document_id bigint PRIMARY KEY, generation bigint NOT NULL);
 CREATE INDEX change_generation ON {tables}.change (generation);
 
@@ -188,12 +190,21 @@ class Row:
     finished_run: int
     ef_search: int | None
     shards: int
+    commit: int | None = None
+    """A number by chance that tells the commit from another one of the same number; None where an earlier likewise made
+    it, and where it was not asked for."""
 
 
 READ_ROW = (
     "SELECT name, tables, format_version, history, generation, documents, passages, tokens, run, finished_run,"
-    " ef_search, shards FROM likewise.index WHERE name = {}"
+    " ef_search, shards, {} FROM likewise.index i WHERE name = {}"
 )
+
+COMMIT_OF = "(SELECT c.generation FROM {tables}.change c WHERE c.document_id = -{generation})"
+"""The number by chance of a commit."""
+
+KEPT_COMMITS = 100_000
+"""How many commits are told apart from others of their number. Compacting forgets earlier ones."""
 
 
 def statement(text: str, tables: str, **names: sql.Composable) -> sql.Composed:

@@ -20,7 +20,7 @@ from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection
 from indexer.stores.postgres.filter_sql import Condition, FieldIds, compile_where, read_field_types
 from indexer.stores.postgres.leftovers import note_of, unfinished
-from indexer.stores.postgres.schema import READ_ROW, Row, no_commit, require_format, statement
+from indexer.stores.postgres.schema import COMMIT_OF, READ_ROW, Row, no_commit, require_format, statement
 from indexer.stores.postgres.shards import Reachable, Shard
 from indexer.stores.setting_rows import from_rows
 
@@ -83,8 +83,8 @@ class State:
     ids: dict[str, Ids] = field(default_factory=dict)
 
     @property
-    def version(self) -> tuple[str, int]:
-        return self.row.history, self.row.generation
+    def version(self) -> tuple[str, int, int | None]:
+        return self.row.history, self.row.generation, self.row.commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +258,11 @@ class Views:
         raise AssertionError("unreachable")
 
     def _current_state(self, connection: DeadlineConnection, begin: sql.Composed, known: State | None) -> State:
-        row = read_row(connection, self.address, begin)
-        if known is None or known.row.tables != row.tables:
+        tables = None if known is None else known.row.tables
+        row = read_row(connection, self.address, begin, tables)
+        if tables != row.tables:
             connection.execute(statement(_KEEP_TABLES, row.tables))
+            row = replace(row, commit=commit_of(connection, row.tables, row.generation))
         state, missing = self._state, self._missing(connection, row)
         if state is not None and (state.row, state.missing) == (row, missing):
             return state
@@ -280,14 +282,27 @@ class Views:
         return loaded
 
 
-def read_row(connection: DeadlineConnection, address: Address, begin: sql.Composable = _NOTHING) -> Row:
+def commit_of(connection: DeadlineConnection, tables: str, generation: int) -> int | None:
+    """Return what tells a commit from others of its number; None where that is not known."""
+    query = statement(f"SELECT {COMMIT_OF}", tables, generation=sql.Literal(generation))
+    row = connection.execute(query).fetchone()
+    return row[0] if row else None
+
+
+def read_row(
+    connection: DeadlineConnection, address: Address, begin: sql.Composable = _NOTHING, tables: str | None = None
+) -> Row:
     """Return the index's row in the registry. Raises NotAnIndex where there is none.
 
     Args:
         begin: statements to be run before, in the same round trip.
+        tables: the schema whose commit is read too, if the index still has it.
     """
+    commit: sql.Composable = sql.SQL("NULL")
+    if tables is not None:
+        commit = statement(COMMIT_OF, tables, generation=sql.SQL("i.generation"))
     try:
-        cursor = connection.execute(begin + sql.SQL(READ_ROW).format(sql.Literal(address.index)))
+        cursor = connection.execute(begin + sql.SQL(READ_ROW).format(commit, sql.Literal(address.index)))
         while cursor.nextset():
             pass  # the row is in the last of the results
         found = cursor.fetchone()

@@ -32,7 +32,7 @@ from indexer.filters.tree import Not, Where, render
 from indexer.markup import VisibleText
 from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.port import Ids
-from indexer.stores.postgres.views import State, View
+from indexer.stores.postgres.views import State, View, commit_of
 from indexer.stores.temporary import temporary_folder
 from indexer.stores.word_ranking import Words
 
@@ -158,6 +158,19 @@ def _identity(view: View) -> str:
     return hashlib.blake2b(repr(tuple(map(int, row))).encode(), digest_size=8).hexdigest()
 
 
+def _is_part_of(view: View, generation: int, commit: int | None) -> bool:
+    """Return whether a commit, known by its number and its number by chance, led to a view.
+
+    It did not if the database was set back to a time before it, and has gone on from there in another way.
+    """
+    row = view.state.row
+    if commit is None:  # of an earlier likewise
+        return True
+    if generation == row.generation:
+        return commit == row.commit
+    return commit == commit_of(view.connection, row.tables, generation)
+
+
 def _changes_since(view: View, generation: int) -> int:
     ((count,),) = view.rows("SELECT count(*) FROM {tables}.change WHERE generation > %s", generation)
     return int(count)
@@ -179,6 +192,7 @@ class _Base:
         if json.loads((folder / _CHECKSUMS).read_bytes()) != _checksums(folder):
             raise ValueError(f"{folder}: is damaged")
         self.documents: Ids = np.load(folder / "documents.npy", allow_pickle=False)
+        self.commit = int((folder / "commit").read_text()) if (folder / "commit").exists() else None
 
 
 _CHECKSUMS = "checksums.json"
@@ -207,6 +221,9 @@ def _newest(folder: Path, view: View) -> _Base | None:
                 if (path / "analysis").read_text() != str(analysis_of(view)):
                     continue
                 base = _Base(path)
+                if not _is_part_of(view, base.generation, base.commit):
+                    shutil.rmtree(path, ignore_errors=True)
+                    continue
             except FileNotFoundError:  # another process has just removed it
                 continue
             except (OSError, ValueError):  # it is damaged
@@ -226,6 +243,7 @@ class _Replica:
         self._notes = (note,) if note else ()
         self._words: Words | None = None
         self.generation = base.generation if base else -1
+        self._commit = base.commit if base else None
         self._documents: Ids = base.documents if base else np.empty(0, np.int64)
         self._has_deletions = bool(base and base.has_deletions)
         self._folder: Path | None = None
@@ -238,7 +256,11 @@ class _Replica:
         return self._identity == other._identity
 
     def can_advance_to(self, view: View) -> bool:
-        return self._identity == _of(view) and self.generation <= view.state.row.generation
+        return (
+            self._identity == _of(view)
+            and self.generation <= view.state.row.generation
+            and _is_part_of(view, self.generation, self._commit)
+        )
 
     def advance(self, view: View) -> Words:
         """Bring it up to this view and return the words of the view. It can only go forward from here."""
@@ -253,7 +275,7 @@ class _Replica:
         except (OSError, ValueError) as error:
             raise StorageError(f"{self._folder or 'memory'}: words cannot be written there ({error})") from error
         self._has_deletions = self._has_deletions or deleted
-        self.generation = view.state.row.generation
+        self.generation, self._commit = view.state.row.generation, view.state.row.commit
         if self._words is None or changed:
             documents, passages = (Postings(index, has_deletions=self._has_deletions) for index in self._indexes)
             self._words = Words(self._analysis, documents, passages, self._notes)
@@ -352,6 +374,8 @@ def _write(folder: Path, view: View, base: _Base | None) -> _Base:
         documents, _, deleted = _fill(indexes, view, analysis, base.generation if base else -1, held)
         np.save(temporary / "documents.npy", documents, allow_pickle=False)
         (temporary / "analysis").write_text(str(analysis))
+        if view.state.row.commit is not None:
+            (temporary / "commit").write_text(str(view.state.row.commit))
         (temporary / _CHECKSUMS).write_text(json.dumps(_checksums(temporary)))
         suffix = "d" if deleted or (base is not None and base.has_deletions) else ""
         target = folder / f"{view.state.row.generation}-{secrets.token_hex(4)}{suffix}"
@@ -359,7 +383,7 @@ def _write(folder: Path, view: View, base: _Base | None) -> _Base:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    _sweep(folder)
+    _sweep(folder, target)
     return _Base(target)
 
 
@@ -379,10 +403,14 @@ def _link(source: Path, target: Path) -> None:
                 shutil.copyfile(path, target / unit / path.name)
 
 
-def _sweep(folder: Path) -> None:
-    """Remove all but the two newest replicas of an index, what a killed process left, and indexes long unused."""
+def _sweep(folder: Path, kept: Path) -> None:
+    """Remove all but the two newest replicas of an index, what a killed process left, and indexes long unused.
+
+    Args:
+        kept: the one just written, which stays in any case.
+    """
     names = sorted((int(match[1]), path) for path in folder.iterdir() if (match := _Base.pattern.fullmatch(path.name)))
-    stale = [path for _, path in names[:-2]]
+    stale = [path for _, path in names[:-2] if path != kept]
     now = time.time()
     for path, seconds in (
         *((path, _UNFINISHED_SECONDS) for path in folder.glob("*.tmp")),

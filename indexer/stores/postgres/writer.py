@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +32,15 @@ from indexer.stores.postgres.dense import rank
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
 from indexer.stores.postgres.leftovers import remove_empty_parts
 from indexer.stores.postgres.queries import key_of, to_binary
-from indexer.stores.postgres.schema import MAX_GRAPH_DIMENSIONS, Row, lock_commit, lock_shared, statement, width
+from indexer.stores.postgres.schema import (
+    KEPT_COMMITS,
+    MAX_GRAPH_DIMENSIONS,
+    Row,
+    lock_commit,
+    lock_shared,
+    statement,
+    width,
+)
 from indexer.stores.postgres.shards import PARTITIONED, at_shard, part_of, shards_of
 from indexer.stores.postgres.tables import sweep
 from indexer.stores.postgres.views import View, Views, read_row
@@ -140,6 +149,10 @@ class PostgresWriter:
         with self._connection() as connection:
             connection.seconds = WORK_SECONDS
             sweep(connection)
+            connection.execute(
+                statement("DELETE FROM {tables}.change WHERE document_id < 0 AND document_id > %s", row.tables),
+                (KEPT_COMMITS - row.generation,),
+            )
             for table in ("ledger", "change", "file"):
                 connection.execute(statement(f"VACUUM (ANALYZE) {{tables}}.{table}", row.tables))
             for place, tables, _ in self._places(connection, row):
@@ -370,13 +383,14 @@ class _Commit:
         ).fetchone()
         if counted_row is None:
             raise NotAnIndex(f"{self._views.address.shown}: was replaced by another index; run it again")
-        if self._changed:
-            self._run(
-                "INSERT INTO {tables}.change SELECT unnest(%s::bigint[]), %s"
-                " ON CONFLICT (document_id) DO UPDATE SET generation = excluded.generation",
-                sorted(self._changed),
-                counted_row[0],
-            )
+        (generation,) = counted_row
+        changed = sorted(self._changed)
+        self._run(
+            "INSERT INTO {tables}.change SELECT * FROM unnest(%s::bigint[], %s::bigint[])"
+            " ON CONFLICT (document_id) DO UPDATE SET generation = excluded.generation",
+            [-generation, *changed],
+            [-1 - secrets.randbits(62), *[generation] * len(changed)],
+        )
 
     # documents
 

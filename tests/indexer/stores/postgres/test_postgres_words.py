@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 from postgres_server import new_address
 
 from indexer import Document, Index
 from indexer.stores.open import open_store
 from indexer.stores.postgres import words
+from indexer.stores.postgres.address import parse_address
+from search import Searcher
 
 ROWS = np.eye(8, dtype=np.float32)
 
@@ -45,6 +50,82 @@ def found(address: str, text: str) -> tuple[list[str], tuple[str, ...]]:
         answer = [passage.uri for passage in snapshot.passages_by_id(ranking.passages.tolist())], snapshot.notes
     store.close()
     return answer
+
+
+TABLES = ("setting", "document", "passage", "field", "field_value", "change")
+
+
+@contextmanager
+def set_back(index: Index) -> Iterator[None]:
+    """Set the index back to what it was before the block, as the restore of a backup does."""
+    name = parse_address(index.address).index
+    with psycopg.connect(parse_address(index.address).conninfo, autocommit=True) as connection:
+
+        def run(query: str, *values: Any) -> Any:
+            return connection.execute(query, values or None)  # type: ignore[arg-type]
+
+        ((row,),) = run("SELECT to_json(i) FROM likewise.index i WHERE name = %s", name).fetchall()
+        tables = row["tables"]
+        for table in TABLES:
+            run(f"CREATE TEMP TABLE kept_{table} AS SELECT * FROM {tables}.{table}")
+        yield
+        with connection.transaction():
+            run(f"TRUNCATE {', '.join(f'{tables}.{table}' for table in TABLES)}")
+            for table in TABLES:
+                run(f"INSERT INTO {tables}.{table} SELECT * FROM kept_{table}")
+            for table in ("document", "passage"):
+                run(f"SELECT setval('{tables}.{table}_id', (SELECT max(id) FROM {tables}.{table}))")
+            counts = ("generation", "documents", "passages", "tokens")
+            run(
+                f"UPDATE likewise.index SET ({', '.join(counts)}) = (%s, %s, %s, %s) WHERE name = %s",
+                *(row[count] for count in counts),
+                name,
+            )
+
+
+def test_a_database_that_was_set_back_is_noticed(index: Index, cache: Path) -> None:
+    address = index.address
+    found(address, "pear")
+    with Searcher(address) as living:
+
+        def uris(text: str, where: str | None = None) -> list[str]:
+            return sorted(hit.uri for hit in living.search(text, 20, where, "words") if hit.score > 0)
+
+        with set_back(index):
+            for number in range(4):  # enough for another replica on the disk
+                index.add([Document(f"lost{number}", "apple")], vectors=ROWS[:1])
+            assert len(found(address, "apple")[0]) == 4
+            assert uris("apple") == [f"lost{number}" for number in range(4)]
+            assert uris("apple", "not uri = 'lost1'") == ["lost0", "lost2", "lost3"]
+            first, lost = replicas(cache)
+        for number in range(4):
+            with Index.open(address) as other:
+                other.add([Document(f"kept{number}", "apple cherry")], vectors=ROWS[:1])
+        assert uris("apple") == uris("cherry") == [f"kept{number}" for number in range(4)]
+        assert uris("apple", "not uri = 'lost1'") == [f"kept{number}" for number in range(4)]
+        assert len(found(address, "cherry")[0]) == 4
+    assert lost not in replicas(cache)
+    assert first in replicas(cache)
+    assert index.check().ok
+
+
+def test_commits_of_the_first_version_are_followed(index: Index, cache: Path) -> None:
+    """They have a number, and none by chance."""
+    address = index.address
+    found(address, "pear")
+    name = parse_address(address).index
+    with psycopg.connect(parse_address(address).conninfo, autocommit=True) as connection:
+        ((tables,),) = connection.execute("SELECT tables FROM likewise.index WHERE name = %s", (name,)).fetchall()
+        connection.execute(f"DELETE FROM {tables}.change WHERE document_id < 0")
+    for path in cache.glob("*/*/commit"):
+        path.unlink()
+        (path.parent / words._CHECKSUMS).write_text(json.dumps(words._checksums(path.parent)))
+    (first,) = replicas(cache)
+    with Searcher(address) as living:
+        assert len(living.search("pear", 20, mode="words")) == 8
+        index.add([Document("d9", "apple")], vectors=ROWS[:1])
+        assert [hit.uri for hit in living.search("apple", 1, mode="words")] == ["d9"]
+    assert replicas(cache) == [first]
 
 
 def replicas(cache: Path) -> list[str]:
