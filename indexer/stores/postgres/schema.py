@@ -16,7 +16,8 @@ from typing import LiteralString
 
 from psycopg import errors, pq, sql
 
-from indexer.errors import BadInput, NewerFormat
+from indexer.errors import BadInput, NewerFormat, StorageError
+from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import MIN_PGVECTOR, DeadlineConnection, extension_schema
 
 FORMAT_VERSION = 1
@@ -278,6 +279,24 @@ def require_format(row: Row) -> None:
         raise NewerFormat(
             f"index {row.name!r} has format {row.format_version} and this likewise reads up to {FORMAT_VERSION}: "
             "install a newer one"
+        )
+
+
+def require_all_rows(connection: DeadlineConnection, address: Address, tables: str) -> None:
+    """Raise StorageError where a policy may hide rows of an index from this role.
+
+    Its documents are counted for all roles together, and its passages without their documents would look like damage.
+    """
+    (row,) = connection.execute(
+        "SELECT array_agg(c.relname::text ORDER BY 1) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = %s AND c.relrowsecurity AND row_security_active(c.oid)",
+        (tables,),
+    ).fetchall()
+    if row[0]:
+        raise StorageError(
+            f"{address.shown}: row-level security may hide rows of {', '.join(row[0])} from the role "
+            f"{connection.info.user}, and counts and scores would be wrong: give each tenant an index of its own "
+            "(docs/postgres.md, roles and tenants)"
         )
 
 

@@ -20,6 +20,7 @@ from indexer.stores.postgres.schema import (
     TABLES,
     Row,
     create_document_tables,
+    is_true,
     run_script,
     statement,
 )
@@ -149,8 +150,8 @@ def sweep(connection: DeadlineConnection) -> None:
     for (tables,) in orphans:
         with connection.transaction():
             free = connection.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(%s))", (LOCK, tables)).fetchone()
-            if free != (True,):
-                continue  # a successor that is being filled
+            if free != (True,) or _may_be_hidden(connection, tables):
+                continue  # a successor that is being filled, or an index of somebody else
             connection.execute("SET LOCAL lock_timeout = '50ms'")
             try:
                 with connection.transaction():
@@ -158,3 +159,19 @@ def sweep(connection: DeadlineConnection) -> None:
                     connection.execute(statement("DROP SCHEMA {tables} CASCADE", tables))
             except (errors.LockNotAvailable, errors.DeadlockDetected, StorageError):
                 continue
+
+
+def _may_be_hidden(connection: DeadlineConnection, tables: str) -> bool:
+    """Return whether a policy may hide the row of these tables from this role, in the caller's transaction."""
+    if not is_true(connection, "SELECT row_security_active('likewise.index')"):
+        return False
+    try:
+        with connection.transaction(force_rollback=True):  # a row that is hidden is in the way all the same
+            inserted = connection.execute(
+                "INSERT INTO likewise.index (name, tables, format_version, history) VALUES (%s, %s, 0, '')"
+                " ON CONFLICT DO NOTHING",
+                (f"{tables}{DRAFT_MARK}", tables),
+            )
+            return inserted.rowcount == 0
+    except errors.InsufficientPrivilege:
+        return True

@@ -20,7 +20,15 @@ from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection
 from indexer.stores.postgres.filter_sql import Condition, FieldIds, compile_where, read_field_types
 from indexer.stores.postgres.leftovers import note_of, unfinished
-from indexer.stores.postgres.schema import COMMIT_OF, READ_ROW, Row, no_commit, require_format, statement
+from indexer.stores.postgres.schema import (
+    COMMIT_OF,
+    READ_ROW,
+    Row,
+    no_commit,
+    require_all_rows,
+    require_format,
+    statement,
+)
 from indexer.stores.postgres.shards import Reachable, Shard
 from indexer.stores.setting_rows import from_rows
 
@@ -267,6 +275,7 @@ class Views:
         if state is not None and (state.row, state.missing) == (row, missing):
             return state
         require_format(row)
+        require_all_rows(connection, self.address, row.tables)
         rows = dict(connection.execute(statement("SELECT name, value FROM {tables}.setting", row.tables)).fetchall())
         try:
             settings = from_rows(rows)
