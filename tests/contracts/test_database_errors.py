@@ -25,6 +25,7 @@ from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.stores.open import open_store
 from indexer.stores.postgres.address import parse_address
+from indexer.stores.postgres.connections import connect
 from search import Searcher
 
 PASSWORD = "never-to-be-shown"
@@ -173,6 +174,46 @@ def test_a_role_without_rights(likewise: Callable[..., Any], weak: str) -> None:
             assert "permission denied for schema likewise_" in one_line(likewise("search", mine, "bread"), 3)
         finally:
             connection.execute(f"DROP OWNED BY {weak}")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "standard_conforming_strings = off",
+        "client_encoding = 'LATIN1'",
+        "client_encoding = 'SQL_ASCII'",
+        "default_transaction_isolation = 'serializable'",
+        "bytea_output = 'escape'",
+        "timezone = 'Asia/Tokyo'",
+    ],
+)
+def test_settings_of_a_role_change_no_answer(setting: str) -> None:
+    role = f"other_{os.getpid()}"
+    written = Document("b\\'\N{CHECK MARK}", "\\x41 ' \N{CHECK MARK}", metadata={"d": "2021-05-05"})
+    address = new_address().replace("postgresql://postgres:@", f"postgresql://{role}@")
+    with administrator() as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN SUPERUSER; ALTER ROLE {role} SET {setting}")  # type: ignore[arg-type]
+        try:
+            with Index.create(address, dimensions=2) as index:
+                index.add([written, Document("a", "x")], vectors=np.eye(2, dtype=np.float32))
+                assert index.add([Document("a", "y")], vectors=np.ones((1, 2), np.float32)).replaced == ("a",)
+                assert index.get(written.uri) == written
+                assert index.remove(["a"]) == 1
+                assert index.check().ok
+            with Searcher(address) as searcher:
+                hits = searcher.search_vector(np.array([1, 0], np.float32), where="d = '2021-05-05'")
+                assert [(hit.uri, hit.score) for hit in hits] == [(written.uri, 1.0)]
+            assert isolation_of(address) == "read committed"
+            open_store(address).remove_index()  # type: ignore[attr-defined]
+        finally:
+            connection.execute(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}")  # type: ignore[arg-type]
+
+
+def isolation_of(address: str) -> str:
+    """Return how a writer's transaction is isolated."""
+    with connect(parse_address(address)) as connection, connection.transaction():
+        (row,) = connection.execute("SHOW transaction_isolation").fetchall()
+        return str(row[0])
 
 
 def test_a_database_without_the_extension(likewise: Callable[..., Any], weak: str) -> None:

@@ -209,7 +209,14 @@ def connect(address: Address, seconds: int | None = None) -> DeadlineConnection:
     """
     limit = _connect_timeout(address) if seconds is None else {"connect_timeout": seconds}
     try:
-        return DeadlineConnection.connect(address.conninfo, **_OPTIONS, **limit)
+        # The settings of a role or a database may be others, and each of these would change what is written or read.
+        connection = DeadlineConnection.connect(address.conninfo, **_OPTIONS, **limit, client_encoding="utf8")
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        if (
+            connection.info.parameter_status("standard_conforming_strings") != "on"
+        ):  # psycopg writes lists of bytes by it
+            connection.execute("SET standard_conforming_strings = on")
+        return connection
     except psycopg.ProgrammingError as error:
         raise BadInput(f"{address.shown}: {one_line(error, address)}") from error
 
