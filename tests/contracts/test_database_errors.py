@@ -22,7 +22,7 @@ from postgres_server import address_of, new_address, server_uri
 
 import search.cli.serve
 from indexer import Document, Index
-from indexer.errors import BadInput
+from indexer.errors import BadInput, IndexDamaged
 from indexer.stores.open import open_store
 from indexer.stores.postgres.address import parse_address
 from indexer.stores.postgres.connections import connect
@@ -174,6 +174,26 @@ def test_a_role_without_rights(likewise: Callable[..., Any], weak: str) -> None:
             assert "permission denied for schema likewise_" in one_line(likewise("search", mine, "bread"), 3)
         finally:
             connection.execute(f"DROP OWNED BY {weak}")
+
+
+@pytest.mark.parametrize("drop", ["SCHEMA {}", "TABLE {}.change"])
+def test_tables_that_somebody_has_dropped(likewise: Callable[..., Any], drop: str) -> None:
+    address = address_of(f"it's dropped {os.getpid()} {drop}")
+    name = parse_address(address).index.replace("'", "''")
+    assert likewise("index", address, "-", stdin=RECORDS).code == 0
+    with Searcher(address) as living, administrator() as connection:
+        assert living.search("bread", mode="words").matched == 1
+        query = f"FROM likewise.index WHERE name = '{name}'"
+        ((tables,),) = connection.execute(f"SELECT tables {query}").fetchall()  # type: ignore[arg-type]
+        connection.execute(f"DROP {drop.format(tables)} CASCADE")  # type: ignore[arg-type]
+        with pytest.raises(IndexDamaged, match="tables of this index are missing"):
+            living.search("bread", mode="words")
+        for command in (["info"], ["search", "bread"], ["index", "-"], ["check"], ["remove", "a"], ["compact"]):
+            line = one_line(likewise(command[0], address, *command[1:], stdin=RECORDS), 3)
+            assert f"forget the index with DELETE {query} and index its sources again" in line
+        connection.execute(f"DELETE {query}")  # type: ignore[arg-type]
+        assert likewise("index", address, "-", stdin=RECORDS).code == 0
+        assert living.search("bread", mode="words").matched == 1
 
 
 @pytest.mark.parametrize(

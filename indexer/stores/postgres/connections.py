@@ -14,7 +14,7 @@ from pgvector.psycopg import register_vector
 from psycopg import errors
 from psycopg.adapt import Buffer, Loader
 
-from indexer.errors import BadInput, LikewiseError, NotAnIndex, StorageError
+from indexer.errors import BadInput, IndexDamaged, LikewiseError, NotAnIndex, StorageError
 from indexer.stores.postgres.address import Address, passwords
 
 T = TypeVar("T")
@@ -299,6 +299,12 @@ def translated(address: Address) -> Iterator[None]:
     except (errors.SqlclientUnableToEstablishSqlconnection, errors.FdwError) as error:
         raise StorageError(
             f"{address.shown}: a shard did not answer ({one_line(error, address)}); --partial answers from the others"
+        ) from error
+    except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
+        name = address.index.replace("'", "''")
+        raise IndexDamaged(
+            f"{address.shown}: tables of this index are missing ({one_line(error, address)}): restore a backup, or "
+            f"forget the index with DELETE FROM likewise.index WHERE name = '{name}' and index its sources again"
         ) from error
     except (errors.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
         raise StorageError(f"{address.shown}: {one_line(error, address)}") from error
