@@ -176,6 +176,33 @@ def test_a_role_without_rights(likewise: Callable[..., Any], weak: str) -> None:
             connection.execute(f"DROP OWNED BY {weak}")
 
 
+def test_a_role_that_only_reads_one_index(
+    likewise: Callable[..., Any], weak: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without the rights of other indexes' readers, and those that a hardened server takes from everybody."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("indexer.stores.postgres.words.KEPT_PASSAGES", 2)
+    address = address_of(f"read {os.getpid()}")
+    assert likewise("index", address, "-", stdin=RECORDS).code == 0
+    hidden = "FUNCTION pg_control_checkpoint(), pg_control_system()"
+    with administrator() as connection:
+        query = "SELECT tables FROM likewise.index WHERE name = %s"
+        ((tables,),) = connection.execute(query, (parse_address(address).index,)).fetchall()
+        connection.execute(
+            f"GRANT USAGE ON SCHEMA likewise, {tables} TO {weak}; GRANT SELECT ON likewise.index TO {weak};"  # type: ignore[arg-type]
+            f" GRANT SELECT ON ALL TABLES IN SCHEMA {tables} TO {weak}; REVOKE EXECUTE ON {hidden} FROM public"
+        )
+        mine = address.replace("postgresql://postgres:@", f"postgresql://{weak}@")
+        try:
+            assert [
+                hit["uri"] for hit in likewise("search", mine, "bread", "--mode", "words", "--json").json["hits"]
+            ] == ["a"]
+            assert likewise("check", mine, "--json").json["ok"]
+            assert len(list((tmp_path / "likewise" / "words").glob("*/*"))) == 1
+        finally:
+            connection.execute(f"GRANT EXECUTE ON {hidden} TO public; DROP OWNED BY {weak}")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("drop", ["SCHEMA {}", "TABLE {}.change"])
 def test_tables_that_somebody_has_dropped(likewise: Callable[..., Any], drop: str) -> None:
     address = address_of(f"it's dropped {os.getpid()} {drop}")

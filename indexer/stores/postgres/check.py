@@ -161,7 +161,8 @@ def _notes(view: View, address: Address) -> Iterator[str]:
         yield f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"
     if view.state.row.run != view.state.row.finished_run:
         yield "the last indexing run did not finish; run it again to continue"
-    for shard, part in empty_parts(view.connection, shards_of(view.connection, view.state.row.tables)):
+    shards = shards_of(view.connection, view.state.row.tables) if view.state.row.shards else ()
+    for shard, part in empty_parts(view.connection, shards):
         yield (
             f"shard {shard.number} ({shard.shown}) holds the empty schema {part}, which a move that failed has left; "
             "--repair removes it"

@@ -146,9 +146,12 @@ def empty_parts(connection: DeadlineConnection, shards: Iterable[Shard]) -> Iter
 
 
 def _parts_without_index(connection: DeadlineConnection, remote: DeadlineConnection) -> list[str]:
+    coordinator = coordinator_of(connection)
+    if coordinator is None:
+        return []
     rows = remote.execute(
         "SELECT nspname FROM pg_namespace WHERE nspname ~ %s AND obj_description(oid, 'pg_namespace') = %s ORDER BY 1",
-        (_PART, marked(coordinator_of(connection))),
+        (_PART, marked(coordinator)),
     ).fetchall()
     return [part for (part,) in rows if not _has_index(connection, part)]
 

@@ -282,6 +282,13 @@ def require_format(row: Row) -> None:
         )
 
 
+MAY_IDENTIFY = (
+    "(has_function_privilege('pg_control_system()', 'EXECUTE')"
+    " AND has_function_privilege('pg_control_checkpoint()', 'EXECUTE'))"
+)
+"""Whether this role may know which server it is connected with. Hardened servers do not allow it."""
+
+
 def require_all_rows(connection: DeadlineConnection, address: Address, tables: str) -> None:
     """Raise StorageError where a policy may hide rows of an index from this role.
 

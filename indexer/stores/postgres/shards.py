@@ -21,7 +21,9 @@ from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import DeadlineConnection, connect, one_line
 from indexer.stores.postgres.schema import (
     DRAFT_LOCK,
+    MAY_IDENTIFY,
     create_document_tables,
+    is_true,
     prepare_database,
     run_script,
     statement,
@@ -94,7 +96,8 @@ def create_partitions(connection: DeadlineConnection, tables: str, dimensions: i
         raise BadInput("a shard is named twice: each server holds one part of an index")
     connection.execute("CREATE EXTENSION IF NOT EXISTS postgres_fdw")
     connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (DRAFT_LOCK, tables))
-    mark = sql.Literal(marked(coordinator_of(connection)))
+    coordinator = coordinator_of(connection)
+    mark = sql.Literal(None if coordinator is None else marked(coordinator))
     run_script(connection, _PARTITIONED, tables, dimensions=width(dimensions))
     for shard in shards:
         with at_shard(shard) as remote:
@@ -107,8 +110,13 @@ def create_partitions(connection: DeadlineConnection, tables: str, dimensions: i
         _link(connection, tables, shard, len(shards))
 
 
-def coordinator_of(connection: DeadlineConnection) -> str:
-    """Return what tells a coordinator from every other, also from itself after it was set back to an earlier time."""
+def coordinator_of(connection: DeadlineConnection) -> str | None:
+    """Return what tells a coordinator from every other, also from itself after it was set back to an earlier time.
+
+    None where this role may not know it.
+    """
+    if not is_true(connection, f"SELECT {MAY_IDENTIFY}"):
+        return None
     row = connection.execute(
         "SELECT s.system_identifier, d.oid, c.timeline_id FROM pg_control_system() s, pg_control_checkpoint() c,"
         " pg_database d WHERE d.datname = current_database()"

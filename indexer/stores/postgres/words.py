@@ -32,6 +32,7 @@ from indexer.filters.tree import Not, Where, render
 from indexer.markup import VisibleText
 from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.port import Ids
+from indexer.stores.postgres.schema import MAY_IDENTIFY
 from indexer.stores.postgres.views import State, View, commit_of
 from indexer.stores.temporary import temporary_folder
 from indexer.stores.word_ranking import Words
@@ -151,6 +152,10 @@ def _identity(view: View) -> str:
 
     A database that was set back to an earlier time is another one as well: it goes on in a new timeline.
     """
+    ((may_identify,),) = view.rows(f"SELECT {MAY_IDENTIFY}")
+    if not may_identify:  # the number by chance of each commit remains
+        ((table,),) = view.rows("SELECT '{tables}.setting'::regclass::oid")
+        return f"{int(table):016x}"
     (row,) = view.rows(
         "SELECT s.system_identifier, c.timeline_id, d.oid, '{tables}.setting'::regclass::oid"
         " FROM pg_control_system() s, pg_control_checkpoint() c, pg_database d WHERE d.datname = current_database()"

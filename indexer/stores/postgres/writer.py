@@ -168,8 +168,8 @@ class PostgresWriter:
         if findings.graph:
             self._build_graph(dimensions, again=True)
         with self._connection() as connection:
-            shards = shards_of(connection, read_row(connection, self._views.address).tables)
-            removed = remove_empty_parts(connection, shards)
+            row = read_row(connection, self._views.address)
+            removed = remove_empty_parts(connection, shards_of(connection, row.tables) if row.shards else ())
         repairs = {
             f"{len(damaged)} damaged document(s) will be embedded again when their source is indexed again": damaged,
             "counted the documents, passages and tokens": findings.wrong_counts,
