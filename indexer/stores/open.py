@@ -22,7 +22,12 @@ _SCHEMES = ("postgresql://", "postgres://")
 _NAME = re.compile(r"[?&]index=([^&#]*)")
 _DEFAULT_NAME = "default"
 
-_PASSWORD = re.compile(r"(\bpostgres(?:ql)?://[^\s:@/?]*):(?:[^\s/?]*|(?!\d*(?:[/?,\s]|$))\S*)@")
+_MISWRITTEN = re.compile(r"\s*postgres(?:ql)?(?:\+\w+)?:/", re.IGNORECASE)
+"""The beginning of what is meant as the URI of a database; SQLAlchemy's names a driver."""
+
+_PASSWORD = re.compile(
+    r"(\bpostgres(?:ql)?(?:\+\w+)?://[^\s:@/?]*):(?:[^\s/?]*|(?!\d*(?:[/?,\s]|$))\S*)@", re.IGNORECASE
+)
 """A password in the URI of a database. One that holds an @ or a slash is wrong there, and found all the same."""
 
 _FIRST_PARAMETERS = re.compile(r"(?<=[?&])(?:(?:ssl)?password=[^&\s]*&)+")
@@ -32,8 +37,19 @@ _DRIVERS = ("psycopg", "pgvector")
 
 
 def is_uri(address: str | PathLike[str]) -> bool:
-    """Return whether an address is the URI of an index in a database, and not a path."""
-    return isinstance(address, str) and address.startswith(_SCHEMES)
+    """Return whether an address is the URI of an index in a database, and not a path.
+
+    Raises:
+        BadInput: it was meant as such a URI, and would be a path that holds a password.
+    """
+    if not isinstance(address, str) or address.startswith(_SCHEMES):
+        return isinstance(address, str)
+    if _MISWRITTEN.match(address):
+        raise BadInput(
+            "the address of a database begins with postgresql:// in small letters, without a driver or a space: write "
+            "postgresql://USER@HOST/DATABASE?index=NAME"
+        )
+    return False
 
 
 def name_in(uri: str) -> str:

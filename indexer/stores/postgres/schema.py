@@ -7,6 +7,7 @@ has. docs/postgres.md explains the tables.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -248,7 +249,9 @@ def prepare_database(connection: DeadlineConnection) -> None:
 
 def pgvector_version(connection: DeadlineConnection) -> tuple[int, ...]:
     row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
-    return tuple(int(part) for part in row[0].split(".")) if row else ()
+    # Some services add their own part, as in 0.8.0.google-3.
+    numbered = re.match(r"\d+(?:\.\d+)*", row[0]) if row else None
+    return tuple(map(int, numbered[0].split("."))) if numbered else ()
 
 
 def _dotted(version: tuple[int, ...]) -> str:

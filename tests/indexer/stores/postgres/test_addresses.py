@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
+from indexer import Index
 from indexer.errors import BadInput
 from indexer.stores.open import is_uri, name_in, without_passwords
 from indexer.stores.postgres.address import parse_address, passwords
+from indexer.stores.postgres.schema import pgvector_version
 
 
 @pytest.mark.parametrize(
@@ -78,6 +85,48 @@ def test_what_libpq_would_read_otherwise_is_refused_without_being_repeated(text:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "POSTGRESQL://u:secret@h/db",
+        " postgresql://u:secret@h/db",
+        "postgresql+psycopg://u:secret@h/db",
+        "postgresql:/u:secret@h/db",
+    ],
+)
+def test_what_was_meant_as_an_address_is_not_a_path(
+    likewise: Callable[..., Any], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("bread")
+    for arguments in (
+        ["index", text, "a.txt"],
+        ["search", text, "bread"],
+        ["info", text],
+        ["copy", "x", text],
+        ["search", "bread", "--index", text],
+    ):
+        said = likewise(*arguments)
+        assert said.code == 2
+        assert "the address of a database begins with postgresql://" in said.err or arguments[0] == "copy"
+        assert "secret" not in said.out + said.err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    with pytest.raises(BadInput, match="begins with postgresql://"):
+        Index.create(text, dimensions=2)
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"),
+    [("0.8.5", (0, 8, 5)), ("0.8.0.google-3", (0, 8, 0)), ("0.9.0rc1", (0, 9, 0)), ("1.0-dev", (1, 0)), ("abc", ())],
+)
+def test_the_version_of_pgvector_may_have_a_part_of_a_service(version: str, numbers: tuple[int, ...]) -> None:
+    class Connection:
+        def execute(self, query: str) -> Any:
+            return SimpleNamespace(fetchone=lambda: (version,))
+
+    assert pgvector_version(cast(Any, Connection())) == numbers
+
+
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("postgresql://u:secret@h/db?index=x", "postgresql://u@h/db?index=x"),
@@ -91,6 +140,7 @@ def test_what_libpq_would_read_otherwise_is_refused_without_being_repeated(text:
         ("postgresql://u@h/db?password=s&sslpassword=t", "postgresql://u@h/db"),
         ("postgresql://u@h:5432/db?user=a@b", "postgresql://u@h:5432/db?user=a@b"),
         ("postgresql://h:5432/db?user=a@b", "postgresql://h:5432/db?user=a@b"),
+        ("POSTGRESQL+psycopg://u:secret@h/db", "POSTGRESQL+psycopg://u@h/db"),
         ("https://u:p@h", "https://u:p@h"),
         ("/home/me/notes.index", "/home/me/notes.index"),
     ],
