@@ -153,11 +153,8 @@ def _runtime(recipe: Recipe) -> RuntimeInUse | None:
 def _runtime_line(runtime: RuntimeInUse) -> str:
     if runtime.decided_by != "measurement":
         return f"{runtime.chosen}, as {runtime.decided_by} says"
-    from indexer.encoders.choices import RUNTIME_VARIABLE, choices_file
+    from indexer.encoders.choices import RUNTIME_VARIABLE
 
-    advice = f"delete {shown(str(choices_file()))} to measure again, or set {RUNTIME_VARIABLE}"
-    if runtime.reason:
-        return f"{runtime.chosen}: {runtime.reason}; {advice}"
     speeds = ", ".join(f"{name} {number(round(speed))}" for name, speed in runtime.tokens_per_second.items())
-    where = f"{runtime.cpu}, {runtime.threads} thread{'' if runtime.threads == 1 else 's'}"
-    return f"{runtime.chosen}, by tokens per second: {speeds} (measured on {where}); {advice}"
+    reason = runtime.reason or f"tokens per second measured here: {speeds}"
+    return f"{runtime.chosen}; {reason}; {RUNTIME_VARIABLE} sets another"

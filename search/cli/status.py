@@ -46,7 +46,7 @@ def status(path: str, as_json: bool) -> None:
     sources = f"{number(len(recorded))} source{'' if len(recorded) == 1 else 's'}"
     counts = [f"{number(len(found[kind]))} {kind}" for kind in _KINDS if found[kind]]
     counts.append(f"{number(found['unchanged'])} unchanged")
-    say(f"{address}: {number(documents)} documents of {sources}: {', '.join(counts)}")
+    say(f"{address}: {number(documents)} documents of {sources}; files: {', '.join(counts)}")
     command = f"likewise update {'' if address == '.likewise' else address}".rstrip()
     if not recorded:
         say(f"no SOURCE is recorded: read one with likewise index {address} SOURCE")

@@ -90,7 +90,7 @@ NOTHING = "none.index: there is no index here"
         ("list notes", "there is no index here", "there is no index here"),
         ("info", NO_INDEX, ".likewise: 2 documents"),
         ("check", NO_INDEX, "ok"),
-        ("status", NO_INDEX, ".likewise: 2 documents of 1 source: 2 unchanged"),
+        ("status", NO_INDEX, ".likewise: 2 documents of 1 source; files: 2 unchanged"),
         ("update", NO_INDEX, "2 unchanged"),
         ("index far.index", "far.index is an index", "far.index is an index"),
         ("index notes far.index", SWAPPED, SWAPPED),
@@ -202,7 +202,7 @@ def test_status_tells_what_changed_and_update_reads_it(likewise: Callable[..., A
         "new       notes/star.txt",
         "changed   notes/moon.txt",
         "gone      notes/bread.txt",
-        ".likewise: 2 documents of 1 source: 1 new, 1 changed, 1 gone, 0 unchanged",
+        ".likewise: 2 documents of 1 source; files: 1 new, 1 changed, 1 gone, 0 unchanged",
         "likewise update --prune reads the changes and removes what is gone",
     ]
     assert (folder / ".likewise" / "catalog.db").read_bytes() == catalog
@@ -210,7 +210,7 @@ def test_status_tells_what_changed_and_update_reads_it(likewise: Callable[..., A
     assert (counts["indexed"], counts["pruned"]) == (2, 0)
     assert likewise("status").out.splitlines() == [
         "gone      notes/bread.txt",
-        ".likewise: 3 documents of 1 source: 1 gone, 2 unchanged",
+        ".likewise: 3 documents of 1 source; files: 1 gone, 2 unchanged",
         "likewise update --prune reads the changes and removes what is gone",
     ]
     assert likewise("update", "--prune", "--json").json["pruned"] == 1
