@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from indexer.beside import Beside, describe_beside, unreadable
 from indexer.core import IndexCore
 from indexer.encoders import Encoder
-from indexer.errors import BadInput, IndexDamaged, NotAnIndex, RecipeMismatch, StorageError
+from indexer.encoders.locate import find_model, weight_files
+from indexer.encoders.recipe import Recipe
+from indexer.errors import BadInput, IndexDamaged, ModelError, NotAnIndex, RecipeMismatch, StorageError
 from indexer.follow import Committed, Followed, carry_over, follow
 from indexer.identity import require_recipe
 from indexer.notes import Note
@@ -33,11 +36,32 @@ _MAX_ROUNDS = 20
 """How often a build follows an index that others are writing to, before it follows the rest under the index's lock."""
 
 
-def needed_bytes(info: Info, old: Settings, new: Settings) -> int:
-    """Return about how many bytes an index needs if its documents are embedded with other settings."""
+def needed_bytes(info: Info, old: Settings, new: Settings, compiled: tuple[int, int] = (0, 0)) -> int:
+    """Return about how many bytes an index needs if its documents are embedded with other settings.
+
+    Args:
+        compiled: bytes of both compiled encoders, the old one as far as it is a part of `info`.
+    """
     vectors = info.passages * old.dimensions * _BYTES_PER_NUMBER
     shorter = max(1.0, _tokens(old) / _tokens(new))
-    return max(0, info.bytes - vectors) + int(info.passages * shorter * new.dimensions * _BYTES_PER_NUMBER)
+    kept = max(0, info.bytes - vectors - compiled[0])
+    return kept + int(info.passages * shorter * new.dimensions * _BYTES_PER_NUMBER) + compiled[1]
+
+
+def _compiled_bytes(store: Store, recipe: Recipe) -> tuple[int, int]:
+    """Return the bytes of the compiled encoder in an index's folder, and about those of another recipe's.
+
+    That one has numbers of half the width of the model's weights.
+    """
+    folder = store.artifacts()
+    if Path(store.address) not in folder.parents:  # in the user's cache, and another disk's affair
+        return 0, 0
+    old = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    try:
+        weights = weight_files(find_model(recipe.model)) if recipe.remote is None else []
+    except ModelError:  # an encoder of the caller's own
+        weights = []
+    return old, sum(file.stat().st_size for file in weights) // 2
 
 
 def _tokens(settings: Settings) -> int:
@@ -79,7 +103,8 @@ def open_next(
             raise BadInput(f"{address}: has this model already, with the same passages: there is nothing to change")
         other = store.beside("next")
         with store.snapshot() as snapshot:
-            needed = needed_bytes(snapshot.info(), snapshot.settings, settings)
+            compiled = _compiled_bytes(store, settings.recipe) if settings.recipe is not None else (0, 0)
+            needed = needed_bytes(snapshot.info(), snapshot.settings, settings, compiled)
         if beside is not None:
             needed = max(0, needed - beside.bytes)
         free = store.free_bytes()

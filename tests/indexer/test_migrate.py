@@ -288,6 +288,7 @@ def test_the_disk_that_is_needed() -> None:
     info = SimpleNamespace(passages=1000, bytes=1000 * 384 * 4 + 500)
     assert needed_bytes(info, old, settings_of(dimensions=768, tokens=512)) == 500 + 1000 * 768 * 4  # type: ignore[arg-type]
     assert needed_bytes(info, old, settings_of(dimensions=384, tokens=128)) == 500 + 2000 * 384 * 4  # type: ignore[arg-type]
+    assert needed_bytes(info, old, old, compiled=(400, 900)) == info.bytes - 400 + 900  # type: ignore[arg-type]
 
 
 def settings_of(dimensions: int, tokens: int) -> Any:

@@ -298,7 +298,7 @@ def translated(address: Address) -> Iterator[None]:
         ) from error
     except (errors.SqlclientUnableToEstablishSqlconnection, errors.FdwError) as error:
         raise StorageError(
-            f"{address.shown}: a shard did not answer ({one_line(error, address)}); --partial answers from the others"
+            f"{address.shown}: a shard did not answer ({one_line(error, address)}); search --partial does without it"
         ) from error
     except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
         name = address.index.replace("'", "''")
