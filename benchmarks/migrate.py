@@ -73,6 +73,7 @@ from indexer import Document, Index, Recipe
 from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.migrate import build, open_next
+from indexer.runs import after_embedding
 
 class Random:
     def __init__(self, name, max_tokens):
@@ -87,12 +88,15 @@ class Random:
 
 address, count, step = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 old, new = Random("a", 64), Random("b", 48)
+quiet = lambda *_: None
 if step == "make":
     with Index.create(address, old) as index:
         for start in range(0, count, 5000):
             index.add(Document(f"d{i}", f"text {i} " + "some words of it " * 5) for i in range(start, start + 5000))
+    with IndexCore.open(address, old) as core, core.store.writer() as writer:  # as every run ends
+        writer.settle()
+        after_embedding(core, writer, quiet, quiet)
 else:
-    quiet = lambda *_: None
     with IndexCore.open(address, old) as main:
         other = open_next(main, settings_of_new(new)[0], new, disk=quiet)
         print(build(main, other, committed=quiet, step=quiet, note=quiet).passages)
