@@ -74,7 +74,11 @@ class OwnServer:
         self.start()
 
     def close(self) -> None:
-        self.kill()
+        self._process.send_signal(signal.SIGINT)  # so that it removes its shared memory
+        with suppress(psutil.TimeoutExpired):
+            self._process.wait(10)
+        if self._process.is_running():
+            self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def start(self) -> None:
