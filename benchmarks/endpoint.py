@@ -1,7 +1,9 @@
 """SciFact embedded through an endpoint, our own service, beside the same model in the process.
 
-`python -m benchmarks.endpoint`, with $LIKEWISE_EVAL_DATA. Both indexes cut the same passages; the lowest cosine of two
-vectors of a passage, and the time of both commands. The service runs on the same cores.
+    python -m benchmarks.endpoint [DOCUMENTS]      default: all
+
+With $LIKEWISE_EVAL_DATA. Both indexes cut the same passages; the lowest cosine of two vectors of a passage, and medians
+of the time of both commands. The service runs on the same cores.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -21,9 +24,12 @@ ROUNDS = 3
 
 
 def main() -> None:
-    corpus = evaluation_data() / "scifact" / "corpus.jsonl"
+    records = (evaluation_data() / "scifact" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else len(records)
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent)
+        corpus = folder / "corpus.jsonl"
+        corpus.write_text("\n".join(records[:count]), encoding="utf-8")
         os.environ["XDG_CONFIG_HOME"] = str(folder / "config")
         local, far = [], []
         index(folder / "0.index", corpus, "--no-cache")
@@ -42,7 +48,7 @@ def main() -> None:
             service.communicate()
         lowest = lowest_cosine(folder / "far1.index", folder / "local1.index")
     here, there = sorted(local)[ROUNDS // 2], sorted(far)[ROUNDS // 2]
-    print(f"{machine()}, load {os.getloadavg()[0]:.1f} at the end\n\n| | |\n| --- | --- |")
+    print(f"{machine()}, {count:,} documents\n\n| | |\n| --- | --- |")
     print(
         f"| in the process | {here:.1f} s |\n| through the service | {there:.1f} s, {here / there:.2f} of the speed |"
     )
