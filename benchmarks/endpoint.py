@@ -34,7 +34,9 @@ def main() -> None:
         local, far = [], []
         index(folder / "0.index", corpus, "--no-cache")
         service = subprocess.Popen(
-            [LIKEWISE, "serve", str(folder / "0.index"), "--port", "0"], stderr=subprocess.PIPE, text=True
+            [LIKEWISE, "serve", str(folder / "0.index"), "--port", "0", "--no-access-log"],
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert service.stderr is not None
         try:
