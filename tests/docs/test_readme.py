@@ -16,7 +16,10 @@ _RUNTIME = re.compile(r"^runtime .*\n", re.MULTILINE)  # where and when one was 
 _VARYING = re.compile(r"\d+\.\d MB|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 
 
-@pytest.mark.parametrize("name", ["README.md", pytest.param("docs/tutorial.md", marks=[pytest.mark.slow, pytest.mark.timeout(600)])])
+_TUTORIAL = pytest.param("docs/tutorial.md", marks=[pytest.mark.slow, pytest.mark.timeout(600)])
+
+
+@pytest.mark.parametrize("name", ["README.md", _TUTORIAL])
 def test_a_page_shows_what_is_printed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / name).read_text(encoding="utf-8")
     shutil.copytree(ROOT / "data", tmp_path / "data")
