@@ -67,7 +67,7 @@ while True:
 """
 
 BUILD = """
-import re, resource, sys
+import re, sys
 import numpy as np
 from indexer import Document, Index, Recipe
 from indexer.core import IndexCore
@@ -100,7 +100,8 @@ else:
     with IndexCore.open(address, old) as main:
         other = open_next(main, settings_of_new(new)[0], new, disk=quiet)
         print(build(main, other, committed=quiet, step=quiet, note=quiet).passages)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+# getrusage counts the memory that the parent had when it started this process.
+print(int(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1]) / 1024)
 """
 
 Vectors = dict[tuple[str, int], NDArray[np.float32]]

