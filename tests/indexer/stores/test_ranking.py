@@ -49,7 +49,7 @@ def _filters(count: int, many: int) -> list[tuple[str, np.ndarray]]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", ["tail", "exact", "approximate"])
 @pytest.mark.parametrize(
-    ("count", "many"), [(6000, 120), pytest.param(100_000, 2000, marks=pytest.mark.slow, id="large")]
+    ("count", "many"), [(6000, 120), pytest.param(100_000, 1000, marks=pytest.mark.slow, id="large")]
 )
 def test_filters_return_as_many_as_match_and_the_nearest(tmp_path: Path, kind: str, count: int, many: int) -> None:
     rows = _clustered(count)
@@ -74,7 +74,7 @@ def test_filters_return_as_many_as_match_and_the_nearest(tmp_path: Path, kind: s
             assert (len(hits), hits.matched) == (min(10, matching), matching), where
             if not matching:
                 continue
-            truth = set(np.argsort(-scores, kind="stable")[: len(hits)].tolist())
+            truth = set(np.argpartition(-scores, len(hits) - 1)[: len(hits)].tolist())
             recall = len(truth & {int(hit.uri) for hit in hits}) / len(hits)
             if hits.exact:
                 assert recall >= 0.9, where  # two rows may be equal to float16
