@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 
 from indexer.errors import IndexDamaged, NewerFormat
 from indexer.stores.port import PLACES, Place, Store
@@ -47,6 +48,6 @@ def describe_beside(store: Store) -> Beside | None:
 def unreadable(address: str, beside: Beside) -> str:
     """Return the sentence about an index that stands beside the one at `address` and cannot be read."""
     return (
-        f"{address}: the vectors of another model beside it cannot be read: likewise migrate {address} --drop removes "
-        f"them ({beside.problem})"
+        f"{address}: the vectors of another model beside it cannot be read: likewise migrate {quote(address)} --drop "
+        f"removes them ({beside.problem})"
     )

@@ -51,8 +51,8 @@ def unread_note(recipe: Recipe, shares: Mapping[str, float]) -> str | None:
     models = models_that_read([code for code, share in others.items() if share >= 0.01])
     return (
         f"these texts are {named(shares)}, but {recipe.model} reads English alone: searches by meaning will find "
-        f"little in the others. Models that read them: {', '.join(models)} (--model; for an index that exists also "
-        "--rebuild)"
+        f"little in the others. Models that read them: {', '.join(models)} (--model; an index that "
+        "exists changes to one with likewise migrate)"
     )
 
 

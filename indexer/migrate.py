@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from indexer.beside import Beside, describe_beside, unreadable
 from indexer.core import IndexCore
@@ -96,7 +97,7 @@ def open_next(
         beside = _require_readable(store)
         if beside is not None and beside.place == "previous":
             raise BadInput(
-                f"{address}: the vectors of {beside.model} are still kept: likewise migrate {address} --back "
+                f"{address}: the vectors of {beside.model} are still kept: likewise migrate {quote(address)} --back "
                 "returns to them, --drop removes them; then change the model"
             )
         if _is_same(main.stored_settings(), settings):
@@ -123,7 +124,7 @@ def open_next(
     if not _is_same(core.settings, settings):
         raise BadInput(
             f"{address}: is being changed to {core.recipe} already: go on with that model, or remove what there is of "
-            f"it with likewise migrate {address} --drop"
+            f"it with likewise migrate {quote(address)} --drop"
         )
     assert settings.recipe is not None
     core.use(encoder, settings.recipe)

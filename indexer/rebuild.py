@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from shlex import quote
 
 from indexer.batches import Incoming, batches
 from indexer.core import IndexCore
@@ -45,7 +46,7 @@ def rebuild_index(
         if any(old.store.beside(place) is not None for place in PLACES):
             raise BadInput(
                 f"{old.address}: vectors of another model stand beside it, which a rebuild would remove: remove them "
-                f"with likewise migrate {old.address} --drop, or change the model with likewise migrate"
+                f"with likewise migrate {quote(old.address)} --drop, or change the model with likewise migrate"
             )
         settings, encoder = describe()
         successor = old.store.successor(_carry_over(old.stored_settings(), settings))

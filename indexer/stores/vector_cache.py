@@ -67,6 +67,7 @@ class VectorCache:
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
         self._bytes_before_check = 0
+        self._damaged = False
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the rows of those keys that are here and undamaged."""
@@ -125,17 +126,18 @@ class VectorCache:
                 connection.execute("INSERT OR REPLACE INTO model VALUES (?, ?, ?, ?)", values)
 
     def clear(self) -> None:
-        """Remove every row; a file that cannot be read is deleted."""
+        """Remove every row; a file that is damaged is deleted, one that is in use or on a full disk is not."""
         with self._guarded() as connection:
             if connection is not None:
                 connection.execute("DELETE FROM vector")
                 connection.execute("DELETE FROM model")
                 connection.execute("PRAGMA incremental_vacuum").fetchall()
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        if self.problems:
+        if self._damaged:
             for suffix in ("", "-wal", "-shm"):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
             self.problems.clear()
+            self._damaged = False
 
     def limit(self, max_bytes: int) -> None:
         """Store how large the cache may become, and remove what is over that."""
@@ -180,8 +182,10 @@ class VectorCache:
                 self._failed(error)
 
     def _failed(self, error: Exception) -> None:
+        refused = isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSALS
+        self._damaged = not refused
         advice = "likewise cache --clear makes it new"
-        if isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSALS:
+        if refused:
             advice = f"look at the folder, its permissions and its free space, or set {VARIABLE}=off"
         self.problems.append(
             f"the cache of vectors {self.path} cannot be used ({error}), so that texts are embedded without it: "

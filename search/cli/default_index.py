@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from search.cli.output import say
+from search.cli.output import quoted, say
 
 DEFAULT_NAME = ".likewise"
 """Folder of the default index. Its name begins with a dot, so that it is never read as a source."""
@@ -92,7 +92,8 @@ def complete_writer(context: click.Context, arguments: list[str], positionals: S
             say(f"likewise: the index is {address}", err=True)  # nothing in this folder shows that
         return [address, *arguments]
     if len(positionals) == 1:
-        advice = f"likewise {name} {first} SOURCE..., or likewise update {first} to read its recorded sources again"
+        index = quoted(first)
+        advice = f"likewise {name} {index} SOURCE..., or likewise update {index} to read its recorded sources again"
         raise click.UsageError(f"{first} is an index, and no SOURCE is named: {advice}", context)
     if names_index(last) and Path(first).exists() and not names_index(first):
         raise swapped(context, first, last)

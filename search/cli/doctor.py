@@ -16,7 +16,7 @@ import click
 
 from indexer.errors import LikewiseError
 from search.cli.options import complete_path, json_option
-from search.cli.output import number, printable, say, say_json, shown, without_passwords
+from search.cli.output import number, printable, quoted, say, say_json, shown, without_passwords
 
 _NOT_FOR_USERS = ("all", "dev", "ray")
 
@@ -220,9 +220,9 @@ def _index(address: str) -> Iterator[Finding]:
     address = without_passwords(address)
     size = f"{number(state.documents)} documents, {number(state.passages)} passages, {state.bytes / 2**20:,.1f} MB"
     yield Finding("index", f"{shown(address)}: {size}, format {state.format_version}")
-    yield Finding("index", f"checksums were not compared: likewise check {address} does")
+    yield Finding("index", f"checksums were not compared: likewise check {quoted(address)} does")
     for note in notes:
-        yield Finding("index", note, problem=True, advice=f"likewise check {address} --repair")
+        yield Finding("index", note, problem=True, advice=f"likewise check {quoted(address)} --repair")
     if settings.recipe is None:
         yield Finding("index", "vectors of your own, without a model")
     else:
@@ -235,7 +235,7 @@ def _index(address: str) -> Iterator[Finding]:
             yield Finding("runtime", f"{in_use.chosen}: {in_use.reason or f'measured tokens per second: {speeds}'}")
         problem = damage(artifacts)
         if problem:
-            yield Finding("encoder", problem, problem=True, advice=f"likewise check {address} --repair")
+            yield Finding("encoder", problem, problem=True, advice=f"likewise check {quoted(address)} --repair")
         elif artifacts.exists():
             yield Finding("encoder", "compiled, so that a question loads no torch")
         else:
@@ -243,7 +243,9 @@ def _index(address: str) -> Iterator[Finding]:
             yield Finding("encoder", f"not compiled ({reason}): a question takes some seconds")
     missing = [source.argument for source in settings.sources if not _can_exist(source.argument)]
     if missing:
-        yield Finding("sources", f"missing: {', '.join(missing)}", advice=f"likewise update {address} --forget SOURCE")
+        yield Finding(
+            "sources", f"missing: {', '.join(missing)}", advice=f"likewise update {quoted(address)} --forget SOURCE"
+        )
 
 
 def _can_exist(argument: str) -> bool:

@@ -13,7 +13,7 @@ import click
 
 from search.cli.extras import missing_extra
 from search.cli.options import IndexCommand
-from search.cli.output import number, say, say_json, shown, warn
+from search.cli.output import number, quoted, say, say_json, shown, warn
 
 if TYPE_CHECKING:
     from indexer.records import Document
@@ -98,7 +98,7 @@ def _write_parquet(address: str, file: Path, vectors: bool) -> None:
             temporary.unlink(missing_ok=True)
     missing = documents - len(places) if places else documents
     if missing > 0:
-        advice = f"likewise map {shown(address)} gives every document a place"
+        advice = f"likewise map {quoted(address)} gives every document a place"
         warn(f"{number(missing)} document(s) have no x and y: {advice}")
     say(f"{shown(str(file))}: {number(documents)} documents")
 

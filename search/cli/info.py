@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from search.cli.options import IndexCommand, json_option
-from search.cli.output import number, say, say_json, shown, warn_of
+from search.cli.output import number, quoted, say, say_json, shown, warn_of
 from search.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -123,13 +124,14 @@ def _beside_row(beside: Beside, documents: int, address: str) -> tuple[str, str]
     """Return the line about the index that stands beside this one."""
     from indexer.beside import unreadable
 
+    migrate = f"likewise migrate {quoted(address)}"
     drop = f"--drop removes them ({beside.bytes / 2**20:.1f} MB)"
     if beside.problem:
         return "beside it", unreadable(shown(address), beside)
     if beside.place == "next":
         done = f"{number(beside.documents)} of {number(documents)} documents embedded with {beside.model}"
-        return "migration", f"{done}; likewise migrate {shown(address)} --model {beside.model} goes on, {drop}"
-    return "kept", f"vectors of {beside.model}; likewise migrate {shown(address)} --back returns to them, {drop}"
+        return "migration", f"{done}; {migrate} --model {shlex.quote(beside.model)} goes on, {drop}"
+    return "kept", f"vectors of {beside.model}; {migrate} --back returns to them, {drop}"
 
 
 def _reason_rows(reasons: Sequence[ReasonCount], address: str) -> list[tuple[str, str]]:
@@ -140,7 +142,7 @@ def _reason_rows(reasons: Sequence[ReasonCount], address: str) -> list[tuple[str
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     lines = [f"{number(count)} {state}: {reason}" for (state, reason), count in ranked[:_SHOWN_REASONS]]
     if rest := sum(count for _, count in ranked[_SHOWN_REASONS:]):
-        lines.append(f"{number(rest)} for other reasons; likewise info {shown(address)} --ledger lists all")
+        lines.append(f"{number(rest)} for other reasons; likewise info {quoted(address)} --ledger lists all")
     return [("" if position else "reasons", line) for position, line in enumerate(lines)]
 
 

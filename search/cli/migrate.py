@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from search.cli.options import IndexCommand, json_option, no_wait_option, trust_option
-from search.cli.output import number, say, say_json, shown, warn, warn_of
+from search.cli.output import number, quoted, say, say_json, shown, warn, warn_of
 from search.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _change(
         message = f"{path}: nothing is switched, and what was embedded is kept: run it again"
         if not _on_terminal():
             raise BadInput(f"{message} with --yes")
-        say(f"{message}, or likewise migrate {path} --drop", err=True)
+        say(f"{message}, or likewise migrate {quoted(path)} --drop", err=True)
 
 
 def _left_out(uris: Sequence[str]) -> list[str]:

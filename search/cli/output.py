@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -138,6 +139,11 @@ def shown(path: str) -> str:
         return without_passwords(path)
     folder = os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118
     return path.removeprefix(folder)
+
+
+def quoted(path: str) -> str:
+    """Return a path or a DSN as it is shown, quoted for a shell: for a command that the user may run."""
+    return shlex.quote(shown(path))
 
 
 def number(value: int) -> str:

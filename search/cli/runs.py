@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from search.cli.output import number, say, say_json, warn, warn_of
+from search.cli.output import number, quoted, say, say_json, warn, warn_of
 from search.cli.progress import Progress
 from search.cli.vector_options import VectorOptions
 
@@ -207,9 +207,8 @@ def _advise(summary: Summary, pruned: int, address: str) -> None:
         )
     if summary.failed:
         such = "such as: " if summary.failed > 1 else ""
-        warn(
-            f"{number(summary.failed)} failed, {such}{summary.reason}; likewise info {address} --ledger failed has all"
-        )
+        ledger = f"likewise info {quoted(address)} --ledger failed"
+        warn(f"{number(summary.failed)} failed, {such}{summary.reason}; {ledger} has all")
     if summary.reread:
         warn(f"{number(summary.reread)} file(s) also hold documents that another file has lost: run again to read them")
     if len(summary.stale) > pruned:
@@ -219,5 +218,6 @@ def _advise(summary: Summary, pruned: int, address: str) -> None:
     if summary.ignored:
         warn(
             f"{number(len(summary.ignored))} document(s) of files that are ignored now were kept, such as "
-            f"{summary.ignored[0]}: likewise remove {address} URI... removes them, --no-ignore reads their files again"
+            f"{summary.ignored[0]}: likewise remove {quoted(address)} URI... removes them, "
+            "--no-ignore reads their files again"
         )

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from search.cli.options import IndexCommand, json_option
-from search.cli.output import number, say, say_json, shown
+from search.cli.output import number, quoted, say, say_json, shown
 
 _SHOWN_NAMES = 10
 _KINDS = ("new", "changed", "gone", "ignored", "failed", "missing")
@@ -47,9 +47,9 @@ def status(path: str, as_json: bool) -> None:
     counts = [f"{number(len(found[kind]))} {kind}" for kind in _KINDS if found[kind]]
     counts.append(f"{number(found['unchanged'])} unchanged")
     say(f"{address}: {number(documents)} documents of {sources}; files: {', '.join(counts)}")
-    command = f"likewise update {'' if address == '.likewise' else address}".rstrip()
+    command = f"likewise update {'' if address == '.likewise' else quoted(address)}".rstrip()
     if not recorded:
-        say(f"no SOURCE is recorded: read one with likewise index {address} SOURCE")
+        say(f"no SOURCE is recorded: read one with likewise index {quoted(address)} SOURCE")
     elif found["missing"]:
         say(f"{command} --forget SOURCE leaves out what is missing")
     elif found["gone"]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from search.cli.options import IndexCommand, json_option, no_wait_option, trust_option
+from search.cli.output import quoted
 from search.cli.runs import RunOptions, run_and_report
 from search.cli.vector_options import VectorOptions
 
@@ -56,12 +57,14 @@ def update(
             names = {name: os.path.abspath(name) for name in forget}  # noqa: PTH100
             known = {source.argument for source in recorded}
             if unknown := [name for name, argument in names.items() if argument not in known]:
-                raise BadInput(f"{', '.join(unknown)}: not a recorded SOURCE; likewise status {path} names them")
+                raise BadInput(
+                    f"{', '.join(unknown)}: not a recorded SOURCE; likewise status {quoted(path)} names them"
+                )
             recorded = tuple(source for source in recorded if source.argument not in names.values())
             with store.writer(wait=not no_wait) as writer:
                 writer.change(lambda settings: replace(settings, sources=recorded))
     if not recorded:
-        raise BadInput(f"{path}: no SOURCE is recorded; read one with likewise index {path} SOURCE")
+        raise BadInput(f"{path}: no SOURCE is recorded; read one with likewise index {quoted(path)} SOURCE")
     opened = [
         (options, open_sources(names, options))
         for options, names in ((replace(options, rehash=rehash), names) for options, names in groups(recorded))

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -194,6 +195,22 @@ def test_a_folder_that_cannot_be_used_is_not_taken_for_a_damaged_cache(tmp_path:
         cache.put({b"key": b"row"})
         (problem,) = cache.problems
         assert "permissions" in problem and "LIKEWISE_VECTOR_CACHE=off" in problem and "--clear" not in problem
+
+
+def test_a_cache_that_another_process_holds_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_cache, "BUSY_SECONDS", 0.01)
+    cache = VectorCache(tmp_path / "vectors.db")
+    cache.put({b"key": b"row"})
+    with closing(sqlite3.connect(cache.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        cache.clear()
+        assert len(cache.problems) == 1 and "locked" in cache.problems[0]
+        cache.clear()
+        other.execute("ROLLBACK")
+    cache.close()
+    again = VectorCache(tmp_path / "vectors.db")
+    assert again.get([b"key"]) == {b"key": b"row"}
+    again.close()
 
 
 def test_a_schema_that_is_no_text_any_more_is_a_problem_and_not_a_crash(tmp_path: Path) -> None:

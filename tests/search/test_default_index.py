@@ -222,6 +222,16 @@ def test_status_tells_what_changed_and_update_reads_it(likewise: Callable[..., A
     assert likewise("status", "--json").json["failed"] == [str(notes / "damaged.pdf")]
 
 
+def test_an_advised_command_runs_as_it_is_printed(likewise: Callable[..., Any], folder: Path) -> None:
+    said = likewise("info", "my notes & more.index")
+    assert said.err.endswith(f"likewise index '{folder}/my notes & more.index' SOURCE\n")
+    likewise("index", "my notes & more.index", "notes")
+    (folder / "notes" / "star.txt").write_text("A star")
+    advised = likewise("status", "my notes & more.index").out.splitlines()[-1].removesuffix(" reads the changes")
+    assert shlex.split(advised) == ["likewise", "update", "my notes & more.index"]
+    assert likewise(*shlex.split(advised)[1:], "--json").json["indexed"] == 1
+
+
 def test_a_source_is_read_again_with_its_own_options(likewise: Callable[..., Any], folder: Path) -> None:
     (folder / "data.jsonl").write_text('{"name": "a", "words": "a comet"}\n')
     likewise("index", "notes", "--glob", "m*.txt")

@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import TypeVar
 
 from indexer.errors import IndexDamaged, LikewiseError, NewerFormat, NotAnIndex, StorageError
@@ -120,7 +121,7 @@ def identity_of(folder: Path) -> Identity:
         problem = "is not a folder" if folder.exists() else "does not exist"
         problem = "has no catalog.db" if folder.is_dir() else problem
         raise NotAnIndex(
-            f"{folder}: there is no index here, it {problem}; make one with: likewise index {folder} SOURCE"
+            f"{folder}: there is no index here, it {problem}; make one with: likewise index {quote(str(folder))} SOURCE"
         ) from error
     if os.access(folder, os.W_OK):
         return status.st_dev, status.st_ino

@@ -12,6 +12,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from indexer.stores.local.segments.files import sync
 
@@ -89,7 +90,7 @@ def loss(folder: Path, lost: int) -> str:
     commits = "the last commit is" if lost == 1 else f"the last {lost} commits are"
     return (
         f"{folder}: {commits} missing, because catalog.db-wal was damaged, removed or not copied: index the sources "
-        f"again, then confirm it with: likewise check {folder} --repair"
+        f"again, then confirm it with: likewise check {quote(str(folder))} --repair"
     )
 
 
