@@ -94,7 +94,7 @@ def _nearest(
     elif by_graph and allowed.condition is not None:
         rows = _filtered_of_shards(view, allowed, question, n)
     else:
-        rows = _nearest_of(_of_shards(view, allowed, question, by_graph, n), n)
+        rows = _nearest_of_shards(view, allowed, question, by_graph, n)
     ids = np.array([row[0] for row in rows], np.int64)
     owners = np.array([row[1] for row in rows], np.int64)
     scores = cosines(rows_as_vectors([row[2] for row in rows], view.state.settings.dimensions), vector)
@@ -138,6 +138,21 @@ def _of_shards(view: View, allowed: Allowed, question: HalfVector, by_graph: boo
     return view.rows(" UNION ALL ".join(parts), *[question, *parameters] * len(parts), binary=True)
 
 
+def _nearest_of_shards(view: View, allowed: Allowed, question: HalfVector, by_graph: bool, n: int) -> list[Any]:
+    """Return the n nearest passages. Each shard is asked for as many of them as it probably holds.
+
+    Vectors come from a shard as text, so that each row costs more than the search for it.
+    """
+    share = n / len(view.reachable)
+    count = min(n, int(share + 4 * math.sqrt(share)) + 1)
+    while True:
+        rows = _of_shards(view, allowed, question, by_graph, count)
+        nearest = _nearest_of(rows, n)
+        if count == n or (len(nearest) == n and nearest[-1][3] < _complete_to(rows, count)):
+            return nearest
+        count = n
+
+
 def _rows_of_shard(view: View, allowed: Allowed, n: int) -> int:
     """Return how many nearest passages of each shard probably hold the n nearest of all that a filter leaves."""
     share = n * view.state.row.passages / (allowed.passages * len(view.reachable))
@@ -154,12 +169,16 @@ def _filtered_of_shards(view: View, allowed: Allowed, question: HalfVector, n: i
     count = _rows_of_shard(view, allowed, n)
     while True:
         rows = _of_shards(view, everything, question, True, count)
-        # A shard may hold more passages, none of them nearer than the last it sent.
-        seen = min((of_shard[-1][3] for of_shard in _by_shard(rows) if len(of_shard) == count), default=math.inf)
-        kept = _nearest_of([row for row in rows if row[3] <= seen and _contains(ids, row[1])], n)
+        last = _complete_to(rows, count)
+        kept = _nearest_of([row for row in rows if row[3] <= last and _contains(ids, row[1])], n)
         if len(kept) == n or count >= _MAX_ROWS_OF_SHARD:
             return kept
         count = min(4 * count, _MAX_ROWS_OF_SHARD)
+
+
+def _complete_to(rows: list[Any], count: int) -> float:
+    """Return the distance up to which the rows of shards, at most `count` of each, leave no passage out."""
+    return min((of_shard[-1][3] for of_shard in _by_shard(rows) if len(of_shard) == count), default=math.inf)
 
 
 def _by_shard(rows: list[Any]) -> Iterator[list[Any]]:
