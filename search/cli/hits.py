@@ -81,9 +81,13 @@ def _describe_no_hits(hits: Hits) -> str:
 
 
 def _lines(rank: int, hit: Hit, presentation: Presentation) -> Iterable[str]:
-    """Yield the lines of a hit in a file or a pipe: title, place, and the passage on one line."""
+    """Yield the lines of a hit in a file or a pipe: title, place, and the passage on one line.
+
+    Where a record has no title of its own, its uri is in the place of one, and is not written again.
+    """
+    where = _place_in_file(hit) if _is_record(hit) and hit.title in ("", hit.uri) else place(hit)
     yield f"{rank:>2}  {_score(hit)}  {click.style(printable(hit.title or shown(hit.uri)), bold=True)}"
-    yield f"{_INDENT}{click.style(printable(place(hit)), dim=True)}"
+    yield f"{_INDENT}{click.style(printable(where), dim=True)}"
     for text, marks in _passages(rank, hit, presentation):
         yield f"{_INDENT}{styled(text, marks, 0, len(text))}"
 
@@ -132,6 +136,10 @@ def _terminal_lines(rank: int, hit: Hit, presentation: Presentation, screen: Ter
     if _is_named_by(hit):
         place_, below = f"{address}{_position(hit)}", rest
         spans = [*break_lines(place_, screen.width - columns(head))]
+        if _is_record(hit) and columns(f"{head}{place_}  {rest}") <= screen.width:
+            linked = screen.link(click.style(place_, bold=True), hit.path, hit.line)
+            yield f"{head}{linked}  {click.style(rest, dim=True)}"
+            spans, below = [], ""
         for number, (start, end) in enumerate(spans):
             line = screen.link(click.style(place_[start:end], bold=True), hit.path, hit.line)
             yield f"{head if not number else ' ' * columns(head)}{line}"
@@ -248,10 +256,15 @@ def _reasons(hit: Hit) -> Iterable[str]:
 
 def place(hit: Hit) -> str:
     """Return where the passage is: path:line, path and page, or the uri; with its heading."""
-    where = shown(hit.uri)
     if _is_record(hit):
-        where += f" in {shown(hit.path or '')}"
-    where += _position(hit)
+        return f"{shown(hit.uri)} {_place_in_file(hit)}"
+    where = f"{shown(hit.uri)}{_position(hit)}"
+    return f"{where}  {hit.heading}" if hit.heading else where
+
+
+def _place_in_file(hit: Hit) -> str:
+    """Return the file of a record, with the position and the heading of the passage."""
+    where = f"in {shown(hit.path or '')}{_position(hit)}"
     return f"{where}  {hit.heading}" if hit.heading else where
 
 

@@ -281,3 +281,20 @@ def test_the_shortest_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert short_path(str(tmp_path / "home" / "work" / "a.txt")) == "a.txt"
     assert short_path(str(tmp_path / "home" / "a.txt")) == "~/a.txt"
     assert short_path("/x") == "/x"
+
+
+def test_a_record_without_a_title_is_named_once(
+    likewise: Callable[..., Any], folder: Path, screen: Callable[..., None]
+) -> None:
+    Path("wines.csv").write_text("id,text,title\nw1,a heavy red with tannin,\nw2,a crisp white with oysters,White\n")
+    assert likewise("index", "wines.index", "wines.csv").code == 0
+    head, *lines = likewise("search", "wines.index", "tannin").out.splitlines()
+    assert head.endswith("  w1") and lines == ["    in wines.csv", "    a heavy red with tannin", ""]
+    titled = likewise("search", "wines.index", "oysters").out.splitlines()
+    assert titled[0].endswith("  White") and titled[1] == "    w2 in wines.csv"
+    screen(60)
+    head, *lines = likewise("search", "wines.index", "tannin").out.splitlines()
+    assert head.endswith("  w1  in wines.csv") and lines == ["    a heavy red with tannin", ""]
+    screen(25)  # no room beside the score
+    head, *lines = likewise("search", "wines.index", "tannin").out.splitlines()
+    assert head.endswith("  w1") and lines[0] == "    in wines.csv"
