@@ -40,6 +40,13 @@ def at(user: str, database: str) -> str:
     return f"{scheme}://{user}:{PASSWORD}@{hosts.partition('/')[0]}/{database}?{parameters}"
 
 
+def at_server(database: str) -> str:
+    """Another database of the tests' server, for its own role."""
+    scheme, _, rest = server_uri().partition("://")
+    hosts, _, rest = rest.partition("/")
+    return f"{scheme}://{hosts}/{database}?{rest.partition('?')[2]}"
+
+
 @contextmanager
 def administrator() -> Iterator[psycopg.Connection[Any]]:
     with closing(psycopg.connect(parse_address(server_uri()).conninfo, autocommit=True)) as connection:
@@ -271,7 +278,10 @@ def test_a_database_without_the_extension(likewise: Callable[..., Any], weak: st
             address = at(weak, database)
             assert "is not an index, and its database has none" in one_line(likewise("info", address), 2)
             line = one_line(likewise("index", address, "-", stdin=RECORDS), 3)
-            assert 'permission denied to create extension "vector"; ask for the grants' in line
+            assert f"may not create extensions: run CREATE EXTENSION vector once in the database {database}" in line
+            with closing(psycopg.connect(parse_address(at_server(database)).conninfo, autocommit=True)) as there:
+                there.execute("CREATE SCHEMA likewise; CREATE TABLE likewise.index (name text)")
+            assert "the extension vector was dropped" in one_line(likewise("info", at_server(database)), 3)
         finally:
             connection.execute(f"DROP DATABASE {database} WITH (FORCE)")
 
@@ -407,3 +417,15 @@ def test_the_width_of_the_first_vector_and_an_address_with_a_password() -> None:
         assert PASSWORD not in searcher.address + repr(searcher)
     with Index.temporary(dimensions="auto") as temporary:
         assert Path(temporary.address).is_dir()
+
+
+def test_a_name_that_is_not_there_gets_those_that_are(likewise: Callable[..., Any]) -> None:
+    address = new_address()
+    assert likewise("index", address, "-", stdin=RECORDS).code == 0
+    with administrator() as connection:
+        names = [row[0] for row in connection.execute("SELECT name FROM likewise.index ORDER BY 1").fetchall()]
+    line = one_line(likewise("search", f"{address}x", "bread"), 2)
+    shown = line.partition("its database has ")[2].strip().split(", ")
+    assert 0 < len(shown) <= 11
+    assert shown == [*[each for each in names if each.isprintable()][:10], "..."][: len(shown)]
+    assert not {each for each in names if not each.isprintable()} & {*shown}

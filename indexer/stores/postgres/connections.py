@@ -244,8 +244,18 @@ def _roll_back(connection: DeadlineConnection) -> None:
 
 
 def _require_extension(connection: DeadlineConnection, address: Address) -> None:
-    """Raise NotAnIndex where the database has no pgvector: nothing was ever created there."""
+    """Raise NotAnIndex where the database has no pgvector and no registry: nothing was ever created there.
+
+    Raises:
+        NotAnIndex: the database has no index.
+        StorageError: the database has indexes, and the extension was dropped, and with it all columns of vectors.
+    """
     if extension_schema(connection) is None:
+        if connection.execute("SELECT to_regclass('likewise.index') IS NULL").fetchone() == (False,):
+            raise StorageError(
+                f"{address.shown}: the extension vector was dropped from its database, and with it the vectors of all "
+                "indexes there: restore a backup of the database"
+            )
         raise NotAnIndex(
             f"{address.shown}: is not an index, and its database has none: likewise index creates one, after "
             "CREATE EXTENSION vector by a superuser where the role may not do that itself"

@@ -24,6 +24,8 @@ UNFINISHED_COPY = "unfinished"
 UNFINISHED_MOVE = "distributed"
 """What follows KEPT_DRAFT_MARK in the name of an index that `likewise copy`, or `likewise distribute`, fills."""
 
+_NAMED_INDEXES = 10
+"""How many indexes an error names at most."""
 _PART = r"^likewise_[0-9a-f]{16}_part$"
 
 
@@ -56,6 +58,15 @@ def unfinished(connection: DeadlineConnection, index: str | None = None) -> list
         if kind in (UNFINISHED_COPY, UNFINISHED_MOVE) and index in (None, meant) and not _is_held(connection, name):
             found.append(Unfinished(meant, kind, tables_size(connection, name)))
     return found
+
+
+def index_names(connection: DeadlineConnection) -> list[str]:
+    """Return the names of some indexes of this database that this role may know, without hidden ones, by name."""
+    rows = connection.execute(
+        "SELECT name FROM likewise.index WHERE name !~ '[[:cntrl:]]' ORDER BY 1 LIMIT %s", (_NAMED_INDEXES + 1,)
+    ).fetchall()
+    names = [name for (name,) in rows]
+    return names if len(names) <= _NAMED_INDEXES else [*names[:_NAMED_INDEXES], "..."]
 
 
 def tables_size(connection: DeadlineConnection, name: str) -> int:

@@ -224,11 +224,27 @@ def _plain_statement(text: str, tables: str) -> sql.Composed:
     return sql.Composed([sql.SQL(_compose(text, tables, {}).as_string())])
 
 
+def _create_extension(connection: DeadlineConnection) -> None:
+    """Create pgvector in the database.
+
+    Raises:
+        StorageError: this role may not do that.
+    """
+    try:
+        connection.execute("CREATE EXTENSION vector")
+    except errors.InsufficientPrivilege as error:
+        raise StorageError(
+            f"the role {connection.info.user} may not create extensions: run CREATE EXTENSION vector once in the "
+            f"database {connection.info.dbname} as a superuser"
+        ) from error
+
+
 def prepare_database(connection: DeadlineConnection) -> None:
     """Make the extension and the registry where they are missing.
 
     Raises:
         BadInput: the database is not in UTF-8, or its pgvector is too old.
+        StorageError: this role may not create the extension.
     """
     encoding = connection.execute("SHOW server_encoding").fetchone()
     if encoding is None or encoding[0] != "UTF8":
@@ -237,7 +253,7 @@ def prepare_database(connection: DeadlineConnection) -> None:
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCK,))
         if extension_schema(connection) is None:
-            connection.execute("CREATE EXTENSION vector")
+            _create_extension(connection)
         if connection.execute("SELECT to_regclass('likewise.index') IS NULL").fetchone() == (True,):
             for part in _REGISTRY.split(";\n"):
                 if part.strip():

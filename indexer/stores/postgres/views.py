@@ -19,7 +19,7 @@ from indexer.stores.port import Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection
 from indexer.stores.postgres.filter_sql import Condition, FieldIds, compile_where, read_field_types
-from indexer.stores.postgres.leftovers import note_of, unfinished
+from indexer.stores.postgres.leftovers import index_names, note_of, unfinished
 from indexer.stores.postgres.schema import (
     COMMIT_OF,
     READ_ROW,
@@ -315,12 +315,13 @@ def read_row(
         while cursor.nextset():
             pass  # the row is in the last of the results
         found = cursor.fetchone()
-        left = () if found else unfinished(connection, address.index)
+        left, names = ([], []) if found else (unfinished(connection, address.index), index_names(connection))
     except errors.UndefinedTable as error:
         if "likewise.index" not in str(error):
             raise  # the tables of the index
-        found, left = None, ()
+        found, left, names = None, [], []
     if found is None:
         notes = "".join(f"; {note_of(copy, address)}" for copy in left)
-        raise NotAnIndex(f"{address.shown}: is not an index; likewise index creates one there{notes}")
+        others = f"; its database has {', '.join(names)}" if names else ""
+        raise NotAnIndex(f"{address.shown}: is not an index; likewise index creates one there{others}{notes}")
     return Row(*found)
