@@ -22,7 +22,8 @@ from search.cli.vector_options import VectorOptions
     "--forget",
     multiple=True,
     metavar="SOURCE",
-    help="Do not read this recorded SOURCE, now or later; its documents are kept. Repeatable.",
+    help="Do not read this recorded SOURCE, now or later. Its documents are kept; likewise remove --where 'under "
+    '"SOURCE"\' removes them. Repeatable.',
 )
 @trust_option
 @no_wait_option
@@ -45,7 +46,7 @@ def update(
     likewise update --prune
     likewise update papers.index
     """
-    from indexer.errors import BadInput
+    from indexer.errors import BadInput, SourceError
     from indexer.sources import open_sources
     from indexer.sources.recorded import groups
     from indexer.stores.open import open_store
@@ -65,9 +66,11 @@ def update(
                 writer.change(lambda settings: replace(settings, sources=recorded))
     if not recorded:
         raise BadInput(f"{path}: no SOURCE is recorded; read one with likewise index {quoted(path)} SOURCE")
-    opened = [
-        (options, open_sources(names, options))
-        for options, names in ((replace(options, rehash=rehash), names) for options, names in groups(recorded))
-    ]
+    rereading = [(replace(options, rehash=rehash), names) for options, names in groups(recorded)]
+    try:
+        opened = [(options, open_sources(names, options)) for options, names in rereading]
+    except SourceError as error:
+        forget_it = f"likewise update {quoted(path)} --forget SOURCE"
+        raise SourceError(f"{error}, or leave out what is gone for good: {forget_it}") from error
     as_it_is = VectorOptions(None, None, None, None, None, None, "auto", "auto", None, trust_remote_code)
     return run_and_report(path, opened, as_it_is, RunOptions(prune, yes, no_wait=no_wait, as_json=as_json))

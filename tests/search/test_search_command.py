@@ -296,3 +296,26 @@ def test_a_filter_names_files_as_hits_show_them(
     ):
         assert likewise("search", "x.index", "text", "--where", where, "--json").json["matched"] == matched
     assert likewise("list", "x.index", "--where", 'path = "notes/b.txt"').out == "notes/b.txt\tb\n"
+
+
+def test_documents_are_removed_by_a_filter(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old").mkdir()
+    for number in range(5):
+        (tmp_path / "old" / f"{number}.txt").write_text(f"text {number}")
+    monkeypatch.chdir(tmp_path)
+    assert likewise("index", ".likewise", "old").code == 0
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert likewise("index", ".likewise", "new").code == 0
+    (tmp_path / "new" / "5.txt").write_text("text 5")
+    assert likewise("update", "--forget", "old").code == 0
+    said = likewise("remove", "--where", 'under "new"')  # six of eleven
+    assert (said.code, said.out, "6 of 11 documents, more than half" in said.err) == (2, "", True)
+    assert likewise("remove", "--where", 'under "old"').out == "removed 5 documents\n"
+    assert likewise("remove", "--where", 'format = "txd"', "--json").json == {"removed": 0}
+    assert [line.split("\t")[0] for line in likewise("list").out.splitlines()] == [f"new/{n}.txt" for n in range(6)]
+    assert likewise("remove", "--where", "exists uri", "--yes", "--json").json == {"removed": 6}
+    for arguments in ([], ["new/1.txt", "--where", "exists uri"]):
+        said = likewise("remove", ".likewise", *arguments)
+        assert (said.code, "give either URIs or --where" in said.err) == (2, True)
