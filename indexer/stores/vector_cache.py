@@ -20,6 +20,7 @@ from indexer.encoders.cache import cache_folder
 from indexer.notes import Note
 
 VARIABLE = "LIKEWISE_VECTOR_CACHE"
+_OFF = frozenset({"off", "0", "no", "false"})
 """If this environment variable is `off`, no vector is cached."""
 
 DEFAULT_MAX_BYTES = 5 * 10**9
@@ -213,8 +214,13 @@ class VectorCache:
 
 
 def open_vector_cache() -> VectorCache | None:
-    """Return the cache of this user; None if LIKEWISE_VECTOR_CACHE is `off`."""
-    return None if os.environ.get(VARIABLE, "").lower() == "off" else VectorCache()
+    """Return the cache of this user; None if LIKEWISE_VECTOR_CACHE turns it off."""
+    return None if is_turned_off() else VectorCache()
+
+
+def is_turned_off() -> bool:
+    """Return whether the environment turns the cache off. The words that mean the same elsewhere are taken too."""
+    return os.environ.get(VARIABLE, "").strip().lower() in _OFF
 
 
 def _bytes(connection: sqlite3.Connection) -> int:

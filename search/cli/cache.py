@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import click
 
@@ -32,7 +33,7 @@ def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
 
     from indexer.encoders.cache import cache_folder
     from indexer.errors import StorageError
-    from indexer.stores.vector_cache import VectorCache
+    from indexer.stores.vector_cache import VARIABLE, VectorCache, is_turned_off
 
     cache = VectorCache()
     if max_gb is not None and math.isnan(max_gb):  # a range lets it pass
@@ -49,4 +50,8 @@ def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
     if as_json:
         say_json({"path": str(cache.path), "vectors": vectors, "bytes": used, "max_bytes": largest})
     else:
-        say(f"{shown(str(cache.path))}: {number(vectors)} vectors, {used / 1e9:.3f} of {largest / 1e9:g} GB")
+        if is_turned_off():
+            unused = f"; not used while {VARIABLE} is {os.environ[VARIABLE]}"
+        else:
+            unused = "" if largest else "; nothing is kept"
+        say(f"{shown(str(cache.path))}: {number(vectors)} vectors, {used / 1e9:.3f} of {largest / 1e9:g} GB{unused}")

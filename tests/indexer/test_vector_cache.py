@@ -348,3 +348,19 @@ def test_with_every_vector_cached_no_torch_is_imported(
     assert rows(tmp_path / "b.index", folder) == rows(tmp_path / "a.index", folder)
     with Searcher(tmp_path / "a.index") as one, Searcher(tmp_path / "b.index") as two:
         assert [hit.score for hit in one.search("the moon")] == [hit.score for hit in two.search("the moon")]
+
+
+def test_a_cache_that_is_not_used_says_so(
+    tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("LIKEWISE_VECTOR_CACHE", raising=False)
+    assert likewise("cache").out.endswith(": 0 vectors, 0.000 of 5 GB\n")
+    assert likewise("cache", "--max-gb", 0).out.endswith(" of 0 GB; nothing is kept\n")
+    for value in ("off", "0", "No", "false"):
+        monkeypatch.setenv("LIKEWISE_VECTOR_CACHE", value)
+        assert vector_cache.open_vector_cache() is None
+        assert likewise("cache").out.endswith(f" of 0 GB; not used while LIKEWISE_VECTOR_CACHE is {value}\n")
+    for value in ("", "on", "1"):
+        monkeypatch.setenv("LIKEWISE_VECTOR_CACHE", value)
+        assert vector_cache.open_vector_cache() is not None
