@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from indexer.beside import Beside
     from indexer.encoders import Recipe
     from indexer.encoders.runtime_in_use import RuntimeInUse
-    from indexer.stores.port import ReasonCount, Snapshot
+    from indexer.stores.port import Info, ReasonCount, Snapshot
 
 _SHOWN_REASONS = 5
 
@@ -85,8 +85,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
             rows.append(("runtime", _runtime_line(runtime)))
     else:
         rows.append(("vectors", f"your own, {state.dimensions} dimensions"))
-    kinds = ", ".join(f"{number(row['count'])} {row['kind']}" for row in state.segments) or "none"
-    rows.append(("segments", f"{kinds}; {number(state.unsealed)} passages unsealed"))
+    rows.append(_kinds_row(address, state))
     rows.append(("on disk", f"{state.bytes / 2**20:.1f} MB, format {state.format_version}"))
     rows.append(("languages", _language_line(languages, language)))
     if beside:
@@ -98,6 +97,17 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         rows.append(("sources", ", ".join(f"{number(count)} {name}" for name, count in ledger_counts.items())))
     rows += _reason_rows(reasons, address)
     print_table(rows)
+
+
+def _kinds_row(address: str, state: Info) -> tuple[str, str]:
+    """Return the line about how vectors are searched: the segments of a folder, or the graph of a database."""
+    from indexer.stores.open import is_uri
+
+    if is_uri(address):  # no passage waits to be sealed there
+        graph = sum(row["count"] for row in state.segments)
+        return "search", f"approximate, by a graph of {number(graph)} passages" if graph else "exact"
+    kinds = ", ".join(f"{number(row['count'])} {row['kind']}" for row in state.segments) or "none"
+    return "segments", f"{kinds}; {number(state.unsealed)} passages unsealed"
 
 
 def _languages(snapshot: Snapshot) -> dict[str, float]:

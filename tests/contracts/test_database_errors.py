@@ -429,3 +429,10 @@ def test_a_name_that_is_not_there_gets_those_that_are(likewise: Callable[..., An
     assert 0 < len(shown) <= 11
     assert shown == [*[each for each in names if each.isprintable()][:10], "..."][: len(shown)]
     assert not {each for each in names if not each.isprintable()} & {*shown}
+
+
+def test_the_information_on_an_index_names_no_parts_of_a_folder(likewise: Callable[..., Any]) -> None:
+    address = new_address()
+    assert likewise("index", address, "-", stdin=RECORDS).code == 0
+    said = likewise("info", address)
+    assert "\nsearch " in said.out and "segments" not in said.out and "unsealed" not in said.out
