@@ -101,7 +101,8 @@ class Endpoint:
                 _sleep(pause)
 
     def _unavailable(self, passing: _Passing, attempts: int, seconds: float) -> str:
-        again = f" ({attempts} attempts, for at most {seconds:.0f} seconds)" if attempts > 1 else ""
+        within = "" if attempts >= passing.attempts else f" in {seconds:.0f} seconds"
+        again = f" ({attempts} attempts{within})" if attempts > 1 else ""
         return f"the endpoint {self.address.url} {passing}{again}: {passing.advice}"
 
     def _post(self, body: bytes, deadline: float) -> Any:
@@ -198,7 +199,7 @@ class Endpoint:
             return self._pool
 
 
-_START = "start it there, or check the address; then run the same command again, which continues"
+_START = "start it there, or check the address, and try again; what was committed is kept"
 _SLOW = "it may be loading the model or be busy: try again later; what was committed is kept"
 _BUSY = "it is busy or limits requests: try again later; what was committed is kept"
 _LOG = "its own log says why; what was committed is kept"

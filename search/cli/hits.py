@@ -74,7 +74,7 @@ def _describe_no_hits(hits: Hits) -> str:
     if hits.matched:
         return "no hits"
     if hits.mode == "words":
-        return "no hits: no document that passes the filter holds a word of the question"
+        return "no hits: no document holds a word of the question, or the filter leaves none that does"
     if not hits.query:
         return "nothing to rank: there is no other document, or none passes the filter"
     return "nothing to rank: the index is empty, or no document passes the filter"

@@ -184,7 +184,11 @@ def _on_terminal() -> bool:
 
 def _asked(model: str) -> bool:
     """Ask whether to switch; where nobody can be asked, the answer is no."""
-    return _on_terminal() and click.confirm(f"Switch to {model}?", default=False, err=True)
+    try:
+        return _on_terminal() and click.confirm(f"Switch to {model}?", default=False, err=True)
+    except click.Abort:
+        click.echo(err=True)  # what is printed next begins on a line of its own
+        raise
 
 
 def _lost_with(main: IndexCore) -> list[str]:

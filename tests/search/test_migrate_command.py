@@ -141,6 +141,9 @@ def test_without_yes_it_asks_on_a_terminal_and_elsewhere_keeps_the_work_and_ends
     assert "80 of 80 documents embedded with other" in migrate("info", folder).out
     other.seen.clear()
     monkeypatch.setattr("search.cli.migrate._on_terminal", lambda: True)
+    said = migrate("migrate", folder, "--model", "other")  # nobody types an answer
+    assert (said.code, said.err.splitlines()[-1]) == (130, "likewise: interrupted; what was committed is kept")
+    assert model_of(folder) == "words"
     for answer, model in ((False, "words"), (True, "other")):
         monkeypatch.setattr("click.confirm", lambda *_, answer=answer, **__: answer)
         said = migrate("migrate", folder, "--model", "other", "--json")
