@@ -59,7 +59,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         state, recipe, settings = snapshot.info(), snapshot.settings.recipe, snapshot.settings.passages
         ledger_counts, reasons = snapshot.ledger_counts(), snapshot.ledger_reasons()
         notes, address, language = snapshot.notes, store.address, snapshot.settings.language
-        languages, beside = _languages(snapshot), describe_beside(store)
+        languages, beside, words_bias = _languages(snapshot), describe_beside(store), snapshot.settings.words_bias
     warn_of(notes)
     runtime = _runtime(recipe) if recipe else None
     if as_json:
@@ -88,6 +88,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     rows.append(_kinds_row(address, state))
     rows.append(("on disk", f"{state.bytes / 2**20:.1f} MB, format {state.format_version}"))
     rows.append(("languages", _language_line(languages, language)))
+    rows += _hybrid_rows(words_bias)
     if beside:
         rows.append(_beside_row(beside, state.documents, address))
     rows.append(("fields", ", ".join(("uri", "title", "path", "format", "modified", *state.fields))))
@@ -128,6 +129,11 @@ def _language_line(shares: Mapping[str, float], language: str) -> str:
 
     words = f"as {NAMES[language]}" if language in NAMES else "as they are written"
     return f"{named(shares) or 'not known'}; words are searched {words}"
+
+
+def _hybrid_rows(words_bias: float | None) -> list[tuple[str, str]]:
+    """Return the line about what `likewise tune` has learned, if it has."""
+    return [] if words_bias is None else [("hybrid", f"words bias {words_bias:+.2f}, learned by likewise tune")]
 
 
 def _beside_row(beside: Beside, documents: int, address: str) -> tuple[str, str]:

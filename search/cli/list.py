@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from search.cli.options import IndexCommand, json_option, resolve_where
 from search.cli.output import printable, say_json, shown, warn_of
+from search.cli.terminal import Terminal, break_lines, terminal
+
+if TYPE_CHECKING:
+    from indexer.records import Document
+
+_BEGINNING_COLUMNS = 60
+_READ_CHARACTERS = 4 * _BEGINNING_COLUMNS
+"""Enough of a text to fill the beginning, if it does not begin with very many spaces."""
 
 
 @click.command("list", cls=IndexCommand)
@@ -16,16 +25,27 @@ from search.cli.output import printable, say_json, shown, warn_of
 def list_command(path: str, where: str | None, as_json: bool) -> None:
     """List the documents of INDEX in the order they were added; with --json, one object per line.
 
+    Each line has the uri and the title; on a terminal, the beginning of the text where a document has no title.
+
     \b
     likewise list papers.index --where 'year >= 2020'
     """
     from search.searcher import Searcher
 
-    condition = resolve_where(where)
+    condition, screen = resolve_where(where), terminal()
     with Searcher(path) as searcher:
         warn_of(searcher.filter_notes(condition))
         for document in searcher.documents(condition):
             if as_json:
                 say_json({**asdict(document), "text": None, "characters": len(document.text)})
             else:
-                click.echo(f"{printable(shown(document.uri))}\t{printable(document.title)}")
+                click.echo(f"{printable(shown(document.uri))}\t{_name(document, screen)}")
+
+
+def _name(document: Document, screen: Terminal | None) -> str:
+    """Return the title; on a terminal, where there is none, the beginning of the text."""
+    if document.title or screen is None:
+        return printable(document.title)
+    beginning = printable(" ".join(document.text[:_READ_CHARACTERS].split()))
+    (start, end), *rest = [*break_lines(beginning, _BEGINNING_COLUMNS)] or [(0, 0)]
+    return click.style(beginning[start:end] + (" …" if rest else ""), dim=True)

@@ -284,7 +284,7 @@ def test_the_shortest_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_a_record_without_a_title_is_named_once(
-    likewise: Callable[..., Any], folder: Path, screen: Callable[..., None]
+    likewise: Callable[..., Any], folder: Path, screen: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("wines.csv").write_text("id,text,title\nw1,a heavy red with tannin,\nw2,a crisp white with oysters,White\n")
     assert likewise("index", "wines.index", "wines.csv").code == 0
@@ -292,6 +292,16 @@ def test_a_record_without_a_title_is_named_once(
     assert head.endswith("  w1") and lines == ["    in wines.csv", "    a heavy red with tannin", ""]
     titled = likewise("search", "wines.index", "oysters").out.splitlines()
     assert titled[0].endswith("  White") and titled[1] == "    w2 in wines.csv"
+    assert likewise("list", "wines.index").out == "w1\t\nw2\tWhite\n"
+    monkeypatch.setattr("search.cli.list.terminal", lambda: Terminal(60, ""))
+    assert click.unstyle(likewise("list", "wines.index").out) == "w1\ta heavy red with tannin\nw2\tWhite\n"
+    Path("long.csv").write_text("id,text\nzh," + "茶" * 500 + "\nen," + "tea " * 500 + "\nempty,.\n")
+    assert likewise("index", "long.index", "long.csv").code == 0
+    assert click.unstyle(likewise("list", "long.index").out).splitlines() == [
+        "zh\t" + "茶" * 30 + " …",
+        "en\t" + "tea " * 15 + "…",
+        "empty\t.",
+    ]
     screen(60)
     head, *lines = likewise("search", "wines.index", "tannin").out.splitlines()
     assert head.endswith("  w1  in wines.csv") and lines == ["    a heavy red with tannin", ""]

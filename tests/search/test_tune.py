@@ -79,6 +79,7 @@ def test_the_shell_keeps_what_it_learnt(
     assert all("more than the model reads" in note and note in said.err for note in said.json["notes"])
     with Index.open(folder) as index, store_of(index).writer() as writer:
         writer.change(lambda settings: replace(settings, words_bias=3.5))
+    assert "\nhybrid     words bias +3.50, learned by likewise tune\n" in likewise("info", folder).out
     few = [*arguments[:-1], tmp_path / "few.tsv"]
     (tmp_path / "few.tsv").write_text(f"query-id\tcorpus-id\tscore\n{names[0]}\t{names[0]}\t1\n")
     assert likewise(*few, "--reset").code == 2
