@@ -436,3 +436,22 @@ def test_the_information_on_an_index_names_no_parts_of_a_folder(likewise: Callab
     assert likewise("index", address, "-", stdin=RECORDS).code == 0
     said = likewise("info", address)
     assert "\nsearch " in said.out and "segments" not in said.out and "unsealed" not in said.out
+
+
+def test_an_extension_in_a_schema_of_its_own(likewise: Callable[..., Any]) -> None:
+    database = f"schema_{os.getpid()}"
+    with administrator() as connection:
+        connection.execute(f"CREATE DATABASE {database}")  # type: ignore[arg-type]
+        try:
+            there = parse_address(at_server(database)).conninfo
+            with closing(psycopg.connect(there, autocommit=True)) as session:
+                session.execute("CREATE SCHEMA extensions; CREATE EXTENSION vector SCHEMA extensions")
+            line = one_line(likewise("index", at_server(database), "-", stdin=RECORDS), 3)
+            advice = line.partition("; ALTER ROLE ")[2]
+            assert advice.endswith(' SET search_path = "$user", public, "extensions"\n')
+            with closing(psycopg.connect(there, autocommit=True)) as session:
+                path = advice.partition(" SET ")[2]
+                session.execute(f"ALTER DATABASE {database} SET {path}")  # type: ignore[arg-type]
+            assert likewise("index", at_server(database), "-", stdin=RECORDS).code == 0
+        finally:
+            connection.execute(f"DROP DATABASE {database} WITH (FORCE)")  # type: ignore[arg-type]

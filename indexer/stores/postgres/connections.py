@@ -275,9 +275,10 @@ def extension_schema(connection: DeadlineConnection) -> str | None:
     if row is None:
         return None
     if not row[1]:
+        user, schema = connection.info.user, row[0]
         raise StorageError(
-            f"the role {connection.info.user} does not see pgvector in schema {row[0]!r}: GRANT USAGE ON SCHEMA "
-            f'"{row[0]}", and have it in the search_path of the role'
+            f"the role {user} does not see pgvector in schema {schema!r}: GRANT USAGE ON SCHEMA "
+            f'"{schema}" TO "{user}"; ALTER ROLE "{user}" SET search_path = "$user", public, "{schema}"'
         )
     return str(row[0])
 
