@@ -7,7 +7,7 @@ from contextlib import closing
 import click
 
 from search.cli.options import complete_path, json_option
-from search.cli.output import number, say, say_json, shown, warn_of, without_passwords
+from search.cli.output import count_of, number, say, say_json, shown, warn_of, without_passwords
 from search.cli.progress import counted_documents
 
 
@@ -52,8 +52,8 @@ def copy_command(source: str, destination: str | None, drop: bool, as_json: bool
         say_json({"copy": without_passwords(destination), **numbers, "questions": done.questions, "notes": notes})
         return
     compared = f"; {done.questions} questions have the same answers" if done.questions else ""
-    documents, passages = number(done.documents), number(done.passages)
-    say(f"{number(done.copied)} copied, {shown(destination)}: {documents} documents in {passages} passages{compared}")
+    documents, passages = count_of(done.documents, "document"), count_of(done.passages, "passage")
+    say(f"{number(done.copied)} copied, {shown(destination)}: {documents} in {passages}{compared}")
 
 
 def _drop(destination: str, as_json: bool) -> None:

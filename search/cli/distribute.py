@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from search.cli.options import IndexCommand, json_option
-from search.cli.output import number, say, say_json, shown, without_passwords
+from search.cli.output import count_of, say, say_json, shown, without_passwords
 from search.cli.progress import counted_documents
 
 
@@ -38,5 +38,5 @@ def distribute(path: str, shards: tuple[str, ...], as_json: bool) -> None:
         names = [without_passwords(shard) for shard in shards]
         say_json({"distribute": without_passwords(path), "shards": names, **numbers, "questions": done.questions})
         return
-    documents, passages = number(done.documents), number(done.passages)
-    say(f"{shown(path)}: {documents} documents in {passages} passages, on {len(shards)} servers")
+    documents, passages = count_of(done.documents, "document"), count_of(done.passages, "passage")
+    say(f"{shown(path)}: {documents} in {passages}, on {len(shards)} servers")

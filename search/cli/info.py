@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from search.cli.options import IndexCommand, json_option
-from search.cli.output import number, quoted, say, say_json, shown, warn_of
+from search.cli.output import count_of, number, quoted, say, say_json, shown, warn_of
 from search.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         described |= {"beside": asdict(beside) if beside else None}
         say_json({**numbers, **details, **described, "ledger": ledger_counts, "notes": notes})
         return
-    say(f"{shown(address)}: {number(state.documents)} documents, {number(state.passages)} passages")
+    say(f"{shown(address)}: {count_of(state.documents, 'document')}, {count_of(state.passages, 'passage')}")
     rows = []
     if recipe and settings:
         rows.append(("model", f"{recipe}, {state.dimensions} dimensions, fingerprint {recipe.fingerprint[:12]}"))

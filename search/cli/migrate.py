@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from search.cli.options import IndexCommand, json_option, no_wait_option, trust_option
-from search.cli.output import number, quoted, say, say_json, shown, warn, warn_of
+from search.cli.output import count_of, number, quoted, say, say_json, shown, warn, warn_of
 from search.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _change(
         rest = {"left_out": len(done.left_out), "notes": [*dict.fromkeys(notes)]}
         say_json(_numbers(old, new, documents, passages, switched, verdict) | rest)
     elif switched:
-        say(f"{shown(path)}: {number(documents)} documents in {number(passages)} passages of {new}")
+        say(f"{shown(path)}: {count_of(documents, 'document')} in {count_of(passages, 'passage')} of {new}")
         say(f"the vectors of {old} are kept: --back returns to them, --drop removes them")
     if not switched:
         message = f"{path}: nothing is switched, and what was embedded is kept: run it again"
@@ -222,7 +222,7 @@ def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_
     if as_json:
         say_json(_numbers(left, model, documents, passages, True) | {"notes": notes})
         return
-    say(f"{shown(path)}: {number(documents)} documents in {number(passages)} passages of {model}")
+    say(f"{shown(path)}: {count_of(documents, 'document')} in {count_of(passages, 'passage')} of {model}")
     say(f"the vectors of {left} are kept: --back returns to them, --drop removes them")
 
 

@@ -151,6 +151,11 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
+def count_of(value: int, noun: str) -> str:
+    """Return a number with its noun, which gets an s unless there is exactly one."""
+    return f"{number(value)} {noun}{'' if value == 1 else 's'}"
+
+
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
     """Keep the progress bars and notices of model libraries off the terminal."""

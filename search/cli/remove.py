@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from search.cli.options import IndexCommand, complete_path, json_option, no_wait_option, resolve_uris, resolve_where
-from search.cli.output import say, say_json, warn, warn_of
+from search.cli.output import count_of, say, say_json, warn, warn_of
 
 if TYPE_CHECKING:
     from indexer.filters.tree import Where
@@ -49,7 +49,7 @@ def remove(path: str, uris: tuple[str, ...], where: str | None, yes: bool, no_wa
     if as_json:
         say_json({"removed": removed})
     else:
-        say(f"removed {removed} document{'s' if removed != 1 else ''}")
+        say(f"removed {count_of(removed, 'document')}")
 
 
 def _remove_matching(index: Index, path: str, condition: Where, yes: bool) -> int:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from search.cli.output import number, quoted, say, say_json, warn, warn_of
+from search.cli.output import count_of, number, quoted, say, say_json, warn, warn_of
 from search.cli.progress import Progress
 from search.cli.vector_options import VectorOptions
 
@@ -108,7 +108,7 @@ def run_and_report(
         say_json(counts | numbers)
     else:
         parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
-        say(f"{', '.join(parts)}: {number(outcome.documents)} documents in {number(outcome.passages)} passages")
+        say(f"{', '.join(parts)}: {count_of(outcome.documents, 'document')} in {count_of(outcome.passages, 'passage')}")
     _advise(summary, pruned, address)
     if outcome.refused is not None:
         raise outcome.refused

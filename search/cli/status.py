@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from search.cli.options import IndexCommand, json_option
-from search.cli.output import number, quoted, say, say_json, shown
+from search.cli.output import count_of, number, quoted, say, say_json, shown
 
 _SHOWN_NAMES = 10
 _KINDS = ("new", "changed", "gone", "ignored", "failed", "missing")
@@ -46,7 +46,7 @@ def status(path: str, as_json: bool) -> None:
     sources = f"{number(len(recorded))} source{'' if len(recorded) == 1 else 's'}"
     counts = [f"{number(len(found[kind]))} {kind}" for kind in _KINDS if found[kind]]
     counts.append(f"{number(found['unchanged'])} unchanged")
-    say(f"{address}: {number(documents)} documents of {sources}; files: {', '.join(counts)}")
+    say(f"{address}: {count_of(documents, 'document')} of {sources}; files: {', '.join(counts)}")
     command = f"likewise update {'' if address == '.likewise' else quoted(address)}".rstrip()
     if not recorded:
         say(f"no SOURCE is recorded: read one with likewise index {quoted(address)} SOURCE")

@@ -12,7 +12,7 @@ import click
 
 from search.cli.extras import missing_extra
 from search.cli.options import SourceCommand, complete_path, json_option, trust_option, unless_configured
-from search.cli.output import number, say, say_json, warn, warn_of
+from search.cli.output import count_of, number, say, say_json, warn, warn_of
 
 if TYPE_CHECKING:
     from indexer.core import IndexCore
@@ -116,7 +116,7 @@ def watch(
             say_json({"seen": counts.seen, **changed, "documents": outcome.documents, "passages": outcome.passages})
         elif any(changed.values()) or first:
             parts = ", ".join(f"{number(value)} {name}" for name, value in changed.items() if value) or "no change"
-            say(f"{parts}: {number(outcome.documents)} documents in {number(outcome.passages)} passages")
+            say(f"{parts}: {count_of(outcome.documents, 'document')} in {count_of(outcome.passages, 'passage')}")
         first.clear()
 
     first = [True]

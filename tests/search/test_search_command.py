@@ -310,6 +310,8 @@ def test_documents_are_removed_by_a_filter(
     assert likewise("index", ".likewise", "new").code == 0
     (tmp_path / "new" / "5.txt").write_text("text 5")
     assert likewise("update", "--forget", "old").code == 0
+    assert likewise("index", "one.index", "new/1.txt").out == "1 seen, 1 indexed: 1 document in 1 passage\n"
+    assert likewise("info", "one.index").out.startswith("one.index: 1 document, 1 passage\n")
     said = likewise("remove", "--where", 'under "new"')  # six of eleven
     assert (said.code, said.out, "6 of 11 documents, more than half" in said.err) == (2, "", True)
     assert likewise("remove", "--where", 'under "old"').out == "removed 5 documents\n"
