@@ -182,7 +182,7 @@ class Endpoint:
             )
         try:
             return json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # the second for brackets within brackets
             raise ModelError(
                 f"the endpoint {self.address.url} answers with something else than JSON, or with a part of it: check "
                 "the path, which often ends with /v1"
@@ -296,7 +296,7 @@ def _message(data: bytes) -> str:
     """Return what a server says about an error, in one line for people."""
     try:
         value = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _clean(data[:400].decode("utf-8", "replace")) or "no reason"
     for name in ("error", "detail", "message", "title"):
         if isinstance(value, dict) and name in value:

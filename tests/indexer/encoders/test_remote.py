@@ -250,6 +250,8 @@ def changed(**members: Any) -> Callable[[int, Any], tuple[int, dict[str, str], A
         (lambda number, right: (200, {}, {"data": "none"}), ModelError, "does not answer in the form of OpenAI"),
         (lambda number, right: (200, {}, [1]), ModelError, "does not answer in the form of OpenAI"),
         (lambda number, right: (200, {}, b"<html>"), ModelError, "something else than JSON"),
+        (lambda number, right: (200, {}, b"[" * 200_000), ModelError, "something else than JSON"),
+        (lambda number, right: (400, {}, b'{"error":' * 200_000), ModelError, r"rejects the texts \(400: \{"),
         (lambda number, right: (404, {}, {"error": "no\x1b[31m one"}), ModelError, r"404: no \[31m one; check"),
         (lambda number, right: (302, {"Location": "http://evil.test/"}, b""), ModelError, "moved .* to http://evil"),
         (lambda number, right: (401, {}, {"detail": "no key"}), ModelError, "wants a key in LIKEWISE_API_KEY"),
