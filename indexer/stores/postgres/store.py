@@ -52,6 +52,7 @@ from indexer.stores.postgres.tables import (
     create_draft,
     create_tables,
     discard_draft,
+    forget_beside,
     register,
     rename,
     sweep,
@@ -335,6 +336,7 @@ class PostgresStore:
                 yield store
                 with guard.transaction():
                     rename(guard, name, where.index)
+                    forget_beside(guard, where.index)
             except BaseException:
                 discard_draft(guard, name)
                 raise
@@ -414,6 +416,7 @@ class PostgresStore:
                 store.close()
             with guard.transaction():
                 rename(guard, name, where.index)
+                forget_beside(guard, where.index)
 
     @staticmethod
     def drop_unfinished(address: str) -> int:

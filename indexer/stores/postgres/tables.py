@@ -9,9 +9,11 @@ from contextlib import suppress
 from psycopg import errors, sql
 
 from indexer.errors import BadInput, StorageError
+from indexer.stores.port import PLACES
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.leftovers import nothing_left_on
 from indexer.stores.postgres.schema import (
+    BESIDE_MARK,
     DRAFT_LOCK,
     DRAFT_MARK,
     FORMAT_VERSION,
@@ -57,6 +59,17 @@ def register(connection: DeadlineConnection, name: str, tables: str, shards: int
     ).fetchone()
     if inserted is None:
         raise BadInput(f"index {name!r} exists in this database already")
+    forget_beside(connection, name)
+
+
+def forget_beside(connection: DeadlineConnection, name: str) -> None:
+    """Forget what stands beside a new index of this name, in the caller's transaction; `sweep` drops the tables.
+
+    It is of an earlier index, whose row was deleted by hand. Its documents are not those of the new one.
+    """
+    names = [f"{name}{BESIDE_MARK}{place}" for place in PLACES]
+    if is_true(connection, "SELECT EXISTS (SELECT FROM likewise.index WHERE name = ANY(%s))", names):
+        connection.execute("DELETE FROM likewise.index WHERE name = ANY(%s)", (names,))
 
 
 def rename(connection: DeadlineConnection, name: str, new: str) -> None:

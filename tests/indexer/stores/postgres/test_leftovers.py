@@ -16,8 +16,12 @@ from postgres_server import new_address, server_uri
 
 from indexer import Document, Index
 from indexer.copying import copy
+from indexer.core import IndexCore
+from indexer.embedding import settings_of_new
 from indexer.errors import IndexLocked
-from indexer.stores.open import drop_unfinished, is_store, open_store
+from indexer.migrate import open_next, switch
+from indexer.stores.open import create_store, drop_unfinished, is_store, open_store
+from indexer.stores.port import PLACES
 from indexer.stores.postgres.address import parse_address
 from indexer.stores.postgres.connections import connect
 from indexer.stores.postgres.leftovers import empty_parts, remove_empty_parts
@@ -116,3 +120,38 @@ def test_only_empty_parts_that_no_index_has_are_removed(shard: Shard) -> None:
         assert [name for (name,) in left] == [PART.format(number) for number in range(1, 6)]
         connection.execute(f"DROP SCHEMA {PART.format(2).removesuffix('_part')}")
         assert remove_empty_parts(connection, [shard]) == 2
+
+
+def test_a_new_index_has_nothing_of_an_earlier_one_of_its_name(
+    source: str, encoder: Any, make_encoder: Callable[..., Any]
+) -> None:
+    """Dropped as docs/postgres.md says, an index may leave the vectors of its earlier model under their own names."""
+    other = make_encoder(name="other", weights="2")
+
+    def with_previous(address: str) -> None:
+        with IndexCore(create_store(address, settings_of_new(encoder)[0]), encoder) as main:
+            Index(main).add([Document("old", "some text")])
+            following = open_next(main, settings_of_new(other)[0], other, disk=lambda *_: None)
+            switch(main, following)
+        with psycopg.connect(server_uri()) as connection:
+            connection.execute("DELETE FROM likewise.index WHERE name = %s", (parse_address(address).index,))
+
+    def made(address: str) -> None:
+        Index.create(address, encoder).close()
+
+    def copied(address: str) -> None:
+        with closing(open_store(source)) as store:
+            copy(store, address)
+
+    def backed_up(address: str) -> None:
+        here = new_address()
+        made(here)
+        with Index.open(here) as index:
+            index.backup(address)
+
+    for make in (made, copied, backed_up):
+        address = new_address()
+        with_previous(address)
+        make(address)
+        with closing(open_store(address)) as store:
+            assert [store.beside(place) for place in PLACES] == [None, None], make
