@@ -873,6 +873,7 @@ def test_values_of_a_field_are_counted(store: Store) -> None:
         doc("b", "t", metadata={"n": 1.0, "lang": ["en", "de"], "on": False, "day": "25-Sep-2000"}, format="html"),
         doc("c", "t", metadata={"n": -3, "lang": "é", "day": ["2001-02", "soon", "x" * 201]}, format="pdf"),
         doc("d", "t", metadata={"n": None, "lang": [], "on": True}, format="pdf", modified="2024-01-31T23:30:00-01:00"),
+        doc("e", "t", metadata={"least": -(2**63)}),
     )
     expected = {
         "n": FieldValues(3, ((1, 2), (-3, 1), (2.5, 1), ("1", 1)), (-3, 2.5)),
@@ -882,7 +883,8 @@ def test_values_of_a_field_are_counted(store: Store) -> None:
         "day": FieldValues(2, (("2001-02", 1), ("25-Sep-2000", 1), ("soon", 1)), None, ("2000-09-25", "2001-02-01")),
         "format": FieldValues(3, (("pdf", 2), ("html", 1))),
         "modified": FieldValues(1, (("2024-01-31T23:30:00-01:00", 1),), None, ("2024-02-01", "2024-02-01")),
-        "uri": FieldValues(4, (("a", 1), ("b", 1), ("c", 1), ("d", 1))),
+        "uri": FieldValues(5, (("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 1))),
+        "least": FieldValues(1, ((-(2**63), 1),), (-(2**63), -(2**63))),
         "nothing": FieldValues(),
     }
     for settled in (False, True):
@@ -892,6 +894,7 @@ def test_values_of_a_field_are_counted(store: Store) -> None:
         with store.snapshot() as snapshot:
             assert {field: snapshot.values(field, 20) for field in expected} == expected
             assert [type(value) for value, _ in snapshot.values("on", 20).frequent] == [bool, bool]
+            assert [type(value) for value in snapshot.values("least", 20).numbers or ()] == [int, int]
             assert snapshot.values("lang", 1).frequent == (("en", 2),)
             assert snapshot.values("lang", 1).documents == 3
     remove(store, "a", "b", "c")

@@ -170,7 +170,7 @@ def _read(kind: Type, value: Any) -> Scalar:
 
 def _plain(value: Decimal) -> int | float:
     """Return a stored number: whole ones of up to 64 bits as such."""
-    return int(value) if value == value.to_integral_value() and abs(value) < 2**63 else float(value)
+    return int(value) if value == value.to_integral_value() and -(2**63) <= value < 2**63 else float(value)
 
 
 def compile_where(where: Where, types: FieldTypes, ids: FieldIds) -> Condition:
