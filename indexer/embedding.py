@@ -37,6 +37,9 @@ FIT_BATCH_CHARACTERS = 16 * 1024 * 1024
 FIT_SAMPLE_PASSAGES = 20_000
 """Most passages that post-processing is fitted to."""
 
+_PLAIN_TEXT = "On 12 May 2020 the weather in the city was good, and 7 people came."
+"""A sentence of which every sound model knows a token: most know English words, and the others digits."""
+
 
 class Embedding:
     """Cuts documents into passages by an encoder's own tokens, and embeds them with it."""
@@ -65,7 +68,7 @@ class Embedding:
             One pair per document. A passage whose tokens the model does not know is left out.
 
         Raises:
-            NothingKnown: the model knows no token of any passage.
+            NothingKnown: the model knows no token of any passage, nor of a plain sentence.
             TextTooLong: the tokenizer reads prefix and passage, joined, as many more tokens than apart.
         """
         if not documents:
@@ -81,8 +84,7 @@ class Embedding:
                 vectors = cached(encoder, ready).encode(texts, role="document")
                 break
             except NothingKnown as error:
-                # If the model knows none of several texts, it is the model that is broken.
-                if unreadable or len(error.texts) == len(texts) > 1:
+                if unreadable or (len(error.texts) == len(texts) > 1 and not _knows_words(cached(encoder, ready))):
                     raise
                 unreadable.update(texts[index] for index in error.texts)
             except TextTooLong as error:
@@ -123,6 +125,15 @@ class Embedding:
         except NothingKnown as error:
             readable = [text for index, text in enumerate(sample) if index not in set(error.texts)]
             return encoder.encode(readable, role="document", truncate=True)
+
+
+def _knows_words(encoder: Encoder) -> bool:
+    """Return whether a model knows any word of a plain sentence. One that does not, and no text either, is broken."""
+    try:
+        encoder.encode([_PLAIN_TEXT], role="document", truncate=True)
+    except NothingKnown:
+        return False
+    return True
 
 
 def _without(unreadable: set[str], documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[list[Span]]:

@@ -474,6 +474,13 @@ def test_a_text_of_which_the_model_knows_nothing_is_skipped(
     said = likewise("index", folder, "-", "--json", stdin=records)
     assert (said.code, said.json["indexed"], said.json["skipped"]) == (0, 1, 2)
     assert uris(folder) == ["b"]
+    records = lines({"id": "d", "text": "zzz"}, {"id": "e", "text": "a zzz"})
+    said = likewise("index", folder, "-", "--json", stdin=records)
+    assert (said.code, said.json["skipped"]) == (0, 2)  # also where they are all that is new
+    monkeypatch.setattr(type(encoder), "encode", lambda self, texts, *_, **__: encode(self, ["zzz"] * len(texts)))
+    records = lines({"id": "f", "text": "one"}, {"id": "g", "text": "two"})
+    said = likewise("index", folder, "-", "--json", stdin=records)
+    assert (said.code, "its weights are broken" in said.err) == (2, True)
 
 
 def test_numbers_that_nothing_can_hold_are_one_failed_record(
