@@ -18,10 +18,10 @@ from indexer.beside import Beside, unreadable
 from indexer.core import IndexCore
 from indexer.errors import IndexDamaged, LikewiseError, NewerFormat
 from indexer.records import Document, Stamp
-from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome, Store, Writer
+from indexer.stores.port import UNREADABLE, Batch, EmbeddedDocument, LedgerRow, RunOutcome, Store, Writer
 
-LEFT_OUT = "no text that the model can read: left out when the model of the index was changed"
-"""Reason of a ledger row whose document is in the other index alone."""
+LEFT_OUT = f"{UNREADABLE}: left out when the model of the index was changed"
+"""Reason of a ledger row whose document is in the other index alone. The next run that opens its file shortens it."""
 
 _PAGE_URIS = 2000
 """Documents whose hashes are compared in one snapshot."""
@@ -192,14 +192,15 @@ def _gone(main: Store, other: Store, listed: Sequence[str], *, all_of_them: bool
     if not gone:
         return []
     with main.snapshot() as ours:
-        kept = {row.uri for row in ours.ledger("skipped") if row.reason == LEFT_OUT}
+        kept = {row.uri for row in ours.ledger("skipped") if _is_unreadable(row)}
     return [uri for uri in gone if uri not in kept]
 
 
 def carry_over(main: Store, other: Store, writer: Writer) -> None:
     """Give `other` the sources, the ledger and the recall of `main`, so that the next run opens the same files.
 
-    Use under the writers of both, after `follow`. A file of which a document was left out will be read again.
+    Use under the writers of both, after `follow`. A file with a document that the model of `main` cannot read will be
+    read again, because the other one may read it.
     """
     with main.snapshot() as snapshot:
         settings, rows, files = snapshot.settings, _by_file(snapshot.ledger()), snapshot.files()
@@ -214,7 +215,7 @@ def carry_over(main: Store, other: Store, writer: Writer) -> None:
     wanted = {path: [_as_held(row, held) for row in of_file] for path, of_file in rows.items()}
     stamps = {path: file.stamp for path, file in files.items()}
     for path, of_file in wanted.items():
-        if path not in stamps or any(row.reason == LEFT_OUT for row in (*of_file, *rows[path])):
+        if path not in stamps or any(map(_is_unreadable, (*of_file, *rows[path]))):
             stamps[path] = _UNREAD
     changed = [
         path
@@ -244,11 +245,16 @@ def _by_file(rows: Iterable[LedgerRow]) -> dict[str, list[LedgerRow]]:
     return by_file
 
 
+def _is_unreadable(row: LedgerRow) -> bool:
+    """Return whether the model of the index could read no text of this record; another model may."""
+    return row.state == "skipped" and row.reason in (UNREADABLE, LEFT_OUT)
+
+
 def _as_held(row: LedgerRow, held: Collection[str]) -> LedgerRow:
     """Return a row of the ledger as it is true of an index that has these documents."""
     if row.state in _HELD and row.uri not in held:
         return replace(row, state="skipped", reason=LEFT_OUT)
-    if row.reason == LEFT_OUT and row.uri in held:
+    if _is_unreadable(row) and row.uri in held:
         return replace(row, state="indexed", reason="")
     return row
 

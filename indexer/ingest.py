@@ -18,7 +18,16 @@ from indexer.records import Changes, Document, KnownFile, Span, Stamp
 from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.entry import short_reason
 from indexer.sources.source import STDIN
-from indexer.stores.port import DUPLICATE, Batch, EmbeddedDocument, LedgerRow, RunOutcome, Snapshot, Writer
+from indexer.stores.port import (
+    DUPLICATE,
+    UNREADABLE,
+    Batch,
+    EmbeddedDocument,
+    LedgerRow,
+    RunOutcome,
+    Snapshot,
+    Writer,
+)
 from indexer.stores.vectors import stored_rows, unit_rows
 
 
@@ -378,7 +387,7 @@ class Run:
 
 
 def _reason(state: str, entry: Entry) -> str:
-    return "no text that the model can read" if state == "skipped" else short_reason(entry.reason)
+    return UNREADABLE if state == "skipped" else short_reason(entry.reason)
 
 
 def _has_document(state: str, reason: str) -> bool:

@@ -16,7 +16,7 @@ from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.notes import Note
 from indexer.settings import Settings
-from indexer.stores.port import PLACES, Batch, LedgerRow, Writer
+from indexer.stores.port import PLACES, UNREADABLE, Batch, LedgerRow, Writer
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def _commit(
             f"{len(prepared.empty)} documents, such as {prepared.empty[0]}, have no text that the new model can read "
             "and were left out"
         )
-    left_out = dict.fromkeys(prepared.empty, ("skipped", "no text that the model can read"))
+    left_out = dict.fromkeys(prepared.empty, ("skipped", UNREADABLE))
     carried = [
         replace(row, state=state, reason=reason)
         for document, _ in batch

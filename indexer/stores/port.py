@@ -36,6 +36,9 @@ BEST_PASSAGES = 3
 DUPLICATE = "duplicate id: a later record of the same run has it"
 """Reason of a skipped ledger row if the document was taken from another file. `end_run` looks for this text."""
 
+UNREADABLE = "no text that the model can read"
+"""Reason of a skipped ledger row if another model may have the document."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hashes:

@@ -6,14 +6,15 @@ import errno
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from conftest import WordEncoder
 from contracts.reference import ReferenceStore
 from opened import snapshot_of, store_of, writer_of
 
@@ -22,11 +23,22 @@ from indexer.beside import describe_beside
 from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.encoders import registry
-from indexer.errors import BadInput, IndexDamaged, IndexLocked, ModelError, NotAnIndex, RecipeMismatch, StorageError
+from indexer.errors import (
+    BadInput,
+    IndexDamaged,
+    IndexLocked,
+    ModelError,
+    NotAnIndex,
+    NothingKnown,
+    RecipeMismatch,
+    StorageError,
+)
 from indexer.follow import LEFT_OUT, Followed, keep_previous
 from indexer.migrate import back, build, drop, needed_bytes, open_next, still_there, switch
-from indexer.records import Stamp
+from indexer.records import Stamp, Vector
+from indexer.runs import index_sources
 from indexer.settings import RecordedSource
+from indexer.sources import ReadOptions, open_sources
 from indexer.stores.local import beside as local_beside
 from indexer.stores.local import failpoint
 from indexer.stores.open import create_store, open_store
@@ -215,6 +227,49 @@ def test_documents_that_the_new_model_cannot_read_are_named(main: IndexCore, mak
     for _ in range(2):
         done = build(main, other, committed=quiet, step=quiet, note=quiet)
         assert done.left_out == ("empty",)
+
+
+@dataclass
+class NoGreek(WordEncoder):
+    """An encoder that knows no Greek word."""
+
+    def encode(
+        self, texts: Sequence[str], role: Literal["document", "query"] = "document", truncate: bool = False
+    ) -> Vector:
+        if unknown := [number for number, text in enumerate(texts) if "λ" in text]:
+            raise NothingKnown(unknown, self.name)
+        return super().encode(texts, role, truncate)
+
+
+def test_runs_leave_the_old_vectors_what_the_new_model_cannot_read(
+    main: IndexCore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, options = tmp_path / "texts", ReadOptions()
+    folder.mkdir()
+    for name, text in (("a.txt", "pears"), ("b.txt", "λόγος"), ("c.txt", "μιλώ")):
+        (folder / name).write_text(text)
+        os.utime(folder / name, (1e9, 1e9))  # long ago, so that a file that was read is not opened again
+
+    def run(core: IndexCore) -> set[str]:
+        with core.store.writer() as writer:
+            index_sources(core, writer, open_sources([str(folder)], options), options, committed=quiet, step=quiet)
+        return {Path(uri).name for uri in snapshot_of(core).uris() if uri.startswith("/")}
+
+    assert run(main) == {"a.txt", "b.txt", "c.txt"}
+    blind = NoGreek(name="blind", weights="4")
+    monkeypatch.setitem(registry._loaded, blind.recipe.identity, blind)
+    switch(main, built(main, blind))
+    now = opened_again(main)
+    (folder / "c.txt").write_text("milk")  # from now on, the new model can read it
+    (folder / "d.txt").write_text("λίμνη")
+    os.utime(folder / "d.txt", (1e9, 1e9))
+    for _ in range(2):
+        assert run(now) == {"a.txt", "c.txt"}
+    back(now)
+    old = opened_again(main)
+    assert snapshot_of(old).get(str(folder / "b.txt")).text == "λόγος"
+    assert run(old) == {"a.txt", "b.txt", "c.txt", "d.txt"}
+    assert not list(snapshot_of(old).ledger("skipped"))
 
 
 def test_a_build_that_is_interrupted_goes_on(main: IndexCore, make_encoder: Callable[..., Any]) -> None:
