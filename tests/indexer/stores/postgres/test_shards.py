@@ -166,6 +166,20 @@ def distributed(filled: str, uris: list[str]) -> Iterator[str]:
     yield filled
 
 
+def test_a_graph_is_looked_for_on_its_shard(distributed: str, uris: list[str]) -> None:
+    with Index.open(distributed) as index:
+        index.compact("approximate")
+        assert index.check().ok
+        with psycopg.connect(uris[1]) as connection:
+            query = "SELECT schemaname FROM pg_indexes WHERE indexname = 'passage_graph'"
+            ((part,),) = connection.execute(query).fetchall()
+            connection.execute(f"DROP INDEX {part}.passage_graph")
+        (problem,) = index.check().problems
+        assert "the graph of its passages is missing" in problem and uris[1] in problem
+        assert index.check(repair=True).ok
+        index.compact("exact")
+
+
 def test_a_missing_shard_is_an_error_or_a_note(distributed: str) -> None:
     from postgres_nodes import nodes
 
