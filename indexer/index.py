@@ -381,7 +381,10 @@ class Index:
         return document_of(self._core.store, uri)
 
     def documents(self, where: Filter | None = None) -> Iterator[Document]:
-        """Iterate over the documents that a filter leaves, or all, in the order they were added."""
+        """Iterate over the documents that a filter leaves, or all, in the order they were added.
+
+        They are read in pages. If another index takes this one's place meanwhile, the iterator raises NotAnIndex.
+        """
         return self._core.store.iterate(filter_tree(where))
 
     def count(self, where: Filter | None = None) -> int:

@@ -261,7 +261,10 @@ class Searcher:
         return documents_of(self._store, uris)
 
     def documents(self, where: Filter | None = None) -> Iterator[Document]:
-        """Iterate over the documents that a filter leaves, or all, in the order they were added."""
+        """Iterate over the documents that a filter leaves, or all, in the order they were added.
+
+        They are read in pages. If another index takes this one's place meanwhile, the iterator raises NotAnIndex.
+        """
         with self._store.snapshot() as snapshot:
             condition = self._known_fields_only(snapshot, filter_tree(where))
         return iter(()) if condition is False else self._iterate(condition, where)

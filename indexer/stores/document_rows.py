@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from indexer.errors import IndexDamaged
+from indexer.errors import IndexDamaged, NotAnIndex
 from indexer.records import Document
 from indexer.settings import Meaning
 from indexer.stores.hashes import content_hash, row_hash
@@ -50,6 +50,13 @@ def damage_of(uri: str) -> IndexDamaged:
     )
 
 
+def same_history(address: str, now: str, before: str) -> str:
+    """Return the history of an index whose documents are read in pages. Raises NotAnIndex if it is another one."""
+    if before and now != before:
+        raise NotAnIndex(f"{address}: was replaced by another index while its documents were read; read them again")
+    return now
+
+
 def until_damage(documents: Iterable[tuple[int, Document]]) -> list[tuple[int, Document]]:
     """Return documents up to the first damaged one. Raises IndexDamaged where that is the first of all."""
     sound: list[tuple[int, Document]] = []
@@ -66,16 +73,20 @@ def in_pages(
     view: Callable[[], AbstractContextManager[V]],
     after: Callable[[V, int, int], list[tuple[int, Document]]],
     read: Callable[[V, list[tuple[int, Document]]], list[T]],
+    require_same: Callable[[V, str], str],
 ) -> Iterator[T]:
     """Yield what `read` returns for each page of documents, in the order they were added.
 
     Args:
         view: begins a transaction for the length of a block.
         after: returns the next documents after an id, with their ids, at most as many as it is told.
+        require_same: returns the history of a view, and raises NotAnIndex unless it is the one that is given; an empty
+            one is given with the first page. Another index has other ids.
     """
-    last = 0
+    last, history = 0, ""
     while True:
         with view() as opened:
+            history = require_same(opened, history)
             page = after(opened, last, PAGE_DOCUMENTS)
             items = read(opened, page)
         if not page:
@@ -85,10 +96,20 @@ def in_pages(
 
 
 def chosen_in_pages(
-    view: Callable[[], AbstractContextManager[V]], ids: Ids, read: Callable[[V, Ids], list[Document]]
+    view: Callable[[], AbstractContextManager[V]],
+    ids: Ids,
+    read: Callable[[V, Ids], list[Document]],
+    require_same: Callable[[V, str], str],
+    history: str,
 ) -> Iterator[Document]:
-    """Yield the documents of these ids (n,), a page in each transaction."""
+    """Yield the documents of these ids (n,), a page in each transaction.
+
+    Args:
+        view, require_same: as in `in_pages`.
+        history: of the index that has these ids.
+    """
     for start in range(0, len(ids), PAGE_DOCUMENTS):
         with view() as opened:
+            require_same(opened, history)
             documents = read(opened, ids[start : start + PAGE_DOCUMENTS])
         yield from documents

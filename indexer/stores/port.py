@@ -611,12 +611,18 @@ class Store(Protocol):
 
         A filter selects documents as of the beginning of the iteration. Without a filter, documents that are added
         meanwhile may be included.
+
+        Raises:
+            NotAnIndex: another index has taken this one's place meanwhile. Its documents have other ids.
         """
 
     def export(self) -> Iterator[EmbeddedDocument]:
         """Yield documents with their passages and vectors in the order they were added, read in pages.
 
         Their hashes and prefixes are empty, and the first passage of each has the tokens of the whole document.
+
+        Raises:
+            NotAnIndex: as `iterate` does.
         """
 
     def successor(self, settings: Settings) -> AbstractContextManager[Store]:

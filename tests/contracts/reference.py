@@ -579,8 +579,10 @@ class ReferenceStore:
             yield port.EmbeddedDocument(stored.document, Hashes(b"", b""), spans, vectors)
 
     def _in_turn(self) -> Iterator[StoredDocument]:
-        last = 0
+        last, history = 0, self.state.history
         while page := [stored for stored in self.state.documents.values() if stored.id > last][:PAGE_DOCUMENTS]:
+            if self.state.history != history:
+                raise NotAnIndex(f"{self._address}: was replaced by another index")
             for stored in page:
                 yield sound(stored)
             last = page[-1].id

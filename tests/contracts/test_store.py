@@ -1498,6 +1498,23 @@ def test_iteration_reads_in_pages_and_is_not_disturbed(store: Store) -> None:
     assert len(list(began)) == 299
 
 
+def test_reading_in_pages_ends_where_another_index_takes_the_place(store: Store) -> None:
+    """Its ids are those of other documents, which the filter might not leave."""
+    put(store, *(doc(f"d{number}", "t", metadata={"n": 1}) for number in range(600)))
+    with store.writer():
+        made = store.make_beside(SETTINGS)
+    put(made, *(doc(f"d{number}", "t", metadata={"n": number % 2}) for number in reversed(range(600))))
+    for place in ("next", "previous"):
+        began = [store.iterate(), store.iterate(parse("n = 1")), store.export()]
+        for each in began:
+            next(each)  # type: ignore[call-overload]
+        exchange(store, place)
+        for each in began:
+            with pytest.raises(NotAnIndex, match="was replaced by another index"):
+                list(each)
+        assert len(list(store.iterate())) == 600
+
+
 def test_what_is_exported_makes_a_store_with_the_same_answers(make: Callable[..., Store]) -> None:
     one, other = make(), make()
     vector = filled(one)

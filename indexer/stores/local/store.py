@@ -22,12 +22,12 @@ from indexer.filters.tree import Where
 from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores.analysis import code
-from indexer.stores.document_rows import chosen_in_pages, in_pages
+from indexer.stores.document_rows import chosen_in_pages, in_pages, same_history
 from indexer.stores.local import beside, queries
 from indexer.stores.local.connections import has_catalog
 from indexer.stores.local.lock import WriterLock
 from indexer.stores.local.snapshot import LocalSnapshot
-from indexer.stores.local.views import Views
+from indexer.stores.local.views import View, Views
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import PLACES, EmbeddedDocument, Hashes, Place
 
@@ -183,12 +183,16 @@ class LocalStore:
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
         if where is None:
             yield from in_pages(
-                self._views.view, queries.documents_after, lambda view, page: [document for _, document in page]
+                self._views.view,
+                queries.documents_after,
+                lambda view, page: [document for _, document in page],
+                self._require_same,
             )
             return
         with self._views.view() as view:
+            history = self._require_same(view, "")
             ids = np.flatnonzero(queries.document_flags(view, where))
-        yield from chosen_in_pages(self._views.view, ids, queries.documents_of)
+        yield from chosen_in_pages(self._views.view, ids, queries.documents_of, self._require_same, history)
 
     def export(self) -> Iterator[EmbeddedDocument]:
         return in_pages(
@@ -197,7 +201,12 @@ class LocalStore:
             lambda view, page: [
                 EmbeddedDocument(document, _NO_HASHES, *queries.spans_and_vectors(view, id_)) for id_, document in page
             ],
+            self._require_same,
         )
+
+    def _require_same(self, view: View, history: str) -> str:
+        """Return the history of a view. Raises NotAnIndex if another one is given: its ids are of another index."""
+        return same_history(self.address, view.state.history, history)
 
     @contextmanager
     def successor(self, settings: Settings) -> Iterator[LocalStore]:

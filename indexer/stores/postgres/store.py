@@ -21,7 +21,7 @@ from indexer.filters.tree import Where
 from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores.analysis import code
-from indexer.stores.document_rows import chosen_in_pages, in_pages
+from indexer.stores.document_rows import chosen_in_pages, in_pages, same_history
 from indexer.stores.port import PLACES, EmbeddedDocument, Hashes, Place
 from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address, parse_address
@@ -57,7 +57,7 @@ from indexer.stores.postgres.tables import (
     rename,
     sweep,
 )
-from indexer.stores.postgres.views import Views, read_row
+from indexer.stores.postgres.views import View, Views, read_row
 from indexer.stores.postgres.words import WordReplicas
 from indexer.stores.postgres.writer import PostgresWriter
 from indexer.stores.setting_rows import to_rows
@@ -187,12 +187,16 @@ class PostgresStore:
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
         if where is None:
             yield from in_pages(
-                self._views.view, queries.documents_after, lambda view, page: [document for _, document in page]
+                self._views.view,
+                queries.documents_after,
+                lambda view, page: [document for _, document in page],
+                self._require_same,
             )
             return
         with self._views.view() as view:
+            history = self._require_same(view, "")
             ids = view.document_ids(where)
-        yield from chosen_in_pages(self._views.view, ids, queries.documents_of)
+        yield from chosen_in_pages(self._views.view, ids, queries.documents_of, self._require_same, history)
 
     def export(self) -> Iterator[EmbeddedDocument]:
         return in_pages(
@@ -201,7 +205,12 @@ class PostgresStore:
             lambda view, page: [
                 EmbeddedDocument(document, _NO_HASHES, *queries.spans_and_vectors(view, id_)) for id_, document in page
             ],
+            self._require_same,
         )
+
+    def _require_same(self, view: View, history: str) -> str:
+        """Return the history of a view. Raises NotAnIndex if another one is given: its ids are of another index."""
+        return same_history(self.address, view.state.row.history, history)
 
     @contextmanager
     def successor(self, settings: Settings) -> Iterator[PostgresStore]:
