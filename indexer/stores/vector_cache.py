@@ -64,7 +64,7 @@ class VectorCache:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or default_path()
         self.problems: list[str] = []
-        self._lock = threading.Lock()
+        self._lock, self._lock_pid = threading.Lock(), os.getpid()
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
         self._bytes_before_check = 0
@@ -162,15 +162,20 @@ class VectorCache:
             note(problem)
 
     def close(self) -> None:
-        with self._lock:
+        with self._own_lock():
             if self._connection is not None and self._pid == os.getpid():
                 self._connection.close()
             self._connection = None
 
+    def _own_lock(self) -> threading.Lock:
+        if self._lock_pid != os.getpid():  # Another thread of the parent may have held the lock.
+            self._lock, self._lock_pid = threading.Lock(), os.getpid()
+        return self._lock
+
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[sqlite3.Connection | None]:
         """Yield the connection, or None after a problem. An error of SQLite or the disk ends the block and is kept."""
-        with self._lock:
+        with self._own_lock():
             connection = None
             if not self.problems:
                 try:

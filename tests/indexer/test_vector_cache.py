@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import subprocess
@@ -323,6 +324,18 @@ except SystemExit as end:
     assert not end.code, end.code
 print(sorted({"torch", "transformers", "sentence_transformers"} & set(sys.modules)))
 """
+
+
+def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path / "vectors.db")
+    cache.put({b"key": b"vector"})
+    with cache._guarded():  # what another thread is doing at this moment
+        if (child := os.fork()) == 0:
+            signal.alarm(20)
+            os._exit(0 if cache.get([b"key"]) == {b"key": b"vector"} else 1)
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert cache.get([b"key"]) == {b"key": b"vector"}
 
 
 def test_with_every_vector_cached_no_torch_is_imported(
