@@ -51,6 +51,7 @@ class Tokenizer:
         self._tokenizer.no_padding()
         self.json = json
         self.max_tokens = max_tokens
+        self.special_tokens = special_tokens
         self._prompts: dict[Role, str] = {"query": query_prompt, "document": document_prompt}
         self._takes_spaces = any(
             "a b"[start] == " " for start, _ in self._tokenizer.encode("a b", add_special_tokens=False).offsets

@@ -20,8 +20,9 @@ from indexer.encoders.cache import cache_folder
 from indexer.notes import Note
 
 VARIABLE = "LIKEWISE_VECTOR_CACHE"
-_OFF = frozenset({"off", "0", "no", "false"})
 """If this environment variable is `off`, no vector is cached."""
+
+_OFF = frozenset({"off", "0", "no", "false"})
 
 DEFAULT_MAX_BYTES = 5 * 10**9
 USED_STEP_SECONDS = 3600

@@ -67,6 +67,7 @@ KINDS = {
     "int8": Kind(Int8Encoder, "bert", {"precision": "int8"}, 5e-2, 5e-3),
     "fallback": Kind(SentenceTransformerEncoder, "lower case", {}, 1e-5, 1e-5),
     "static": Kind(SentenceTransformerEncoder, "static", {"max_tokens": LIMIT}, 1e-5, 1e-5),
+    "static, compiled": Kind(CompiledEncoder, "static", {"runtime": "openvino", "max_tokens": LIMIT}, 1e-5, 1e-5),
     "static, published": Kind(SentenceTransformerEncoder, "potion", {"max_tokens": LIMIT}, 1e-5, 1e-5),
 }
 

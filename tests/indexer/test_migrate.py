@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from conftest import WordEncoder
 from contracts.reference import ReferenceStore
 from opened import snapshot_of, store_of, writer_of
+from word_encoder import WordEncoder
 
 from indexer import Document, Index
 from indexer.beside import describe_beside

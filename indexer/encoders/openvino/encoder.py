@@ -63,7 +63,7 @@ class CompiledEncoder(Tokenizing):
         Raises:
             ModelError: a file is missing or damaged, or the graph does not run on this machine's CPU.
         """
-        sums, precision = read_manifest(folder)
+        sums, precision, special_tokens = read_manifest(folder)
         try:
             texts = {name: (folder / name).read_bytes() for name in (TOKENIZER, RECIPE, POST) if name in sums}
         except OSError as error:
@@ -73,7 +73,7 @@ class CompiledEncoder(Tokenizing):
                 raise changed(folder / name)
         recipe = Recipe.from_json(texts[RECIPE].decode())
         prompts = recipe.query_prompt, recipe.document_prompt
-        tokenizer = Tokenizer(texts[TOKENIZER].decode(), recipe.max_tokens, *prompts)
+        tokenizer = Tokenizer(texts[TOKENIZER].decode(), recipe.max_tokens, *prompts, special_tokens)
         model = _prepare(folder, sums, precision, user_cache() if cache == "user" else cache, threads)
         return cls(recipe, tokenizer, model)
 
@@ -96,7 +96,7 @@ class CompiledEncoder(Tokenizing):
         """
         by_width: dict[int, list[int]] = {}
         for index, row in enumerate(rows):
-            width = max(len(row), min(len(row) + -len(row) % _WIDTH, self.max_tokens))
+            width = max(1, len(row), min(len(row) + -len(row) % _WIDTH, self.max_tokens))
             by_width.setdefault(width, []).append(index)
         for width, indexes in sorted(by_width.items(), reverse=True):
             most = max(1, _BATCH_TOKENS // width)

@@ -18,12 +18,12 @@ from indexer.encoders.hardware import Precision
 from indexer.encoders.locate import sha256
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.files import GRAPH, GRAPH_FILES, MANIFEST, POST, RECIPE, TOKENIZER, damage
-from indexer.encoders.openvino.graph import NotCompilable, write_graph
+from indexer.encoders.openvino.graph import NotCompilable, is_traceable, write_graph
 from indexer.encoders.port import Encoder, steady
 from indexer.encoders.postprocessing import PostProcessed
 from indexer.encoders.probes import PROBES
-from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import without_int8
+from indexer.errors import NothingKnown
 
 MIN_COSINE = 0.9995
 """Lowest cosine allowed between both runtimes on PROBES; no other text is then below 0.999."""
@@ -48,8 +48,10 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
     """
     encoder = steady(without_int8(encoder))  # The graph must be compared with torch in full precision.
     inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
-    if not isinstance(inner, TorchEncoder):
-        raise NotCompilable(f"model {encoder.recipe.model!r} is not a transformer with pooling: only torch can run it")
+    if not is_traceable(inner):
+        raise NotCompilable(
+            f"model {encoder.recipe.model!r} is no transformer with pooling and not static: only torch can run it"
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         draft = Path(temporary) / "encoder"
@@ -63,9 +65,10 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         if isinstance(encoder, PostProcessed):
             (draft / POST).write_bytes(encoder.fitted_parameters)
         sums = {file.name: sha256(file) for file in sorted(draft.iterdir())}
+        special: dict[str, object] = {} if inner.tokenizer.special_tokens else {"special_tokens": False}
         cosine = 0.0
         for hint in _hints(encoder, precision):
-            manifest = json.dumps({"precision": hint, "sha256": sums}, indent=1)
+            manifest = json.dumps({"precision": hint, "sha256": sums} | special, indent=1)
             (draft / MANIFEST).write_text(manifest, encoding="utf-8")
             cosine = _lowest_cosine(encoder, CompiledEncoder.open(draft, cache=None))
             if cosine >= MIN_COSINE:
@@ -165,9 +168,20 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def _lowest_cosine(encoder: Encoder, compiled: CompiledEncoder) -> float:
-    """Return the lowest cosine between the two encoders' vectors of PROBES, encoded one by one and in a batch."""
+    """Return the lowest cosine between the two encoders' vectors of PROBES, encoded one by one and in a batch.
+
+    Raises:
+        NotCompilable: the model knows nothing of any of them, so that they cannot tell.
+    """
+    probes = list(PROBES)
+    try:
+        encoder.encode(probes, truncate=True)
+    except NothingKnown as error:
+        probes = [text for number, text in enumerate(probes) if number not in error.texts]
+    if not probes:
+        raise NotCompilable(f"{encoder.recipe} knows no word of the texts that would prove its compiled encoder")
     cosines = []
-    for texts in ([PROBES[0]], [PROBES[-1]], list(PROBES)):
+    for texts in ([probes[0]], [probes[-1]], probes):
         expected, actual = (each.encode(texts, truncate=True) for each in (encoder, compiled))
         cosines.append(float((expected * actual).sum(axis=1).min()))
     return min(cosines)

@@ -11,22 +11,24 @@ from indexer.errors import ModelError
 
 GRAPH, TOKENIZER, RECIPE, POST = "encoder.xml", "tokenizer.json", "recipe.json", "post.safetensors"
 MANIFEST = "manifest.json"
-"""Holds the `sha256` of every other file by name, and the `precision` to compute in: "" for the CPU's default."""
+"""Holds the `sha256` of every other file by name, the `precision` to compute in ("" for the CPU's default), and, if the
+model reads none, that there are no `special_tokens`."""
 
 GRAPH_FILES = GRAPH, str(Path(GRAPH).with_suffix(".bin"))
 """The graph and its weights."""
 
 
-def read_manifest(folder: Path) -> tuple[dict[str, str], str]:
-    """Return the checksums of the other files by name, and the precision."""
+def read_manifest(folder: Path) -> tuple[dict[str, str], str, bool]:
+    """Return the checksums of the other files by name, the precision, and whether there are special tokens."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         sums, precision = manifest["sha256"], manifest["precision"]
+        special_tokens = manifest.get("special_tokens", True) is not False
         if not isinstance(sums, dict) or not {*GRAPH_FILES, TOKENIZER, RECIPE} <= sums.keys():
             raise ValueError(f"{MANIFEST} lacks a file")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise unusable(folder, error) from error
-    return sums, precision
+    return sums, precision, special_tokens
 
 
 def verify(folder: Path, names: Sequence[str], sums: dict[str, str]) -> None:
@@ -44,7 +46,7 @@ def damage(folder: Path) -> str | None:
     if not folder.exists():
         return None
     try:
-        sums, _ = read_manifest(folder)
+        sums, *_ = read_manifest(folder)
         verify(folder, list(sums), sums)
     except ModelError as error:
         return str(error)

@@ -1,15 +1,20 @@
-"""A torch encoder traced into an OpenVINO graph: transformer, pooling, dense modules, post-processing, unit length."""
+"""A torch encoder traced into an OpenVINO graph: transformer, pooling, dense modules, post-processing, unit length.
+
+A static model, which has a vector for each token and no transformer, becomes a graph that gathers and averages rows.
+"""
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from indexer.encoders.locate import find_model, read_json
+from indexer.encoders.port import Encoder
 from indexer.encoders.postprocessing import PostProcessed
 from indexer.encoders.torch.automodel import one_line, quiet
 from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 from indexer.errors import ModelError
 
 if TYPE_CHECKING:
@@ -19,11 +24,19 @@ _PASSING = "alloc", "memory", "thread", "resource temporarily", "no space"
 """Words in messages of system errors, which may not occur at the next try."""
 
 
+Traceable = TorchEncoder | SentenceTransformerEncoder
+
+
 class NotCompilable(ModelError):
     """A model of a kind that cannot be compiled, or whose graph gives other vectors: another try would not help."""
 
 
-def write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path, *, whole: bool) -> None:
+def is_traceable(encoder: Encoder) -> TypeGuard[Traceable]:
+    """Return whether likewise knows what the modules of an encoder do."""
+    return isinstance(encoder, TorchEncoder) or (isinstance(encoder, SentenceTransformerEncoder) and encoder.static)
+
+
+def write_graph(encoder: Traceable, post: PostProcessed | None, path: Path, *, whole: bool) -> None:
     """Trace the model and every later step, and save them as OpenVINO's intermediate representation.
 
     Args:
@@ -46,7 +59,7 @@ def write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path, *
         with torch.inference_mode(), quiet(), warnings.catch_warnings():
             # The tracer warns that a graph may not generalise; comparing vectors afterwards shows whether it does.
             warnings.simplefilter("ignore")
-            module = _module(encoder, post)
+            module = _transformer(encoder, post) if isinstance(encoder, TorchEncoder) else _static(encoder, post)
             # openvino.convert_model would send telemetry.
             decoder = TorchScriptPythonDecoder(module, example_input={"ids": ids, "mask": mask})
             frontend = FrontEndManager().load_by_framework("pytorch")
@@ -59,7 +72,36 @@ def write_graph(encoder: TorchEncoder, post: PostProcessed | None, path: Path, *
         raise kind(f"{encoder.recipe} cannot be compiled ({one_line(error)}): it will run on torch") from error
 
 
-def _module(encoder: TorchEncoder, post: PostProcessed | None) -> Any:
+def _static(encoder: SentenceTransformerEncoder, post: PostProcessed | None) -> Any:
+    """Return a torch module as of `_transformer`. A text of which no token is known becomes a row of zeros."""
+    import torch
+
+    weights = encoder.model[0].embedding.weight.detach().float()
+
+    class Graph(torch.nn.Module):
+        def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            sizes = mask.sum(1, keepdim=True).clamp(min=1)
+            mean = (torch.nn.functional.embedding(ids, weights) * mask[:, :, None]).sum(1) / sizes
+            known = (mean != 0).any(1, keepdim=True).float()  # post-processing would give zeros a direction
+            return _finished(mean, encoder.dimensions, post) * known
+
+    return Graph().eval()
+
+
+def _finished(out: torch.Tensor, dimensions: int, post: PostProcessed | None) -> torch.Tensor:
+    """Return pooled rows cut to their dimensions, post-processed, and of unit length."""
+    import torch
+    import torch.nn.functional as F
+
+    out = F.normalize(out[:, :dimensions], dim=-1)
+    if post is not None:
+        out = out - torch.from_numpy(post.mean)
+        out = out if post.matrix is None else out @ torch.from_numpy(post.matrix)
+        out = F.normalize(out[:, : post.dimensions], dim=-1)
+    return out
+
+
+def _transformer(encoder: TorchEncoder, post: PostProcessed | None) -> Any:
     """Return a torch module from ids and mask (batch, length) to unit rows (batch, dimensions), float32."""
     import torch
     import torch.nn.functional as F
@@ -86,12 +128,7 @@ def _module(encoder: TorchEncoder, post: PostProcessed | None) -> Any:
             for dense in head.dense:
                 out = F.linear(out, dense.weight, dense.bias)
                 out = getattr(torch, dense.activation)(out) if dense.activation else out
-            out = F.normalize(out[:, : encoder.dimensions], dim=-1)
-            if post is not None:
-                out = out - torch.from_numpy(post.mean)
-                out = out if post.matrix is None else out @ torch.from_numpy(post.matrix)
-                out = F.normalize(out[:, : post.dimensions], dim=-1)
-            return out
+            return _finished(out, encoder.dimensions, post)
 
     return Graph().eval()
 

@@ -33,6 +33,12 @@ class SentenceTransformerEncoder(Tokenizing):
     tokenizer: Tokenizer
     model: Any
 
+    @property
+    def static(self) -> bool:
+        """Whether the model is the mean of a vector for each token (Model2Vec's), and nothing else."""
+        first, *others = [type(module).__name__ for module in self.model]
+        return first == "StaticEmbedding" and others in ([], ["Normalize"])
+
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         texts = texts if isinstance(texts, str) else list(texts)
         if not texts:

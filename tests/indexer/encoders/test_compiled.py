@@ -15,6 +15,9 @@ import pytest
 import torch
 from hardware import BFLOAT16, FLOAT32
 from opened import store_of
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, StaticEmbedding
+from tokenizers import Tokenizer
 
 from indexer import Document, Index
 from indexer.encoders import Encoder, fit_post, load_encoder
@@ -23,7 +26,7 @@ from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.export import compile_encoder
 from indexer.encoders.recipe import POOLINGS, Combine, Pooling
 from indexer.encoders.torch.pooling import pool
-from indexer.errors import ModelError, TextTooLong
+from indexer.errors import ModelError, NothingKnown, TextTooLong
 
 
 @pytest.fixture(scope="module")
@@ -198,12 +201,30 @@ def test_post_processing_is_compiled_too(tiny: Callable[[str], Path], tmp_path: 
     assert (opened.encode(sentences) * fitted.encode(sentences)).sum(1).min() > 0.999
 
 
-def test_what_cannot_be_compiled_or_trusted_leaves_nothing_behind(
-    tiny: Callable[[str], Path], tmp_path: Path, evaluation_data: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_static_model_is_compiled_and_post_processed(
+    tmp_path: Path, evaluation_data: Path, sentences: list[str]
 ) -> None:
-    static = load_encoder(evaluation_data / "models/potion-base-4m-fp32")
+    static = load_encoder(evaluation_data / "models/potion-base-4m-fp32", dimensions=96)
+    white = fit_post(static, static.encode(sentences * 20), "center")
+    for encoder in (static, white):
+        compile_encoder(encoder, tmp_path / "encoder")
+        opened = CompiledEncoder.open(tmp_path / "encoder", None)
+        assert (opened.recipe, opened.overhead()) == (encoder.recipe, 0)
+        assert (opened.encode(sentences) * encoder.encode(sentences)).sum(1).min() > 0.9999
+        with pytest.raises(NothingKnown) as caught:
+            opened.encode(["a river", "a"])
+        assert caught.value.texts == (1,)
+
+
+def test_what_cannot_be_compiled_or_trusted_leaves_nothing_behind(
+    tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = Tokenizer.from_file(str(tiny("bert") / "tokenizer.json"))
+    bag = SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=24), Dense(24, 8)], device="cpu")
+    bag.save(str(tmp_path / "bag"))
     with pytest.raises(ModelError, match="only torch can run it"):
-        compile_encoder(static, tmp_path / "encoder")
+        compile_encoder(load_encoder(tmp_path / "bag"), tmp_path / "encoder")
+    shutil.rmtree(tmp_path / "bag")
     monkeypatch.setattr(graph, "_pool", lambda tokens, mask, pooling: tokens.amin(1))
     with pytest.raises(ModelError, match="differs from torch's"):
         compile_encoder(load_encoder(tiny("bert"), pooling="mean", precision="float32"), tmp_path / "encoder")

@@ -531,7 +531,7 @@ def test_only_what_belongs_to_the_model_is_said_of_the_model(
     def fail(*_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(graph, "_module", fail)
+    monkeypatch.setattr(graph, "_transformer", fail)
     with pytest.raises(ModelError) as caught:
         compile_encoder(load_encoder(tiny("bert")), tmp_path / "graph")
     assert type(caught.value) is kind
