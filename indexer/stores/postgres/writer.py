@@ -7,63 +7,33 @@ wait for each other. A transaction that the server breaks off all the same is ru
 
 from __future__ import annotations
 
-import json
 import random
-import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, replace
+from dataclasses import replace
 from itertools import count
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import numpy as np
-from psycopg import errors, sql
+from psycopg import errors
 
-from indexer.errors import BadInput, IndexDamaged, NotAnIndex
-from indexer.records import Changes, Stamp, Vector
-from indexer.settings import DEFAULT_RECALL, Meaning, Settings
-from indexer.stores.flatten import scalars, with_dates
-from indexer.stores.lines import with_lines
-from indexer.stores.port import DUPLICATE, Batch, CheckReport, EmbeddedDocument, Kind, LedgerRow, Ranking, RunOutcome
-from indexer.stores.postgres import check
+from indexer.errors import BadInput
+from indexer.records import Changes
+from indexer.settings import Meaning, Settings
+from indexer.stores.port import Batch, CheckReport, Kind, RunOutcome
+from indexer.stores.postgres import check, graph
+from indexer.stores.postgres.commit import Commit
 from indexer.stores.postgres.connections import ANSWER_SECONDS, WORK_SECONDS, DeadlineConnection
-from indexer.stores.postgres.dense import rank
-from indexer.stores.postgres.filter_sql import erase_fields, write_fields
 from indexer.stores.postgres.leftovers import remove_empty_parts
-from indexer.stores.postgres.queries import key_of, to_binary
-from indexer.stores.postgres.schema import (
-    KEPT_COMMITS,
-    MAX_GRAPH_DIMENSIONS,
-    Row,
-    lock_commit,
-    lock_shared,
-    statement,
-    width,
-)
-from indexer.stores.postgres.shards import PARTITIONED, at_shard, part_of, shards_of
+from indexer.stores.postgres.schema import KEPT_COMMITS, MAX_GRAPH_DIMENSIONS, statement
+from indexer.stores.postgres.shards import PARTITIONED, shards_of
 from indexer.stores.postgres.tables import sweep
-from indexer.stores.postgres.views import View, Views, read_row
-from indexer.stores.recall import NEIGHBOURS, measure_recall
-from indexer.stores.setting_rows import from_rows, to_rows
-from indexer.stores.vectors import checksum, require_matching_shapes, to_blobs
+from indexer.stores.postgres.views import Views, read_row
 
 T = TypeVar("T")
 
 GRAPH_PASSAGES = 10_000
 """Passages from which a graph is worth its writing: brute force over fewer takes a few milliseconds."""
-
-_EF_SEARCH = (40, 60, 80, 100, 125, 150, 175, 200, 225, 250, 300, 400, 600, 800, 1000)
-"""Widths of the search in the graph, of which the first is taken that has the recall wanted."""
-
-_EF_CONSTRUCTION = 128
-"""Twice pgvector's default: the building takes twice as long, and the same recall two thirds of the width at each
-question (100,000 passages: 200 instead of 300)."""
-
-_TUNING_QUESTIONS = 200
-_BUILD_MEMORY_KB = 2_000_000
-"""Most memory for building a graph where the server allows less by itself: what does not fit is built many times
-slower (pgvector's own advice)."""
 
 _BROKEN_OFF = (errors.DeadlockDetected, errors.SerializationFailure, errors.IdleInTransactionSessionTimeout)
 
@@ -85,7 +55,7 @@ class PostgresWriter:
         with self._views.connections.connection() as connection:
             yield connection
 
-    def _transact(self, change: Callable[[_Commit], T]) -> T:
+    def _transact(self, change: Callable[[Commit], T]) -> T:
         """Run a change in a transaction, and again where the server broke it off.
 
         Each time that happens another writer has made its change, so that this one comes to its turn.
@@ -96,7 +66,7 @@ class PostgresWriter:
                 try:
                     with connection.transaction():
                         _set_limits(connection)
-                        commit = _Commit.begin(connection, self._views, self._tables)
+                        commit = Commit.begin(connection, self._views, self._tables)
                         result = change(commit)
                         commit.finish()
                     return result
@@ -137,12 +107,12 @@ class PostgresWriter:
         self._tune_to(recall)
         with self._views.view() as view:
             row, dimensions = view.state.row, view.state.settings.dimensions
-        graph = kind == "approximate" or (kind == "auto" and row.passages >= GRAPH_PASSAGES)
-        if graph and dimensions > MAX_GRAPH_DIMENSIONS:
+        wanted = kind == "approximate" or (kind == "auto" and row.passages >= GRAPH_PASSAGES)
+        if wanted and dimensions > MAX_GRAPH_DIMENSIONS:
             if kind == "approximate":
                 raise BadInput(f"vectors of {dimensions} dimensions have no graph: up to {MAX_GRAPH_DIMENSIONS}")
-            graph = False
-        if graph and row.passages:
+            wanted = False
+        if wanted and row.passages:
             self._build_graph(dimensions, again=True)
         else:
             self._drop_graph()
@@ -155,7 +125,7 @@ class PostgresWriter:
             )
             for table in ("ledger", "change", "file"):
                 connection.execute(statement(f"VACUUM (ANALYZE) {{tables}}.{table}", row.tables))
-            for place, tables, _ in self._places(connection, row):
+            for place, tables, _ in graph.places(connection, row):
                 for table in PARTITIONED:
                     place.execute(statement(f"VACUUM (ANALYZE) {{tables}}.{table}", tables))
 
@@ -191,8 +161,6 @@ class PostgresWriter:
             raise BadInput(f"recall {recall} is not a share: give a number above 0 and up to 1, such as 0.98")
         self.change(lambda settings: replace(settings, recall=recall))
 
-    # graph
-
     def _build_graph(self, dimensions: int, *, again: bool) -> None:
         """Build the graph while others read and write, and choose how wide it is searched.
 
@@ -202,117 +170,17 @@ class PostgresWriter:
         with self._connection() as connection:
             connection.seconds = WORK_SECONDS
             row = read_row(connection, self._views.address)
-            if again or row.ef_search is None:
-                with self._alone(connection, row.tables) as free:
-                    if not free:  # another process builds it
-                        return
-                    for place, tables, passages in self._places(connection, row):
-                        _build_graph(place, tables, passages, dimensions)
-        self._transact(lambda commit: commit.set_ef_search(_EF_SEARCH[3]))
-        width = self._narrowest()  # it takes long, and no transaction waits for it
+            if (again or row.ef_search is None) and not graph.build(connection, row, dimensions):
+                return
+        self._transact(lambda commit: commit.set_ef_search(graph.WIDTH_UNTUNED))
+        width = graph.narrowest(self._views)  # it takes long, and no transaction waits for it
         self._transact(lambda commit: commit.set_ef_search(width))
-
-    def _places(self, connection: DeadlineConnection, row: Row) -> Iterator[tuple[DeadlineConnection, str, int]]:
-        """Yield a connection to each server that holds passages, in which schema, and about how many."""
-        if not row.shards:
-            yield connection, row.tables, row.passages
-        for shard in shards_of(connection, row.tables) if row.shards else ():
-            with at_shard(shard) as remote:
-                remote.seconds = WORK_SECONDS
-                yield remote, part_of(row.tables), row.passages // row.shards
-
-    @contextmanager
-    def _alone(self, connection: DeadlineConnection, tables: str) -> Iterator[bool]:
-        """Hold a lock that only those take who build the graph."""
-        key = (0x67726170, tables)  # "grap"
-        row = connection.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", key).fetchone()
-        try:
-            yield row == (True,)
-        finally:
-            if row == (True,) and not connection.closed:
-                connection.execute("SELECT pg_advisory_unlock(%s, hashtext(%s))", key)
-
-    def _narrowest(self) -> int:
-        """Return the narrowest search that has the recall that is wanted."""
-        right: dict[bytes, Ranking] = {}
-        with self._views.view() as view:
-            wanted = view.state.settings.recall or DEFAULT_RECALL
-            rows = _random_vectors(view, 3 * _TUNING_QUESTIONS)
-            for ef_search in _EF_SEARCH:
-                narrowed = replace(view, state=replace(view.state, row=replace(view.state.row, ef_search=ef_search)))
-
-                def ask(vector: Vector, exact: bool, narrowed: View = narrowed) -> Ranking:
-                    if not exact:
-                        return rank(narrowed, vector, NEIGHBOURS, None, "passage", False)
-                    key = vector.tobytes()  # every width is asked the same
-                    if key not in right:
-                        right[key] = rank(view, vector, NEIGHBOURS, None, "passage", True)
-                    return right[key]
-
-                if measure_recall(rows, ask, _TUNING_QUESTIONS).recall >= wanted:
-                    return ef_search
-        return _EF_SEARCH[-1]
 
     def _drop_graph(self) -> None:
         self._transact(lambda commit: commit.set_ef_search(None))
         with self._connection() as connection:
             connection.seconds = WORK_SECONDS
-            row = read_row(connection, self._views.address)
-            with self._alone(connection, row.tables) as free:
-                for place, tables, _ in self._places(connection, row) if free else ():
-                    for name in _GRAPHS:
-                        place.execute(_drop_index(name, tables))
-
-
-_GRAPHS = ("passage_graph", "passage_graph_new", "passage_graph_old")
-
-
-def _build_graph(connection: DeadlineConnection, tables: str, passages: int, dimensions: int) -> None:
-    memory = min(_BUILD_MEMORY_KB, 64_000 + passages * (2 * dimensions + 2000) // 1000)
-    connection.execute(
-        "SELECT set_config('maintenance_work_mem',"
-        " greatest(%s, pg_size_bytes(current_setting('maintenance_work_mem')) / 1024) || 'kB', false)",
-        (memory,),
-    )
-    try:
-        _replace_graph(connection, tables)
-    finally:
-        if not connection.closed:
-            connection.execute("RESET maintenance_work_mem")
-    connection.execute(statement("ANALYZE {tables}.passage", tables))
-
-
-def _replace_graph(connection: DeadlineConnection, tables: str) -> None:
-    """Build a graph beside the one in use, and let it take its place. No question and no writer waits for it."""
-    connection.execute(_drop_index("passage_graph_new", tables))  # what a killed process left
-    connection.execute(_drop_index("passage_graph_old", tables))
-    create = statement(
-        "CREATE INDEX CONCURRENTLY passage_graph_new ON {tables}.passage USING hnsw (vector halfvec_ip_ops)"
-        f" WITH (ef_construction = {_EF_CONSTRUCTION})",
-        tables,
-    )
-    try:
-        connection.execute(create)
-    except errors.DiskFull:
-        # Several processes build in shared memory, of which containers have 64 MB by default; one needs none.
-        connection.execute(_drop_index("passage_graph_new", tables))
-        connection.execute("SET max_parallel_maintenance_workers = 0")
-        try:
-            connection.execute(create)
-        finally:
-            if not connection.closed:
-                connection.execute("RESET max_parallel_maintenance_workers")
-    with connection.transaction():
-        connection.execute(
-            statement("ALTER INDEX IF EXISTS {tables}.passage_graph RENAME TO passage_graph_old", tables)
-        )
-        connection.execute(statement("ALTER INDEX {tables}.passage_graph_new RENAME TO passage_graph", tables))
-    connection.execute(_drop_index("passage_graph_old", tables))
-
-
-def _drop_index(name: str, tables: str) -> sql.Composed:
-    # Without CONCURRENTLY it would wait for the longest reader, and every question behind it.
-    return statement(f"DROP INDEX CONCURRENTLY IF EXISTS {{tables}}.{name}", tables)
+            graph.drop(connection, read_row(connection, self._views.address))
 
 
 def _set_limits(connection: DeadlineConnection) -> None:
@@ -321,410 +189,3 @@ def _set_limits(connection: DeadlineConnection) -> None:
         f"SET LOCAL idle_in_transaction_session_timeout = {round(1000 * ANSWER_SECONDS)};"
         f"SET LOCAL lock_timeout = {round(900 * ANSWER_SECONDS)}"
     )
-
-
-def _random_vectors(view: Any, count_: int) -> Any:
-    from indexer.stores.postgres.queries import live_ids, vectors_by_id
-
-    ids = live_ids(view)
-    chosen = np.random.default_rng(2).choice(ids, min(count_, len(ids)), replace=False)
-    return vectors_by_id(view, chosen)
-
-
-class _Commit:
-    """A transaction under way: the statements of one change, and what it adds to the counts."""
-
-    def __init__(self, connection: DeadlineConnection, views: Views, row: Row) -> None:
-        self._connection, self._views, self._tables, self._shards = connection, views, row.tables, row.shards
-        self._changed: set[int] = set()
-        self._added = {"documents": 0, "passages": 0, "tokens": 0}
-        self._sets: dict[str, Any] = {}
-        self._counts = False
-        self.without_effect = False
-
-    @classmethod
-    def begin(cls, connection: DeadlineConnection, views: Views, tables: str) -> _Commit:
-        row = read_row(connection, views.address)
-        lock_shared(connection, row.tables)
-        # It was replaced while this one waited, or after the vectors were made that are to be written.
-        if read_row(connection, views.address).tables != row.tables or row.tables != (tables or row.tables):
-            raise NotAnIndex(f"{views.address.shown}: was replaced by another index; run it again")
-        return cls(connection, views, row)
-
-    def _run(self, text: str, *parameters: Any) -> list[Any]:
-        cursor = self._connection.execute(statement(text, self._tables), parameters or None)
-        return cursor.fetchall() if cursor.description else []
-
-    def _run_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(statement(text, self._tables), list(rows))
-
-    def finish(self) -> None:
-        """Count the commit. From here to the end of the transaction, other writers wait for this one."""
-        if self.without_effect:
-            return
-        values = {
-            **{name: sql.SQL(f"{name} + {int(more)}") for name, more in self._added.items() if more},
-            **self._sets,
-        }
-        if self._counts:
-            for name, counted in (("documents", "count(*)"), ("passages", "sum(passages)"), ("tokens", "sum(tokens)")):
-                values[name] = statement(
-                    f"(SELECT coalesce({counted}, 0)::bigint FROM {{tables}}.document)", self._tables
-                )
-        assignments = [sql.SQL("generation = generation + 1")]
-        assignments += [sql.SQL("{} = {}").format(sql.Identifier(name), value) for name, value in values.items()]  # type: ignore[misc]
-        if self._shards:
-            lock_commit(self._connection, self._tables)
-        counted_row = self._connection.execute(
-            sql.SQL("UPDATE likewise.index SET {} WHERE name = {} AND tables = {} RETURNING generation").format(
-                sql.SQL(", ").join(assignments), sql.Literal(self._views.address.index), sql.Literal(self._tables)
-            )
-        ).fetchone()
-        if counted_row is None:
-            raise NotAnIndex(f"{self._views.address.shown}: was replaced by another index; run it again")
-        (generation,) = counted_row
-        changed = sorted(self._changed)
-        self._run(
-            "INSERT INTO {tables}.change SELECT * FROM unnest(%s::bigint[], %s::bigint[])"
-            " ON CONFLICT (document_id) DO UPDATE SET generation = excluded.generation",
-            [-generation, *changed],
-            [-1 - secrets.randbits(62), *[generation] * len(changed)],
-        )
-
-    # documents
-
-    def put(self, batch: Batch) -> Changes:
-        documents = batch.documents
-        if not (documents or batch.rows or batch.finished):
-            self.without_effect = True
-            return Changes()
-        settings = self._settings()
-        require_matching_shapes(documents, settings.dimensions)
-        keys = {item.document.uri: key_of(item.document.uri) for item in documents}
-        if self._shards:  # no index covers all partitions, so that two writers could both add a document
-            self._run("SELECT pg_advisory_xact_lock(hashtext(k)) FROM unnest(%s::text[]) k ORDER BY k", _texts(keys))
-        known: dict[str, Any] = {
-            uri: rest
-            for uri, *rest in self._run(
-                "SELECT uri, id, passages, tokens, content_hash FROM {tables}.document WHERE key = ANY(%s)"
-                " ORDER BY key FOR UPDATE",
-                list(keys.values()),
-            )
-        }
-        whole = [item for item in documents if item.spans is not None]
-        rows = [item for item in documents if item.spans is None]
-        for item in rows:
-            if item.document.uri not in known:
-                uri = item.document.uri
-                raise BadInput(f"{uri}: there is no such document to update: add it with its passages")
-        flat = {
-            item.document.uri: with_dates(scalars(item.document.uri, item.document.metadata), item.document.modified)
-            for item in documents
-        }
-        for uri, fields in flat.items():
-            for name, _, value in fields:
-                if "\0" in name or (isinstance(value, str) and "\0" in value):
-                    raise BadInput(f"{uri}: metadata field {name[:40]!r} holds a NUL, which PostgreSQL cannot hold")
-        ids = {uri: known[uri][0] for uri in keys if uri in known}
-        erased = [ids[item.document.uri] for item in whole if item.document.uri in ids]
-        if erased:
-            self._run("DELETE FROM {tables}.passage WHERE document_id = ANY(%s)", erased)
-        if ids:
-            erase_fields(self._connection, self._tables, list(ids.values()))
-        ids |= self._insert_documents(documents, keys, ids)
-        self._insert_passages(whole, ids)
-        write_fields(self._connection, self._tables, ((ids[uri], fields) for uri, fields in flat.items()))
-        for item in whole:
-            _, passages, tokens, _ = known.get(item.document.uri, (0, 0, 0, b""))
-            self._added["passages"] += len(item.spans or ()) - passages
-            self._added["tokens"] += sum(span.tokens for span in item.spans or ()) - tokens
-        changes = Changes(
-            added=tuple(uri for item in whole if (uri := item.document.uri) not in known),
-            replaced=tuple(uri for item in whole if (uri := item.document.uri) in known),
-            updated=tuple(item.document.uri for item in rows),
-        )
-        self._added["documents"] += len(changes.added)
-        self._changed.update(ids.values())
-        files = {row.file for row in batch.rows} | set(batch.finished)
-        self._lock_files(files)
-        self._write_ledger(batch.rows, batch.run)
-        if not batch.rows:
-            self._forget_stamps(keys.values())
-        self._finish_files(batch.finished)
-        return changes
-
-    def _insert_documents(
-        self, documents: Sequence[EmbeddedDocument], keys: Mapping[str, bytes], ids: Mapping[str, int]
-    ) -> dict[str, int]:
-        """Write the rows of new and known documents; return the ids of the new ones by uri."""
-        fresh = [item.document.uri for item in documents if item.document.uri not in ids]
-        numbers = self._run(
-            "SELECT nextval(%s::regclass) FROM generate_series(1, %s)",
-            f"{self._tables}.document_id",
-            len(fresh),
-        )
-        new = dict(zip(fresh, (number for (number,) in numbers), strict=True))
-        columns = ("title", "path", "format", "modified", "metadata", "row_hash", "text", "raw", "sections")
-        rows: dict[bytes, tuple[Any, ...]] = {}
-        updates = []
-        for item in documents:
-            document, spans = item.document, item.spans
-            for name in ("uri", "title", "path", "format", "modified"):
-                if "\0" in (getattr(document, name) or ""):
-                    raise BadInput(
-                        f"{document.uri[:80]!r}: its {name} holds the character NUL: PostgreSQL cannot hold it"
-                    )
-            nul = "\0" in document.text
-            sections = _json([(section.start, section.heading, section.page) for section in document.sections])
-            values = (
-                *(document.title, document.path, document.format, document.modified, _json(document.metadata)),
-                *(item.hashes.row, document.text.replace("\0", " ") if nul else document.text),
-                *(document.text.encode() if nul else None, sections),
-            )
-            if document.uri in ids:
-                updates.append((*values, item.hashes.content, *_counts(spans), ids[document.uri]))
-            else:
-                rows[keys[document.uri]] = (
-                    *(new[document.uri], keys[document.uri], document.uri, item.hashes.content, *_counts(spans)),
-                    *values,
-                )
-        names = ", ".join(columns)
-        assignments = ", ".join(f"{name} = %s" for name in columns)
-        # Where the metadata alone changed, passages and tokens stay as they were counted.
-        self._run_many(
-            f"UPDATE {{tables}}.document SET {assignments}, content_hash = %s, passages = coalesce(%s, passages),"
-            " tokens = coalesce(%s, tokens) WHERE id = %s",
-            updates,
-        )
-        marks = ", ".join(["%s"] * (6 + len(columns)))
-        try:
-            self._run_many(
-                f"INSERT INTO {{tables}}.document (id, key, uri, content_hash, passages, tokens, {names})"
-                f" VALUES ({marks})",
-                (rows[key] for key in sorted(rows)),
-            )
-        except errors.UniqueViolation as error:  # another writer added one of them meanwhile: it is known next time
-            raise errors.SerializationFailure(str(error)) from error
-        self._run_many(
-            "INSERT INTO {tables}.origin VALUES (%s, %s, %s) ON CONFLICT (document_id) DO UPDATE SET"
-            " content_hash = excluded.content_hash, origin = excluded.origin",
-            (
-                (ids.get(item.document.uri) or new[item.document.uri], item.hashes.content, item.origin)
-                for item in documents
-                if item.origin is not None
-            ),
-        )
-        return new
-
-    def _insert_passages(self, documents: Sequence[EmbeddedDocument], ids: Mapping[str, int]) -> None:
-        vectors = [item.vectors for item in documents if item.vectors is not None and len(item.vectors)]
-        if not vectors:
-            return
-        blobs = to_blobs(np.concatenate(vectors))
-        binaries = to_binary(blobs)
-        numbers = self._run(
-            "SELECT nextval(%s::regclass) FROM generate_series(1, %s)",
-            f"{self._tables}.passage_id",
-            len(blobs),
-        )
-        names = "id, document_id, start, stop, line, heading, page, checksum, vector"
-        place = count()
-        command = statement(f"COPY {{tables}}.passage ({names}) FROM STDIN (FORMAT BINARY)", self._tables)
-        with self._connection.cursor() as cursor, cursor.copy(command) as copy:
-            # A vector goes as the bytes that it is in binary.
-            copy.set_types(["int8", "int8", "int4", "int4", "int4", "text", "int4", "bytea", "bytea"])
-            for item in documents:
-                for span, line in with_lines(item.document, item.spans or ()):
-                    at = next(place)
-                    text = item.document.text[span.start : span.end]
-                    if "\0" in span.heading:
-                        raise BadInput(f"{item.document.uri}: a heading holds the character NUL")
-                    copy.write_row(
-                        (
-                            *(numbers[at][0], ids[item.document.uri], span.start, span.end, line, span.heading),
-                            *(span.page, checksum(text, blobs[at]), binaries[at]),
-                        )
-                    )
-
-    def remove(self, uris: Sequence[str]) -> int:
-        keys = [key_of(uri) for uri in dict.fromkeys(uris)]
-        found = self._run(
-            "SELECT id, key, passages, tokens FROM {tables}.document WHERE key = ANY(%s) ORDER BY key FOR UPDATE", keys
-        )
-        if not found:
-            self.without_effect = True
-            return 0
-        ids, held = [row[0] for row in found], [row[1] for row in found]
-        self._forget_stamps(held)
-        erase_fields(self._connection, self._tables, ids)
-        self._run("DELETE FROM {tables}.document WHERE id = ANY(%s)", ids)
-        self._run("DELETE FROM {tables}.origin WHERE document_id = ANY(%s)", ids)
-        self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s)", held)
-        self._added = {
-            "documents": -len(found),
-            "passages": -sum(row[2] for row in found),
-            "tokens": -sum(row[3] for row in found),
-        }
-        self._changed.update(ids)
-        return len(found)
-
-    # settings
-
-    def _settings(self, lock: str = "") -> Settings:
-        try:
-            return from_rows(dict(self._run(f"SELECT name, value FROM {{tables}}.setting ORDER BY name {lock}")))
-        except (KeyError, TypeError, ValueError) as error:
-            raise IndexDamaged(
-                f"{self._views.address.shown}: its settings are damaged ({error}); restore a backup"
-            ) from error
-
-    def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None) -> Settings:
-        stored = self._settings("FOR UPDATE")
-        settings = update(stored)
-        before, after = to_rows(stored), to_rows(settings)
-        self.without_effect = before == after and fitted_parameters is None
-        self._run_many(
-            "INSERT INTO {tables}.setting VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            sorted(row for row in after.items() if row not in before.items()),
-        )
-        self._run("DELETE FROM {tables}.setting WHERE name = ANY(%s)", [name for name in before if name not in after])
-        if settings.dimensions != stored.dimensions:  # the first vectors decide it
-            if self._shards:
-                raise BadInput(
-                    f"{self._views.address.shown}: give the dimensions of a distributed index when it is made"
-                )
-            column = f"halfvec{width(settings.dimensions).as_string()}"
-            self._run(f"ALTER TABLE {{tables}}.passage ALTER COLUMN vector TYPE {column}")
-        if fitted_parameters is not None:
-            inserted = self._run(
-                "INSERT INTO {tables}.frozen VALUES ('post', %s) ON CONFLICT DO NOTHING RETURNING name",
-                fitted_parameters,
-            )
-            if not inserted:
-                raise BadInput(f"{self._views.address.shown}: its post-processing is fitted already, and only once")
-        return settings
-
-    def set_ef_search(self, ef_search: int | None) -> None:
-        self._sets["ef_search"] = sql.Literal(ef_search)
-
-    # ledger
-
-    def begin_run(self) -> int:
-        (row,) = self._connection.execute(
-            "UPDATE likewise.index SET run = run + 1 WHERE name = %s AND tables = %s RETURNING run",
-            (self._views.address.index, self._tables),
-        ).fetchall()
-        return int(row[0])
-
-    def end_run(self, run: int, outcome: RunOutcome) -> int:
-        """Write everything that the end of a run decides; return how many files are to be read again."""
-        touched = sorted({key_of(path) for path in (*outcome.read, *outcome.unchanged, *outcome.finished)})
-        self._run("SELECT FROM {tables}.file WHERE key = ANY(%s) ORDER BY key FOR UPDATE", touched)
-        self._finish_files(outcome.finished)
-        read = [key_of(path) for path in outcome.read]
-        stale = "file_id IN (SELECT id FROM {tables}.file WHERE key = ANY(%s)) AND run < %s"
-        self._run(f"DELETE FROM {{tables}}.ledger WHERE {stale} AND state IN ('skipped', 'failed')", read, run)
-        self._run(f"UPDATE {{tables}}.ledger SET state = 'gone' WHERE {stale}", read, run)
-        reread = self._run(
-            "UPDATE {tables}.file SET size = -1 WHERE id IN (SELECT l.file_id FROM {tables}.ledger l"
-            " JOIN {tables}.ledger g ON g.key = l.key WHERE g.state = 'gone' AND (l.state IN ('indexed', 'updated',"
-            " 'unchanged') OR (l.state = 'skipped' AND l.reason = %s))) RETURNING id",
-            DUPLICATE,
-        )
-        self._run(
-            "UPDATE {tables}.ledger SET state = 'unchanged' WHERE state IN ('indexed', 'updated')"
-            " AND file_id IN (SELECT id FROM {tables}.file WHERE key = ANY(%s))",
-            [key_of(path) for path in outcome.unchanged],
-        )
-        self._sets["finished_run"] = sql.SQL(f"greatest(finished_run, {int(run)})")
-        self._counts = bool(self._shards)  # what was committed on a shard alone was not counted
-        return len(reread)
-
-    def _lock_files(self, paths: Iterable[str]) -> None:
-        """Make the rows of files, and keep others from changing them and their entries, until the transaction ends."""
-        rows = sorted((key_of(path), path) for path in paths)
-        for _, path in rows:
-            if "\0" in path:
-                raise BadInput(f"{path[:80]!r}: a path with the character NUL cannot be in PostgreSQL")
-        self._run_many(
-            "INSERT INTO {tables}.file (key, path, size, mtime_ns, inode, read_ns) VALUES (%s, %s, -1, 0, 0, 0)"
-            " ON CONFLICT (key) DO UPDATE SET path = excluded.path",
-            rows,
-        )
-
-    def _write_ledger(self, rows: Sequence[LedgerRow], run: int) -> None:
-        if not rows:
-            return
-        keys = [key_of(row.uri) for row in rows]
-        files = dict(
-            self._run("SELECT path, id FROM {tables}.file WHERE key = ANY(%s)", [key_of(r.file) for r in rows])
-        )
-        with (
-            self._connection.cursor() as cursor,
-            cursor.copy(
-                statement("COPY {tables}.ledger (file_id, key, uri, state, reason, run) FROM STDIN", self._tables)
-            ) as copy,
-        ):
-            for row, key in zip(rows, keys, strict=True):
-                # A NUL, which PostgreSQL cannot hold, is only in entries that never become a document.
-                uri, reason = (text.replace("\0", "\N{REPLACEMENT CHARACTER}") for text in (row.uri, row.reason))
-                copy.write_row((files[row.file], key, uri, row.state, reason, run))
-        # Of two runs at once that read the same file, the entries of the one that began last stay.
-        self._run(
-            "DELETE FROM {tables}.ledger l USING unnest(%s::bigint[], %s::bytea[]) AS given (file_id, key)"
-            " WHERE l.key = given.key AND l.file_id = given.file_id AND EXISTS (SELECT FROM {tables}.ledger m"
-            " WHERE m.key = l.key AND m.file_id = l.file_id AND m.run > l.run)",
-            [files[row.file] for row in rows],
-            keys,
-        )
-        # A file that had the document before and no longer has it: the document is this file's now.
-        taken = [key_of(row.uri) for row in rows if row.state in ("indexed", "updated", "unchanged")]
-        self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s) AND state = 'gone' AND run < %s", taken, run)
-
-    def _forget_stamps(self, keys: Iterable[bytes]) -> None:
-        """Have the next run read the files of these documents again: the documents were changed by other means."""
-        self._run(
-            "UPDATE {tables}.file SET size = -1 WHERE id IN"
-            " (SELECT f.id FROM {tables}.file f WHERE f.id IN (SELECT file_id FROM {tables}.ledger WHERE key = ANY(%s))"
-            " ORDER BY f.key FOR UPDATE)",
-            list(keys),
-        )
-
-    def _finish_files(self, stamps: Mapping[str, Stamp]) -> None:
-        """Record files as read to their end, so that the next run can skip them unread."""
-        self._run_many(
-            "INSERT INTO {tables}.file (key, path, size, mtime_ns, inode, read_ns) VALUES (%s, %s, %s, %s, %s, %s)"
-            " ON CONFLICT (key) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,"
-            " inode = excluded.inode, read_ns = excluded.read_ns",
-            sorted((key_of(path), path, *astuple(stamp)) for path, stamp in stamps.items()),
-        )
-
-    # repair
-
-    def repair(self, damaged: Sequence[str], wrong_fields: Sequence[str]) -> None:
-        keys = [key_of(uri) for uri in damaged]
-        self._run("UPDATE {tables}.document SET content_hash = %s WHERE key = ANY(%s)", bytes(16), keys)
-        self._forget_stamps(keys)
-        found = self._run(
-            "SELECT id, uri, metadata, modified FROM {tables}.document WHERE key = ANY(%s)",
-            [key_of(uri) for uri in wrong_fields],
-        )
-        erase_fields(self._connection, self._tables, [row[0] for row in found])
-        rows = (
-            (id_, with_dates(scalars(uri, json.loads(metadata)), modified)) for id_, uri, metadata, modified in found
-        )
-        write_fields(self._connection, self._tables, rows)
-        self._counts = True
-
-
-_json = json.JSONEncoder(ensure_ascii=True, sort_keys=True, default=dict).encode  # ASCII: a NUL is written as \u0000
-
-
-def _counts(spans: Sequence[Any] | None) -> tuple[int | None, int | None]:
-    """Return passages and tokens of a document; None where its passages stay as they are."""
-    return (None, None) if spans is None else (len(spans), sum(span.tokens for span in spans))
-
-
-def _texts(keys: Mapping[str, bytes]) -> list[str]:
-    return [key.hex() for key in keys.values()]

@@ -14,7 +14,7 @@ from postgres_server import new_address
 
 from indexer import Document, Index
 from indexer.filters.parse import parse
-from indexer.stores.postgres import connections, dense, views, writer
+from indexer.stores.postgres import connections, dense, graph, views, writer
 from indexer.stores.vectors import to_blobs
 
 COUNT, DIMENSIONS = 3000, 16
@@ -152,13 +152,13 @@ def test_a_build_has_at_least_the_memory_that_the_server_gives(index: Index, mon
     def replace_graph(connection: connections.DeadlineConnection, tables: str) -> None:
         given.extend(connection.execute("SHOW maintenance_work_mem").fetchone() or ())
 
-    monkeypatch.setattr(writer, "_replace_graph", replace_graph)
+    monkeypatch.setattr(graph, "_replace", replace_graph)
     with store_of(index).snapshot() as snapshot:
         tables = snapshot._view.state.row.tables  # type: ignore[attr-defined]
     with store_of(index)._connections.connection() as connection:  # type: ignore[attr-defined]
         for own in ("1MB", "3GB"):
             connection.execute(f"SET maintenance_work_mem = '{own}'")
-            writer._build_graph(connection, tables, 100_000, 384)
+            graph._build(connection, tables, 100_000, 384)
     assert given == ["340800kB", "3GB"]
 
 

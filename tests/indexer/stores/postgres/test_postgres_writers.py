@@ -24,6 +24,8 @@ from indexer.stores.hashes import row_hash
 from indexer.stores.open import create_store, open_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, LedgerRow, RunOutcome
 from indexer.stores.postgres import connections, tables
+from indexer.stores.postgres import writer as writing
+from indexer.stores.postgres.commit import Commit
 
 SETTINGS = Settings(4)
 ROW = np.eye(4, dtype=np.float32)[:1]
@@ -148,11 +150,9 @@ def test_a_change_of_nothing_is_no_new_state(address: str) -> None:
 
 def test_a_client_that_stops_in_a_transaction_holds_nobody_up(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "ANSWER_SECONDS", 1.0)
-    from indexer.stores.postgres import writer as writing
-
     monkeypatch.setattr(writing, "ANSWER_SECONDS", 1.0)
     held, stopped = open_store(address), threading.Event()
-    finish = writing._Commit.finish
+    finish = Commit.finish
     stops = [True]
 
     def stop(commit: Any) -> None:
@@ -161,7 +161,7 @@ def test_a_client_that_stops_in_a_transaction_holds_nobody_up(address: str, monk
             stopped.set()
             time.sleep(2.5)
 
-    monkeypatch.setattr(writing._Commit, "finish", stop)
+    monkeypatch.setattr(Commit, "finish", stop)
 
     def write() -> None:
         with held.writer() as writer:
