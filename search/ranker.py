@@ -181,7 +181,7 @@ class Ranker:
         if recipe is None:
             raise BadInput(
                 f"{self.store.address}: holds your own vectors and has no model: "
-                "ask in words mode, or give the question's vector"
+                'ask with the mode "words" (--mode words), or give the question\'s vector'
             )
         return get_query_encoder(recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust, note=note)
 
