@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -50,11 +50,27 @@ def damage_of(uri: str) -> IndexDamaged:
     )
 
 
-def same_history(address: str, now: str, before: str) -> str:
-    """Return the history of an index whose documents are read in pages. Raises NotAnIndex if it is another one."""
-    if before and now != before:
-        raise NotAnIndex(f"{address}: was replaced by another index while its documents were read; read them again")
-    return now
+def views_of_one_index(
+    address: str, view: Callable[[], AbstractContextManager[V]], history: Callable[[V], str]
+) -> Callable[[], AbstractContextManager[V]]:
+    """Return a function that begins views as `view` does, all of the index that the first one was of.
+
+    It raises NotAnIndex where another index has taken that one's place, because it has other ids.
+    """
+    first: str | None = None
+
+    @contextmanager
+    def same() -> Iterator[V]:
+        nonlocal first
+        with view() as opened:
+            first = history(opened) if first is None else first
+            if history(opened) != first:
+                raise NotAnIndex(
+                    f"{address}: was replaced by another index while its documents were read; read them again"
+                )
+            yield opened
+
+    return same
 
 
 def until_damage(documents: Iterable[tuple[int, Document]]) -> list[tuple[int, Document]]:
@@ -73,20 +89,16 @@ def in_pages(
     view: Callable[[], AbstractContextManager[V]],
     after: Callable[[V, int, int], list[tuple[int, Document]]],
     read: Callable[[V, list[tuple[int, Document]]], list[T]],
-    require_same: Callable[[V, str], str],
 ) -> Iterator[T]:
     """Yield what `read` returns for each page of documents, in the order they were added.
 
     Args:
         view: begins a transaction for the length of a block.
         after: returns the next documents after an id, with their ids, at most as many as it is told.
-        require_same: returns the history of a view, and raises NotAnIndex unless it is the one that is given; an empty
-            one is given with the first page. Another index has other ids.
     """
-    last, history = 0, ""
+    last = 0
     while True:
         with view() as opened:
-            history = require_same(opened, history)
             page = after(opened, last, PAGE_DOCUMENTS)
             items = read(opened, page)
         if not page:
@@ -96,20 +108,10 @@ def in_pages(
 
 
 def chosen_in_pages(
-    view: Callable[[], AbstractContextManager[V]],
-    ids: Ids,
-    read: Callable[[V, Ids], list[Document]],
-    require_same: Callable[[V, str], str],
-    history: str,
+    view: Callable[[], AbstractContextManager[V]], ids: Ids, read: Callable[[V, Ids], list[Document]]
 ) -> Iterator[Document]:
-    """Yield the documents of these ids (n,), a page in each transaction.
-
-    Args:
-        view, require_same: as in `in_pages`.
-        history: of the index that has these ids.
-    """
+    """Yield the documents of these ids (n,), a page in each transaction."""
     for start in range(0, len(ids), PAGE_DOCUMENTS):
         with view() as opened:
-            require_same(opened, history)
             documents = read(opened, ids[start : start + PAGE_DOCUMENTS])
         yield from documents

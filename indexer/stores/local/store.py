@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -22,7 +22,7 @@ from indexer.filters.tree import Where
 from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores.analysis import code
-from indexer.stores.document_rows import chosen_in_pages, in_pages, same_history
+from indexer.stores.document_rows import chosen_in_pages, in_pages, views_of_one_index
 from indexer.stores.local import beside, queries
 from indexer.stores.local.connections import has_catalog
 from indexer.stores.local.lock import WriterLock
@@ -181,32 +181,25 @@ class LocalStore:
         self._process, self._writer, self._depth = os.getpid(), None, 0
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
+        views = self._views_of_one_index()
         if where is None:
-            yield from in_pages(
-                self._views.view,
-                queries.documents_after,
-                lambda view, page: [document for _, document in page],
-                self._require_same,
-            )
+            yield from in_pages(views, queries.documents_after, lambda view, page: [document for _, document in page])
             return
-        with self._views.view() as view:
-            history = self._require_same(view, "")
+        with views() as view:
             ids = np.flatnonzero(queries.document_flags(view, where))
-        yield from chosen_in_pages(self._views.view, ids, queries.documents_of, self._require_same, history)
+        yield from chosen_in_pages(views, ids, queries.documents_of)
 
     def export(self) -> Iterator[EmbeddedDocument]:
         return in_pages(
-            self._views.view,
+            self._views_of_one_index(),
             queries.documents_after,
             lambda view, page: [
                 EmbeddedDocument(document, _NO_HASHES, *queries.spans_and_vectors(view, id_)) for id_, document in page
             ],
-            self._require_same,
         )
 
-    def _require_same(self, view: View, history: str) -> str:
-        """Return the history of a view. Raises NotAnIndex if another one is given: its ids are of another index."""
-        return same_history(self.address, view.state.history, history)
+    def _views_of_one_index(self) -> Callable[[], AbstractContextManager[View]]:
+        return views_of_one_index(self.address, self._views.view, lambda view: view.state.history)
 
     @contextmanager
     def successor(self, settings: Settings) -> Iterator[LocalStore]:

@@ -10,7 +10,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +21,7 @@ from indexer.filters.tree import Where
 from indexer.records import Document
 from indexer.settings import Settings
 from indexer.stores.analysis import code
-from indexer.stores.document_rows import chosen_in_pages, in_pages, same_history
+from indexer.stores.document_rows import chosen_in_pages, in_pages, views_of_one_index
 from indexer.stores.port import PLACES, EmbeddedDocument, Hashes, Place
 from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address, parse_address
@@ -185,32 +185,25 @@ class PostgresStore:
                 lock.release()
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
+        views = self._views_of_one_index()
         if where is None:
-            yield from in_pages(
-                self._views.view,
-                queries.documents_after,
-                lambda view, page: [document for _, document in page],
-                self._require_same,
-            )
+            yield from in_pages(views, queries.documents_after, lambda view, page: [document for _, document in page])
             return
-        with self._views.view() as view:
-            history = self._require_same(view, "")
+        with views() as view:
             ids = view.document_ids(where)
-        yield from chosen_in_pages(self._views.view, ids, queries.documents_of, self._require_same, history)
+        yield from chosen_in_pages(views, ids, queries.documents_of)
 
     def export(self) -> Iterator[EmbeddedDocument]:
         return in_pages(
-            self._views.view,
+            self._views_of_one_index(),
             queries.documents_after,
             lambda view, page: [
                 EmbeddedDocument(document, _NO_HASHES, *queries.spans_and_vectors(view, id_)) for id_, document in page
             ],
-            self._require_same,
         )
 
-    def _require_same(self, view: View, history: str) -> str:
-        """Return the history of a view. Raises NotAnIndex if another one is given: its ids are of another index."""
-        return same_history(self.address, view.state.row.history, history)
+    def _views_of_one_index(self) -> Callable[[], AbstractContextManager[View]]:
+        return views_of_one_index(self.address, self._views.view, lambda view: view.state.row.history)
 
     @contextmanager
     def successor(self, settings: Settings) -> Iterator[PostgresStore]:
