@@ -65,9 +65,8 @@ class VectorCache:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or default_path()
         self.problems: list[str] = []
-        self._lock, self._lock_pid = threading.Lock(), os.getpid()
+        self._process, self._lock = os.getpid(), threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._pid = 0
         self._bytes_before_check = 0
         self._damaged = False
 
@@ -164,13 +163,14 @@ class VectorCache:
 
     def close(self) -> None:
         with self._own_lock():
-            if self._connection is not None and self._pid == os.getpid():
+            if self._connection is not None:
                 self._connection.close()
             self._connection = None
 
     def _own_lock(self) -> threading.Lock:
-        if self._lock_pid != os.getpid():  # Another thread of the parent may have held the lock.
-            self._lock, self._lock_pid = threading.Lock(), os.getpid()
+        """Return the lock of this process, which has a connection of its own too: none may be used after a fork."""
+        if self._process != os.getpid():  # another thread of the parent may have held the lock
+            self._process, self._lock, self._connection = os.getpid(), threading.Lock(), None
         return self._lock
 
     @contextlib.contextmanager
@@ -198,12 +198,12 @@ class VectorCache:
             f"the cache of vectors {self.path} cannot be used ({error}), so that texts are embedded without it: "
             f"{advice}"
         )
-        if self._connection is not None and self._pid == os.getpid():
+        if self._connection is not None:
             self._connection.close()
         self._connection = None
 
     def _open(self) -> sqlite3.Connection:
-        if self._connection is None or self._pid != os.getpid():  # A connection must not be used after a fork.
+        if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             try:
@@ -215,7 +215,7 @@ class VectorCache:
             except BaseException:
                 connection.close()
                 raise
-            self._connection, self._pid = connection, os.getpid()
+            self._connection = connection
         return self._connection
 
 
