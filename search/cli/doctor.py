@@ -16,7 +16,7 @@ import click
 
 from indexer.errors import LikewiseError
 from search.cli.options import complete_path, json_option
-from search.cli.output import number, printable, quoted, say, say_json, shown, without_passwords
+from search.cli.output import count_of, number, printable, quoted, say, say_json, shown, without_passwords
 
 _NOT_FOR_USERS = ("all", "dev", "ray")
 
@@ -71,7 +71,7 @@ def doctor(path: str | None, index: str | None, as_json: bool) -> int:
             click.echo(f"{'':<10}   {printable(finding.advice)}")
         topic = finding.topic
     problems = sum(finding.problem for finding in findings)
-    say("everything works" if ok else f"{problems} problem{'' if problems == 1 else 's'}")
+    say("everything works" if ok else count_of(problems, "problem"))
     return 0 if ok else 1
 
 
@@ -113,7 +113,7 @@ def _processor() -> Iterator[Finding]:
     """Yield what decides how fast a model runs."""
     from indexer.encoders.hardware import choose_device, choose_dtype, cores, cpu_features, cpu_name
 
-    yield Finding("cpu", f"{cpu_name()}, {number(cores())} core{'' if cores() == 1 else 's'} for this process")
+    yield Finding("cpu", f"{cpu_name()}, {count_of(cores(), 'core')} for this process")
     features = cpu_features()
     yield Finding("cpu", features or "its instructions are not known")
     try:

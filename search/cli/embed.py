@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from search.cli.options import json_option, trust_option
-from search.cli.output import number, on_terminal, printable, quiet_libraries, say, say_json, warn
+from search.cli.output import count_of, number, on_terminal, printable, quiet_libraries, say, say_json, warn
 
 if TYPE_CHECKING:
     from indexer.encoders import Encoder, Role
@@ -240,7 +240,7 @@ class _Histogram:
                 self._counts.add(int(row.name), row.vectors)
 
     def save(self, path: Path) -> None:
-        texts = f"{number(self._texts)} text{'s' if self._texts != 1 else ''}"
+        texts = count_of(self._texts, "text")
         self._counts.save(path, f"{self._model}: hidden values of the tokens of {texts}")
 
 
@@ -249,7 +249,7 @@ def _print_summary(summary: dict[str, Any], unit: str, as_json: bool) -> None:
         say_json(summary)
         return
     recipes = "; ".join(f"{name}, {width} dimensions" for name, width in summary["dimensions"].items())
-    texts = f"{number(summary['texts'])} text{'s' if summary['texts'] != 1 else ''}"
+    texts = count_of(summary["texts"], "text")
     say(f"{summary['output']}: {texts}, {recipes}{unit}")
 
 

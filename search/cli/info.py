@@ -85,10 +85,11 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
             rows.append(("runtime", _runtime_line(runtime)))
     else:
         rows.append(("vectors", f"your own, {state.dimensions} dimensions"))
-    rows.append(_kinds_row(address, state))
+    rows.append(_search_row(address, state))
     rows.append(("on disk", f"{state.bytes / 2**20:.1f} MB, format {state.format_version}"))
     rows.append(("languages", _language_line(languages, language)))
-    rows += _hybrid_rows(words_bias)
+    if words_bias is not None:
+        rows.append(("hybrid", f"words bias {words_bias:+.2f}, learned by likewise tune"))
     if beside:
         rows.append(_beside_row(beside, state.documents, address))
     rows.append(("fields", ", ".join(("uri", "title", "path", "format", "modified", *state.fields))))
@@ -100,7 +101,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     print_table(rows)
 
 
-def _kinds_row(address: str, state: Info) -> tuple[str, str]:
+def _search_row(address: str, state: Info) -> tuple[str, str]:
     """Return the line about how vectors are searched: the segments of a folder, or the graph of a database."""
     from indexer.stores.open import is_uri
 
@@ -129,11 +130,6 @@ def _language_line(shares: Mapping[str, float], language: str) -> str:
 
     words = f"as {NAMES[language]}" if language in NAMES else "as they are written"
     return f"{named(shares) or 'not known'}; words are searched {words}"
-
-
-def _hybrid_rows(words_bias: float | None) -> list[tuple[str, str]]:
-    """Return the line about what `likewise tune` has learned, if it has."""
-    return [] if words_bias is None else [("hybrid", f"words bias {words_bias:+.2f}, learned by likewise tune")]
 
 
 def _beside_row(beside: Beside, documents: int, address: str) -> tuple[str, str]:

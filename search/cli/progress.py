@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from search.cli.output import number, on_terminal, printable
+from search.cli.output import count_of, number, on_terminal, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -58,7 +58,7 @@ class Progress:
 
         now = time.monotonic()
         if file is None:
-            text = f"embedding {number(count)} document{'' if count == 1 else 's'}"
+            text = f"embedding {count_of(count, 'document')}"
         elif now - self._shown < _REDRAW_S:
             return
         else:

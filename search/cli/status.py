@@ -43,7 +43,7 @@ def status(path: str, as_json: bool) -> None:
             say(f"{kind:<9} {shown(name)}")
         if len(names) > _SHOWN_NAMES:
             say(f"{kind:<9} and {number(len(names) - _SHOWN_NAMES)} more; --json names all")
-    sources = f"{number(len(recorded))} source{'' if len(recorded) == 1 else 's'}"
+    sources = count_of(len(recorded), "source")
     counts = [f"{number(len(found[kind]))} {kind}" for kind in _KINDS if found[kind]]
     counts.append(f"{number(found['unchanged'])} unchanged")
     say(f"{address}: {count_of(documents, 'document')} of {sources}; files: {', '.join(counts)}")
