@@ -33,7 +33,7 @@ class Collection:
     qrels: list[Any]
 
     def cosines(self, encoder: Encoder) -> NDArray[np.float32]:
-        """Of every question (row) with every document (column)."""
+        """Return the cosine of every question (row) with every document (column)."""
         questions = encoder.encode(list(self.questions.values()), role="query", truncate=True)
         return questions @ encoder.encode(list(self.documents.values()), truncate=True).T
 

@@ -50,7 +50,7 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
     inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
     if not is_traceable(inner):
         raise NotCompilable(
-            f"model {encoder.recipe.model!r} is no transformer with pooling and not static: only torch can run it"
+            f"model {encoder.recipe.model!r} is neither a transformer with pooling nor static: only torch can run it"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
@@ -175,13 +175,16 @@ def _lowest_cosine(encoder: Encoder, compiled: CompiledEncoder) -> float:
     """
     probes = list(PROBES)
     try:
-        encoder.encode(probes, truncate=True)
+        expected = encoder.encode(probes, truncate=True)
     except NothingKnown as error:
         probes = [text for number, text in enumerate(probes) if number not in error.texts]
-    if not probes:
-        raise NotCompilable(f"{encoder.recipe} knows no word of the texts that would prove its compiled encoder")
-    cosines = []
-    for texts in ([probes[0]], [probes[-1]], probes):
-        expected, actual = (each.encode(texts, truncate=True) for each in (encoder, compiled))
-        cosines.append(float((expected * actual).sum(axis=1).min()))
-    return min(cosines)
+        if not probes:
+            raise NotCompilable(
+                f"{encoder.recipe} knows no word of the texts that would prove its compiled encoder"
+            ) from error
+        expected = encoder.encode(probes, truncate=True)
+    cosines = [(expected * compiled.encode(probes, truncate=True)).sum(axis=1).min()]
+    for text in (probes[0], probes[-1]):
+        alone, compiled_alone = (each.encode([text], truncate=True) for each in (encoder, compiled))
+        cosines.append((alone * compiled_alone).sum())
+    return float(min(cosines))

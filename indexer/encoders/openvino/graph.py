@@ -73,7 +73,7 @@ def write_graph(encoder: Traceable, post: PostProcessed | None, path: Path, *, w
 
 
 def _static(encoder: SentenceTransformerEncoder, post: PostProcessed | None) -> Any:
-    """Return a torch module as of `_transformer`. A text of which no token is known becomes a row of zeros."""
+    """Return a module like that of `_transformer`. A text of which no token is known becomes a row of zeros."""
     import torch
 
     weights = encoder.model[0].embedding.weight.detach().float()

@@ -42,7 +42,7 @@ _GRAPHS = ("passage_graph", "passage_graph_new", "passage_graph_old")
 
 
 def build(connection: DeadlineConnection, row: Row, dimensions: int) -> bool:
-    """Build the graph anew, on each server that holds passages. Return False if another process is building it."""
+    """Build the graph again on each server that holds passages; return False where another process is doing that."""
     with _alone(connection, row.tables) as free:
         for place, tables, passages in places(connection, row) if free else ():
             _build(place, tables, passages, dimensions)

@@ -26,6 +26,7 @@ UNFINISHED_MOVE = "distributed"
 
 _NAMED_INDEXES = 10
 """How many indexes an error names at most."""
+
 _PART = r"^likewise_[0-9a-f]{16}_part$"
 
 
