@@ -215,6 +215,8 @@ def _endpoint_spec(
             max_tokens=spec.max_tokens if max_tokens is None else whole_number("max tokens", max_tokens),
             tokenizer=spec.tokenizer if tokenizer is None else fspath(tokenizer),
         )
+    if isinstance(spec, RecipeSpec) and spec.input_type:
+        raise BadInput(f"input_type is for a model behind an endpoint, which {spec.model!r:.80} is not: leave it out")
     if tokenizer is not None:
         raise BadInput("a tokenizer is given for a model behind an endpoint: this model has its own; leave it out")
     return model

@@ -68,7 +68,7 @@ class Index:
                 on (docs/models.md).
             dimensions: width of vectors that you bring yourself, instead of a model; "auto" takes the width of the
                 first vector that is added.
-            max_tokens: most tokens in a passage; the default is the model's limit.
+            max_tokens: most tokens in a passage; the default is the model's limit. A model behind an endpoint needs it.
             overlap: tokens that neighbouring passages share; the default is 32, or a quarter of `max_tokens` if
                 that is below 128.
             language: the language whose word endings a search by words ignores, by code or name; `none` for none.

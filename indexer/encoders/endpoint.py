@@ -1,16 +1,14 @@
-"""One request to an embeddings endpoint in OpenAI's form: deadlines, retries, and checks of what comes back.
+"""One request to an embeddings endpoint in OpenAI's form, and checks of the answer.
 
-What is asked, and what the vectors mean, is in remote.py.
+retries.py has its retries and deadline. What is asked, and what the vectors mean, is in remote.py.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import email.utils
 import json
 import os
-import random
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -29,26 +27,11 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "LIKEWISE_API_KEY"
 """The environment variable with the key of endpoints. It is read for each request and never kept."""
 
-CONNECT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 256 * 2**20
 """A larger answer is refused: 64 vectors of 16,384 numbers, written out, have 25 MB."""
 
-FIRST_PAUSE_SECONDS = 0.25
-"""Pause before the second attempt; it doubles with each attempt, up to MAX_PAUSE_SECONDS, and varies by a half."""
-MAX_PAUSE_SECONDS = 20.0
-MAX_ATTEMPTS = 5
-"""Attempts after an internal error or half of an answer, which may have the same cause each time."""
-MAX_REFUSED_CONNECTIONS = 3
-"""Attempts to connect where nothing listens."""
-MAX_BUSY_ATTEMPTS = 100
-"""Attempts after a server has said that it is busy: the deadline ends them before."""
-
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses after which the same request may succeed later."""
 _REJECTING = frozenset({400, 413, 422})
 """Statuses with which servers refuse texts that are too long or too many."""
-
-_sleep = time.sleep
 
 
 class Rejected(ModelError):
@@ -87,27 +70,13 @@ class Endpoint:
             ModelError: it refuses the key, does not know the model, or answers with something else than vectors.
         """
         request = {"model": self.address.name, "input": list(texts), "encoding_format": "float", **(members or {})}
-        body = json.dumps(request).encode()
-        deadline = time.monotonic() + seconds
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return _vectors(self._post(body, deadline), len(texts), self.address)
-            except _Passing as passing:
-                pause = passing.pause(attempt)
-                if attempt >= passing.attempts or time.monotonic() + pause >= deadline:
-                    raise EndpointUnavailable(self._unavailable(passing, attempt, seconds)) from passing
-                _sleep(pause)
+        return _vectors(self._value(*self._post(json.dumps(request).encode(), seconds)), len(texts), self.address)
 
-    def _unavailable(self, passing: _Passing, attempts: int, seconds: float) -> str:
-        within = "" if attempts >= passing.attempts else f" in {seconds:.0f} seconds"
-        again = f" ({attempts} attempts{within})" if attempts > 1 else ""
-        return f"the endpoint {self.address.url} {passing}{again}: {passing.advice}"
-
-    def _post(self, body: bytes, deadline: float) -> Any:
-        """Return the value of the answer's JSON. Raises _Passing for what may succeed later."""
+    def _post(self, body: bytes, seconds: float) -> tuple[int, Mapping[str, str], bytes, int]:
+        """Return status, headers and body of the last answer, and how many attempts failed."""
         import urllib3
+
+        from indexer.encoders.retries import Budget, Retries, TimeLeft
 
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "likewise"}
         key = os.environ.get(KEY_VARIABLE, "")
@@ -115,51 +84,66 @@ class Endpoint:
             if not key.isprintable() or not key.isascii():
                 raise ModelError(f"{KEY_VARIABLE} holds characters that a header cannot have: set it to the key alone")
             headers["Authorization"] = f"Bearer {key}"
-        left = max(deadline - time.monotonic(), 0.05)
+        budget = Budget(time.monotonic() + seconds)
+        path = f"{self.address.path}/embeddings"
+        retries: urllib3.Retry = Retries.within(budget)
         try:
-            response = self._connections().urlopen(
-                "POST",
-                f"{self.address.path}/embeddings",
-                body=body,
-                headers=headers,
-                retries=False,
-                redirect=False,
-                timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, left), read=left),
-                preload_content=False,
-                pool_timeout=None,
-            )
-            try:
-                data = _read(response, deadline)
-            except BaseException:
-                response.close()  # A connection with half of an answer in it must not be used again.
-                raise
-            response.release_conn()
-        except urllib3.exceptions.NameResolutionError as error:
-            raise _Passing("cannot be reached: no such host is known", _START, attempts=1) from error
-        except urllib3.exceptions.NewConnectionError as error:
-            raise _Passing("cannot be reached: nothing listens there", _START, MAX_REFUSED_CONNECTIONS) from error
-        except urllib3.exceptions.SSLError as error:
+            while True:
+                response = self._connections().urlopen(
+                    "POST",
+                    path,
+                    body=body,
+                    headers=headers,
+                    retries=retries,
+                    redirect=False,
+                    timeout=TimeLeft(budget),
+                    preload_content=False,
+                )
+                try:
+                    data = _read(response, budget.deadline)
+                    response.release_conn()
+                    return response.status, response.headers, data, budget.failed
+                except urllib3.exceptions.ProtocolError as error:
+                    retries = (response.retries or retries).increment("POST", path, error=error)
+                finally:
+                    response.close()  # A connection with a part of an answer in it must not be used again.
+                retries.sleep()
+        except urllib3.exceptions.HTTPError as error:
+            reason = error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error
+            raise self._failure(reason or error, budget.failed) from error
+
+    def _failure(self, error: Exception, attempts: int) -> ModelError | EndpointUnavailable:
+        """Return the error for a request that got no whole answer."""
+        from urllib3 import exceptions
+
+        if isinstance(error, exceptions.SSLError):
             if "CERTIFICATE_VERIFY_FAILED" not in str(error):
-                raise ModelError(
+                return ModelError(
                     f"the endpoint {self.address.url} does not speak TLS as this machine does "
                     f"({_clean(str(error))}): if it speaks plain HTTP, write http://"
-                ) from error
-            raise ModelError(
+                )
+            return ModelError(
                 f"the endpoint {self.address.url} has no certificate that this machine trusts "
                 f"({_clean(str(error))}): set SSL_CERT_FILE to the file of its authority"
-            ) from error
-        except urllib3.exceptions.TimeoutError as error:
-            raise _Passing("did not answer in time", _SLOW) from error
-        except urllib3.exceptions.HTTPError as error:
-            raise _Passing(f"ended the connection ({type(error).__name__})", _START) from error
-        return self._value(response.status, response.headers, data)
+            )
+        if isinstance(error, exceptions.NameResolutionError):
+            return self._unavailable("cannot be reached: no such host is known", attempts, _START)
+        if isinstance(error, exceptions.NewConnectionError):
+            return self._unavailable("cannot be reached: nothing listens there", attempts, _START)
+        if isinstance(error, exceptions.TimeoutError):
+            return self._unavailable("did not answer in time", attempts, _SLOW)
+        return self._unavailable(f"ended the connection ({type(error).__name__})", attempts, _START)
 
-    def _value(self, status: int, headers: Mapping[str, str], data: bytes) -> Any:
-        if status in _PASSING:
-            wait = _seconds(headers.get("Retry-After"))
-            busy = status in (429, 503)
-            attempts = MAX_BUSY_ATTEMPTS if busy else MAX_ATTEMPTS
-            raise _Passing(f"answers {status}: {_message(data)}", _BUSY if busy else _LOG, attempts, wait)
+    def _unavailable(self, problem: str, attempts: int, advice: str) -> EndpointUnavailable:
+        again = f" ({attempts} attempts)" if attempts > 1 else ""
+        return EndpointUnavailable(f"the endpoint {self.address.url} {problem}{again}: {advice}")
+
+    def _value(self, status: int, headers: Mapping[str, str], data: bytes, attempts: int) -> Any:
+        """Return the value of an answer's JSON. Raises an error for any status but 200."""
+        from indexer.encoders.retries import BUSY, PASSING
+
+        if status in PASSING:
+            raise self._unavailable(f"answers {status}: {_message(data)}", attempts, _BUSY if status in BUSY else _LOG)
         if 300 <= status < 400:
             raise ModelError(
                 f"the endpoint {self.address.url} answers that it has moved ({status}), to "
@@ -205,30 +189,17 @@ _BUSY = "it is busy or limits requests: try again later; what was committed is k
 _LOG = "its own log says why; what was committed is kept"
 
 
-class _Passing(Exception):
-    """Something that may pass, as the predicate of a sentence about the endpoint."""
-
-    def __init__(self, message: str, advice: str, attempts: int = MAX_ATTEMPTS, wait: float | None = None) -> None:
-        super().__init__(message)
-        self.advice, self.attempts, self.wait = advice, attempts, wait
-
-    def pause(self, attempt: int) -> float:
-        """Return how many seconds to wait after this many attempts: what the server asks for, or more each time."""
-        if self.wait is not None:
-            return max(self.wait, FIRST_PAUSE_SECONDS)
-        longest = min(FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1), MAX_PAUSE_SECONDS)
-        return longest * random.uniform(0.5, 1)
-
-
 def _read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-    """Return the body, however slowly it comes, until the deadline."""
+    """Return the body, however slowly it comes. Raises urllib3's TimeoutError after the deadline."""
+    from urllib3.exceptions import TimeoutError as TooSlow
+
     data = bytearray()
     while block := response.read1(2**16):
         data += block
         if len(data) > MAX_ANSWER_BYTES:
             raise ModelError(f"an endpoint answered with more than {MAX_ANSWER_BYTES // 2**20} MB: nothing was kept")
         if time.monotonic() > deadline:
-            raise _Passing("did not answer in time", _SLOW)
+            raise TooSlow
     return bytes(data)
 
 
@@ -275,21 +246,6 @@ def _row(embedding: Any) -> Vector:
     with np.errstate(over="ignore"):  # A number beyond float32 becomes infinity, which is refused.
         # null and text become not-a-number or an error, and never a zero.
         return np.array(embedding, dtype=np.float64).astype(np.float32)
-
-
-def _seconds(header: str | None) -> float | None:
-    """Return the seconds that a Retry-After header asks to wait: a number, or the time of a date; None without one."""
-    if header is None:
-        return None
-    try:
-        return float(header) if header.strip()[:1].isdigit() else _until(header)
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _until(date: str) -> float:
-    when: float = email.utils.parsedate_to_datetime(date).timestamp()
-    return max(when - time.time(), 0.0)
 
 
 def _message(data: bytes) -> str:

@@ -68,7 +68,7 @@ def load_encoder(
             feed-forward layers to eight bits, and measures in `.loss` how far the vectors then differ (torch/int8.py).
         device: `cpu`, `cuda`, ...; `auto` is CUDA where there is one.
         max_tokens: how many tokens of a text to read, special tokens and prompt counted; None is the model's own
-            limit.
+            limit, which an endpoint does not tell: it needs a number.
         dimensions: how many leading dimensions to keep (Matryoshka); None keeps all.
         trust_remote_code: whether Python code that comes with the model may run.
 
@@ -95,6 +95,7 @@ def load_encoder(
         query_prompt=spec.query_prompt,
         document_prompt=spec.document_prompt,
         tokenizer=spec.tokenizer,
+        input_type=spec.input_type,
     )
     if is_endpoint(request.model):
         return connect(request, Runtime(precision, device, trust_remote_code, runtime))
@@ -147,6 +148,7 @@ def spec_of(recipe: Recipe) -> RecipeSpec:
         query_prompt=recipe.query_prompt,
         document_prompt=recipe.document_prompt,
         tokenizer=recipe.remote.tokenizer or None if recipe.remote else None,
+        input_type=recipe.remote is not None and recipe.remote.input_type,
     )
 
 

@@ -47,7 +47,7 @@ class Remote:
         probe: the unit vector of the probe text (remote.py): little-endian float16, as hexadecimal digits.
         tokenizer: name or path of the tokenizer that cuts passages; empty if they are cut by characters.
         tokenizer_sha256: of its tokenizer.json; empty if they are cut by characters.
-        input_type: whether the endpoint embeds questions differently when it is told `"input_type": "query"`.
+        input_type: whether requests say `"input_type": "query"` or `"document"`.
     """
 
     probe: str
@@ -172,7 +172,8 @@ class RecipeSpec:
     """A recipe as a person asks for it: the arguments of `load_encoder` as one value.
 
     Attributes: as in `Recipe`; None leaves the choice to the model. `tokenizer` is the name or path of the tokenizer
-    that cuts passages for a model behind an endpoint; None cuts them by characters.
+    that cuts passages for a model behind an endpoint; None cuts them by characters. `input_type` says whether the
+    endpoint gets the role of texts, query or document, in its requests.
     """
 
     model: str
@@ -185,6 +186,7 @@ class RecipeSpec:
     query_prompt: str | None = None
     document_prompt: str | None = None
     tokenizer: str | None = None
+    input_type: bool = False
 
     @classmethod
     def parse(cls, text: str) -> RecipeSpec:

@@ -46,16 +46,6 @@ PROBE_SECONDS = 120.0
 VERIFY_SECONDS = 60.0
 """Questions ask for the probe text again after this time. With documents it is part of every request."""
 
-LIMITS = 512, 256, 128, 64
-"""Limits of tokens that are tried, if none is configured. Longer passages are found less well: docs/passages.md."""
-_TAIL = "volcano ashes buried twelve quiet villages while nobody watched from the northern shore that"
-_OTHER_TAIL = "interest rates were raised twice because the central bank feared rising prices over the summer"
-_TAIL_WORDS = 14
-_SAME_COSINE = 0.99995
-"""Two texts with other ends whose vectors have at least this cosine: the ends were not read."""
-_HONOURED_COSINE = 0.999
-"""Below this cosine of the same text as document and as question, the endpoint treats them differently."""
-
 _TOO_LONG = re.compile(r"token|length|long|large|context|exceed|maximum|size", re.IGNORECASE)
 _CHARACTERS = re.compile(r"[A-Za-z]{1,3}|[^\sA-Za-z]")
 _SPECIAL_TOKENS = 4
@@ -234,12 +224,12 @@ class RemoteEncoder:
 
 
 def connect(spec: RecipeSpec, runtime: Runtime | None = None) -> RemoteEncoder:
-    """Ask an endpoint what its model is like, for a new index: dimensions, probe vector, and limit.
+    """Return the encoder of a new recipe, after asking the endpoint for the vector of the probe text.
 
     Raises:
         EndpointUnavailable: the endpoint cannot be reached.
-        ModelError: this user has not named the host, the spec asks for what an endpoint does not do, or the endpoint
-            answers with something else than vectors.
+        ModelError: this user has not named the host, the spec has no token limit or asks for what an endpoint does not
+            do, or the endpoint answers with something else than vectors.
     """
     address = EndpointAddress.parse(spec.model)
     if spec.pooling or spec.layers or spec.post:
@@ -247,27 +237,29 @@ def connect(spec: RecipeSpec, runtime: Runtime | None = None) -> RemoteEncoder:
     if runtime is not None and (runtime.precision, runtime.device, runtime.name) != ("auto", "auto", "auto"):
         raise ModelError(f"{address}: an endpoint chooses precision, device and runtime by itself: leave them out")
     endpoint = Endpoint(address)
-    probe = endpoint.embed([PROBE], seconds=PROBE_SECONDS)
+    if spec.max_tokens is None or spec.max_tokens < 1:
+        raise ModelError(
+            f"{address}: an endpoint does not say how many tokens its model reads: make the index with "
+            "--max-tokens N, in Python max_tokens=N"
+        )
+    members = {"input_type": "document"} if spec.input_type else None
+    probe = endpoint.embed([PROBE], seconds=PROBE_SECONDS, members=members)
     width = probe.shape[1]
     kept = width if spec.dimensions is None else spec.dimensions
     if not 0 < kept <= width:
         raise ModelError(f"model {spec.model!r} gives {width} dimensions: {kept} cannot be kept")
-    input_type = _honours_input_type(endpoint, probe)
-    if input_type:
-        probe = endpoint.embed([PROBE], seconds=PROBE_SECONDS, members={"input_type": "document"})
     row = _unit_rows(probe[:, :kept])[0]
     if not row.any():
         raise ModelError(f"model {spec.model!r} gave a vector of zeros for a plain sentence: it is broken")
     prompts = spec.query_prompt or "", spec.document_prompt or ""
     name, json = ("", "") if spec.tokenizer is None else _read_tokenizer(spec.tokenizer)
     sha256 = hashlib.sha256(json.encode()).hexdigest() if json else ""
-    remote = Remote(_packed(row), name, sha256, input_type)
-    limit = spec.max_tokens or _find_limit(endpoint, remote)
+    remote = Remote(_packed(row), name, sha256, spec.input_type)
     recipe = Recipe(
         str(address),
         remote.fingerprint,
         kept,
-        limit,
+        spec.max_tokens,
         query_prompt=prompts[0],
         document_prompt=prompts[1],
         remote=remote,
@@ -322,43 +314,6 @@ def _read_tokenizer(name: str) -> tuple[str, str]:
 def tokenizer_sha256(name: str) -> str:
     """Return the sha256 of a tokenizer, by its name or path. Raises ModelError if there is none."""
     return hashlib.sha256(_read_tokenizer(name)[1].encode()).hexdigest()
-
-
-def _honours_input_type(endpoint: Endpoint, probe: Vector) -> bool:
-    """Return whether the endpoint gives the probe text another vector as a question than without a role."""
-    try:
-        asked = endpoint.embed([PROBE], seconds=PROBE_SECONDS, members={"input_type": "query"})
-    except ModelError:
-        return False  # It does not know that member of a request.
-    if asked.shape != probe.shape:
-        return False
-    return float(_unit_rows(asked)[0] @ _unit_rows(probe)[0]) < _HONOURED_COSINE
-
-
-def _find_limit(endpoint: Endpoint, remote: Remote) -> int:
-    """Return the largest of LIMITS, less the words of a tail, up to which the endpoint reads a whole text.
-
-    Two texts of that many short words, which differ only in the last words, are embedded. Servers reject a text that is
-    too long, or leave out its end: then both vectors are equal. The tail is left out of the result because a part of it
-    may not have been read.
-
-    Raises:
-        ModelError: not even the smallest limit is read.
-    """
-    members = {"input_type": "document"} if remote.input_type else None
-    for limit in LIMITS:
-        words = "the " * (limit - _SPECIAL_TOKENS - _TAIL_WORDS)
-        try:
-            answered = endpoint.embed([words + _TAIL, words + _OTHER_TAIL], seconds=PROBE_SECONDS, members=members)
-        except Rejected:
-            continue
-        first, second = _unit_rows(answered)
-        if float(first @ second) < _SAME_COSINE:
-            return limit - _TAIL_WORDS
-    raise ModelError(
-        f"the endpoint {endpoint.address} does not read a text of {LIMITS[-1]} words: if its model reads fewer, give "
-        "their number with --max-tokens"
-    )
 
 
 def _unit_rows(rows: Vector) -> Vector:

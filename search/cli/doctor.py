@@ -227,6 +227,10 @@ def _index(address: str) -> Iterator[Finding]:
         yield Finding("index", "vectors of your own, without a model")
     else:
         yield Finding("index", f"model {settings.recipe}")
+        if (remote := settings.recipe.remote) is not None:
+            roles = "input_type is sent" if remote.input_type else "roles are not sent: --input-type, for a new index"
+            limit = f"up to {number(settings.recipe.max_tokens)} tokens of a text"
+            yield Finding("endpoint", f"{limit}, cut by {shown(remote.tokenizer) or 'characters'}; {roles}")
         in_use = runtime_in_use(settings.recipe)
         if in_use is None:
             yield Finding("runtime", "torch; which one is faster is measured by the first long run of likewise index")

@@ -36,11 +36,18 @@ if TYPE_CHECKING:
     help="What cuts passages for the model of an endpoint.  [default: by characters]",
 )
 @click.option(
+    "--input-type",
+    is_flag=True,
+    help="Tell a new index's endpoint whether a text is a query or a document, as input_type.",
+)
+@click.option(
     "--pooling", metavar="P", help="How to pool hidden states into a vector: cls, mean, max, last, pooler, ..."
 )
 @click.option("--layers", metavar="L", help="Which hidden layers to pool, such as -2 or -4..-1.")
 @click.option("--combine", metavar="C", help="How to combine several layers: mean, sum or concat.")
-@click.option("--max-tokens", type=int, help="Most tokens in a passage.  [default: the model's limit]")
+@click.option(
+    "--max-tokens", type=int, help="Most tokens in a passage; a new endpoint needs it.  [default: the model's limit]"
+)
 @click.option(
     "--overlap",
     type=int,
@@ -92,6 +99,7 @@ def index_command(
     sources: tuple[str, ...],
     model: str | None,
     tokenizer: str | None,
+    input_type: bool,
     pooling: str | None,
     layers: str | None,
     combine: str | None,
@@ -130,7 +138,7 @@ def index_command(
     likewise index papers.index records.jsonl --text-field abstract
     likewise index papers.index ~/papers --text-field 'reviews/*.csv=body'
     likewise index papers.index ~/papers --prune
-    likewise index papers.index ~/papers --model http://localhost:11434/v1#nomic-embed-text
+    likewise index papers.index ~/papers --model http://localhost:11434/v1#nomic-embed-text --max-tokens 512
     likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
     from indexer.errors import BadInput
@@ -163,6 +171,7 @@ def index_command(
         *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code),
         dimensions,
         tokenizer,
+        input_type,
     )
     _refuse_together(vector_options, rebuild, stream)
     if prune and set(sources) == {STDIN}:
@@ -207,6 +216,7 @@ def _refuse_together(options: VectorOptions, rebuild: bool, stream: bool) -> Non
     needs_model = (
         options.names_model
         or options.tokenizer is not None
+        or options.input_type
         or options.max_tokens is not None
         or options.overlap is not None
     )

@@ -12,6 +12,7 @@ import click
 from search.cli.options import IndexCommand, json_option, no_wait_option, trust_option
 from search.cli.output import count_of, number, quoted, say, say_json, shown, warn, warn_of
 from search.cli.tables import print_table
+from search.cli.vector_options import VectorOptions
 
 if TYPE_CHECKING:
     from indexer.core import IndexCore
@@ -24,6 +25,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command(cls=IndexCommand)
 @click.option("--model", metavar="NAME|PATH|URL#NAME", help="The new model, here or behind an endpoint.")
 @click.option("--tokenizer", metavar="NAME|PATH", help="What cuts passages for the model of an endpoint.")
+@click.option("--max-tokens", type=int, help="Most tokens in a passage; required for an endpoint.")
+@click.option("--input-type", is_flag=True, help="Tell the endpoint whether a text is a query or a document.")
 @click.option("--queries", type=_FILE, metavar="FILE", help="Judged questions for the verdict: JSON lines.")
 @click.option("--qrels", type=_FILE, metavar="FILE", help="Their judgments: query-id, corpus-id, score; or TREC's.")
 @click.option("--yes", is_flag=True, help="Switch without asking.")
@@ -37,6 +40,8 @@ def migrate(
     path: str,
     model: str | None,
     tokenizer: str | None,
+    max_tokens: int | None,
+    input_type: bool,
     queries: Path | None,
     qrels: Path | None,
     yes: bool,
@@ -63,24 +68,27 @@ def migrate(
         raise click.UsageError("choose one of --model NAME, --back and --drop")
     if (queries is None) != (qrels is None):
         raise click.UsageError("--queries and --qrels belong together: give both")
-    if model is None and (queries or tokenizer or yes):
-        raise click.UsageError("--queries, --qrels, --tokenizer and --yes are for --model")
+    if model is None and (queries or tokenizer or max_tokens is not None or input_type or yes):
+        raise click.UsageError("--queries, --qrels, --tokenizer, --max-tokens, --input-type and --yes are for --model")
     if back:
         _back(path, no_wait, no_cache, trust_remote_code, as_json)
     elif drop:
         _drop(path, no_wait, as_json)
     else:
-        _change(path, model, tokenizer, queries, qrels, yes, trust_remote_code, no_cache, no_wait, as_json)
+        options = VectorOptions(
+            *(model, None, None, None, max_tokens, None, "auto", "auto", None, trust_remote_code),
+            tokenizer=tokenizer,
+            input_type=input_type,
+        )
+        _change(path, options, queries, qrels, yes, no_cache, no_wait, as_json)
 
 
 def _change(
     path: str,
-    model: str | None,
-    tokenizer: str | None,
+    options: VectorOptions,
     queries: Path | None,
     qrels: Path | None,
     yes: bool,
-    trust_remote_code: bool,
     no_cache: bool,
     no_wait: bool,
     as_json: bool,
@@ -90,12 +98,8 @@ def _change(
     from indexer.migrate import build, open_next, still_there, switch
     from search.cli.progress import DocumentProgress
     from search.cli.runs import vectors_cached
-    from search.cli.vector_options import VectorOptions
     from search.evaluation.migration import compare_vectors
 
-    options = VectorOptions(
-        *(model, None, None, None, None, None, "auto", "auto", None, trust_remote_code), None, tokenizer
-    )
     texts, judgments = _judged(path, queries, qrels)
     notes: list[str] = []
     told: set[str] = set()
@@ -119,7 +123,7 @@ def _change(
         with still_there(main, other), DocumentProgress() as progress:
             done = build(main, other, committed=progress.committed, step=progress.step, note=notes.append, **wait)
             verdict = compare_vectors(
-                main.store, other.store, progress.step, texts, judgments, trust_remote_code=trust_remote_code
+                main.store, other.store, progress.step, texts, judgments, trust_remote_code=options.trust_remote_code
             )
         notes += [*done.notes, *verdict.notes, *_left_out(done.left_out)]
         old, new = str(main.recipe), str(other.recipe)

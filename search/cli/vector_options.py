@@ -30,6 +30,7 @@ class VectorOptions:
     trust_remote_code: bool
     dimensions: int | None = None
     tokenizer: str | None = None
+    input_type: bool = False
 
     @property
     def names_model(self) -> bool:
@@ -55,9 +56,10 @@ class VectorOptions:
         tokens, overlap = self.max_tokens, self.overlap
         if overlap is None and settings and tokens is None:
             overlap = settings.overlap
-        model: Recipe | RecipeSpec = self._spec(like.recipe.model if like is not None and like.recipe else None)
-        if like is not None and like.recipe is not None and not self.names_model and self.tokenizer is None:
-            model = like.recipe
+        stored = like.recipe if like is not None else None
+        model: Recipe | RecipeSpec = self._spec(stored)
+        if stored is not None and not self.names_model and self.tokenizer is None and not self.input_type:
+            model = stored
         if settings is not None and tokens is None and self.model is None:  # the model and so its limit stay the same
             tokens = settings.max_tokens
         return settings_of_new(
@@ -82,13 +84,15 @@ class VectorOptions:
         recipe, settings = index.recipe, index.settings.passages
         if self.tokenizer is not None:
             self._require_same_tokenizer(index.address, recipe)
+        if self.input_type and not (recipe is not None and recipe.remote is not None and recipe.remote.input_type):
+            raise RecipeMismatch(f"{index.address}: was made without --input-type: leave it out, or --rebuild")
         if recipe is not None and recipe.remote is not None and self._names_endpoint_alone:
             self._follow_endpoint(index, recipe)
         elif self.names_model and not (recipe and self._names_same(recipe)):
             from indexer.encoders import load_with_recipe
             from indexer.encoders.locate import lasting_name
 
-            spec = self._spec(recipe.model if recipe else None)
+            spec = self._spec(recipe)
             index.use(*load_with_recipe(spec, self.runtime))
             if self.model and recipe and (place := lasting_name(spec.model)) != recipe.model:
                 index.record_model_place(place)
@@ -148,13 +152,15 @@ class VectorOptions:
                 f"{address}: was cut with {stored} and not with {self.tokenizer}: leave it out, or --rebuild"
             )
 
-    def _spec(self, model: str | None) -> RecipeSpec:
-        """Return the recipe of these options, with `model` where they name none."""
+    def _spec(self, stored: Recipe | None) -> RecipeSpec:
+        """Return the recipe of these options, with the model and the roles of `stored` if they name no model."""
         from indexer.encoders import RecipeSpec
         from indexer.encoders.locate import DEFAULT_MODEL
 
-        spec = RecipeSpec.chosen(self.model or model or DEFAULT_MODEL, self.pooling, self.layers, self.combine)
-        return replace(spec, tokenizer=self.tokenizer)
+        name = self.model or (stored.model if stored else DEFAULT_MODEL)
+        spec = RecipeSpec.chosen(name, self.pooling, self.layers, self.combine)
+        roles = self.model is None and stored is not None and stored.remote is not None and stored.remote.input_type
+        return replace(spec, tokenizer=self.tokenizer, input_type=self.input_type or roles)
 
     def _names_same(self, recipe: Recipe) -> bool:
         """Return whether only the index's own model is named: its weights are compared when it is loaded."""

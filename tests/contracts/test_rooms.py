@@ -22,7 +22,7 @@ HOMES = {
     "faiss": ("indexer/stores/local/segments/faiss_segment.py", "indexer/stores/pairs.py"),
     "tantivy": ("indexer/stores/analysis.py", "indexer/stores/tantivy_index.py"),
     "py3langid": ("indexer/languages.py",),
-    "urllib3": ("indexer/encoders/endpoint.py",),
+    "urllib3": ("indexer/encoders/endpoint.py", "indexer/encoders/retries.py"),
     "sqlite3": ("indexer/stores/local/", "indexer/stores/vector_cache.py"),
     "sqlite_utils": ("indexer/stores/local/",),
     "psycopg": ("indexer/stores/postgres/",),

@@ -19,7 +19,7 @@ import pytest
 from fake_endpoint import WIDTH, FakeEndpoint, serve
 
 from indexer import Document, Index, Recipe, load_encoder
-from indexer.encoders import endpoint, registry, remote
+from indexer.encoders import endpoint, registry, remote, retries
 from indexer.encoders.endpoint_address import EndpointAddress
 from indexer.encoders.named_hosts import name_host, named_hosts
 from indexer.encoders.recipe import RecipeSpec
@@ -51,7 +51,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses between attempts, which take no time."""
     taken: list[float] = []
-    monkeypatch.setattr(endpoint, "_sleep", taken.append)
+    monkeypatch.setattr("urllib3.util.retry.time", SimpleNamespace(sleep=taken.append, time=time.time))
     return taken
 
 
@@ -131,10 +131,17 @@ def test_prompts_leading_dimensions_and_a_role_that_the_endpoint_knows(fake: Fak
     assert fake.requests[-1]["input"] == [f"ask {MOON}"]
     assert "input_type" not in fake.requests[-1]
     fake.honours_input_type = True
-    told = connected(fake)
-    told.encode([MOON], role="query")
-    assert fake.requests[-1]["input_type"] == "query"
+    assert connected(fake).recipe.remote == connected(fake).recipe.remote
+    assert all("input_type" not in request for request in fake.requests)
+    asked = len(fake.requests)
+    told = load_encoder(RecipeSpec(fake.address, max_tokens=64, input_type=True))
+    np.testing.assert_allclose(told.encode([MOON]), [fake.unit(MOON)], atol=1e-6)
+    question = fake.vector(MOON, "query")
+    np.testing.assert_allclose(told.encode([MOON], role="query"), [question / np.linalg.norm(question)], atol=1e-6)
+    assert [request["input_type"] for request in fake.requests[asked:]] == ["document", "document", "query"]
     assert told.recipe.remote is not None and told.recipe.remote.input_type
+    with pytest.raises(BadInput, match="input_type is for a model behind an endpoint"):
+        Index.create("x.index", model=RecipeSpec("all-MiniLM-L6-v2", input_type=True))
 
 
 # the limit of tokens
@@ -149,19 +156,61 @@ def test_texts_are_counted_by_characters_without_a_tokenizer() -> None:
     assert (counter.overhead("query"), counter.overhead("document")) == (4, 8)
 
 
-@pytest.mark.parametrize("cuts", [False, True])
-@pytest.mark.parametrize(("limit", "expected"), [(10_000, 498), (509, 498), (300, 242), (80, 50)])
-def test_the_limit_is_found_by_trial(fake: FakeEndpoint, limit: int, expected: int, cuts: bool) -> None:
-    fake.limit, fake.cuts = limit, cuts
+def test_a_new_endpoint_needs_a_limit_and_is_asked_once(fake: FakeEndpoint) -> None:
     name_host(fake.address)
-    assert load_encoder(fake.address).max_tokens == expected <= limit
+    for limit in (None, 0):
+        with pytest.raises(ModelError, match=r"^http://127.* how many tokens .*: make .* --max-tokens N.*$"):
+            load_encoder(fake.address, max_tokens=limit)
+    assert fake.requests == []
+    assert load_encoder(fake.address, max_tokens=400).max_tokens == 400
+    assert fake.requests == [{"model": "one", "input": [PROBE], "encoding_format": "float"}]
 
 
-def test_a_model_that_reads_next_to_nothing_is_refused(fake: FakeEndpoint) -> None:
-    fake.limit = 30
+@pytest.mark.parametrize(
+    ("input_type", "fingerprint", "identity"),
+    [
+        (False, "8b68d10b0dce3e8716d24938dbb0038805dc72d5d53fba7a17fac25d143d47f8", "5c43a64f362816e5"),
+        (True, "1cb5f46b4fc55dce43a053e61068f5b0a79c8988599f4a9568afd67d91335905", "5d3c3cd994a663d4"),
+    ],
+)
+def test_an_index_whose_limit_and_roles_were_found_by_trial_works_as_before(
+    fake: FakeEndpoint,
+    tmp_path: Path,
+    shell: Callable[..., SimpleNamespace],
+    input_type: bool,
+    fingerprint: str,
+    identity: str,
+) -> None:
+    """The recipe was written by a version that still made trials."""
+    fake.width, fake.honours_input_type = 8, input_type
     name_host(fake.address)
-    with pytest.raises(ModelError, match=r"does not read a text of 64 words: .*--max-tokens"):
-        load_encoder(fake.address)
+    stored = (
+        f'{{"model": "{fake.address}", "fingerprint": "{fingerprint}", "dimensions": 8, "max_tokens": 242, '
+        '"layers": [], "combine": "mean", "pooling": null, "query_prompt": "", "document_prompt": "", '
+        '"normalize": true, "post": null, "post_sha256": "", '
+        '"remote": {"probe": "d3ad3bb41a164ab861b0b9b4b138e136", "tokenizer": "", '
+        f'"tokenizer_sha256": "", "input_type": {json.dumps(input_type)}}}}}'
+    )
+    recipe = Recipe.from_json(stored)
+    assert (recipe.to_json(), recipe.identity) == (stored, identity)
+    path = tmp_path / "x.index"
+    with Index.create(path, model=recipe) as index:
+        index.add([Document("a", MOON)])
+    registry._loaded.clear()
+    with Index.open(path) as index:
+        assert index.recipe is not None and index.recipe.to_json() == stored
+        index.add([Document("b", BREAD)])
+    with Searcher(path) as searcher:
+        assert [hit.uri for hit in searcher.search(BREAD)] == ["b", "a"]
+    assert {request.get("input_type") for request in fake.requests} == ({"document", "query"} if input_type else {None})
+    (tmp_path / "c.txt").write_text(BREAD)
+    assert shell("index", path, tmp_path / "c.txt", "--model", fake.address).code == 0
+    assert ("input_type is sent" in shell("doctor", path).out) == input_type
+    assert ("roles are not sent: --input-type" in shell("doctor", path).out) != input_type
+    assert shell("index", path, tmp_path / "c.txt", "--input-type").code == (0 if input_type else 2)
+    assert shell("index", path, tmp_path / "c.txt", "--rebuild", "--max-tokens", "32").code == 0
+    with Index.open(path) as index:
+        assert index.recipe is not None and index.recipe.to_json() == stored
 
 
 def test_a_text_over_the_limit_is_an_error_or_cut(fake: FakeEndpoint) -> None:
@@ -203,12 +252,32 @@ def test_a_busy_endpoint_is_asked_again_when_it_says(fake: FakeEndpoint, pauses:
     assert len(pauses) == 3
     assert pauses[0] == 7
     assert 50 < pauses[1] <= 60
-    assert 0 < pauses[2] <= 1
+    assert 1 <= pauses[2] <= 1.25
+    pauses.clear()
+    first = len(fake.requests)
+    headers = {turn: {"Retry-After": "2"} for turn in range(9)} | {9: {"Retry-After": "soon"}, 10: {"Retry-After": "0"}}
+    encoder.encode([MOON])  # A busy server is asked more often than a broken one.
+    assert pauses[:9] == [2] * 9
+    assert all(20 >= pause > 2 for pause in pauses[9:]) and len(pauses) == 11
+    assert len({bytes(json.dumps(request), "utf-8") for request in fake.requests[first:]}) == 1
+
+
+def test_attempts_and_pauses_end_before_the_deadline(
+    fake: FakeEndpoint, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = connected(fake)
+    monkeypatch.setattr(retries, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
+    monkeypatch.setattr(endpoint, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
+    fake.answer = lambda number, right: (503, {"Retry-After": "9"}, {"error": "busy"})
+    with pytest.raises(EndpointUnavailable, match=r"127.0.0.1:\d+/v1/embeddings answers 503: busy \(4 attempts\): it"):
+        encoder.encode([MOON], role="query")
+    assert pauses == [9, 9, 9]
 
 
 @pytest.mark.parametrize(
     ("status", "headers", "body", "message"),
     [
+        (503, {"Retry-After": "Fri, 31 Dec 2100 23:59:59 GMT"}, {"error": "no"}, "answers 503: no: it is busy"),
         (429, {"Retry-After": "3600"}, {"error": {"message": "slow down"}}, "answers 429: slow down: it is busy"),
         (500, {}, {"error": {"message": "CUDA out of memory"}}, r"answers 500: CUDA out of memory \(5 attempts"),
         (200, {"Content-Length": "9999"}, b'{"data": [', r"ended the connection .*\(5 attempts"),
@@ -282,7 +351,7 @@ def test_where_nothing_listens(pauses: list[float], shell: Callable[..., SimpleN
     with serve(FakeEndpoint()) as gone:
         pass
     (tmp_path / "a.txt").write_text(MOON)
-    said = shell("index", tmp_path / "x.index", tmp_path / "a.txt", "--model", gone.address)
+    said = shell("index", tmp_path / "x.index", tmp_path / "a.txt", "--model", gone.address, "--max-tokens", 64)
     assert said.code == 3
     assert "cannot be reached: nothing listens there (3 attempts" in said.err
     assert "start it there, or check the address" in said.err
@@ -402,11 +471,11 @@ def test_a_configuration_file_names_no_host(
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".likewise.toml").write_text(f'model = "{fake.address}"')
     (tmp_path / "a.txt").write_text(MOON)
-    said = shell("index", tmp_path / "x.index", tmp_path / "a.txt")
+    said = shell("index", tmp_path / "x.index", tmp_path / "a.txt", "--max-tokens", 64)
     assert said.code == 2 and "have not named" in said.err
     assert (fake.requests, named_hosts()) == ([], frozenset())
     name_host(fake.address)
-    assert shell("index", tmp_path / "x.index", tmp_path / "a.txt").code == 0
+    assert shell("index", tmp_path / "x.index", tmp_path / "a.txt", "--max-tokens", 64).code == 0
 
 
 def test_the_key_is_neither_stored_nor_printed_nor_sent_on(
@@ -465,7 +534,7 @@ def test_an_endpoint_without_tls_is_not_taken_for_one_with_a_wrong_certificate(f
     address = fake.address.replace("http://", "https://")
     name_host(address)
     with pytest.raises(ModelError, match=r"does not speak TLS .* write http://"):
-        load_encoder(address)
+        load_encoder(address, max_tokens=64)
     assert fake.requests == []
 
 
@@ -489,7 +558,10 @@ def test_an_index_from_the_shell_from_beginning_to_end(
     for name, text in (("moon", MOON), ("bread", BREAD)):
         (tmp_path / f"{name}.txt").write_text(text)
     index = tmp_path / "x.index"
-    said = shell("index", index, tmp_path / "moon.txt", tmp_path / "bread.txt", "--model", fake.address, "--json")
+    sources = tmp_path / "moon.txt", tmp_path / "bread.txt"
+    said = shell("index", index, *sources, "--model", fake.address)
+    assert said.code == 2 and "--max-tokens N" in said.err and not index.exists()
+    said = shell("index", index, *sources, "--model", fake.address, "--max-tokens", 64, "--json")
     assert said.code == 0, said.err
     assert said.err == ""
     assert json.loads(said.out.splitlines()[-1])["notes"] == []
@@ -559,7 +631,8 @@ def test_indexing_through_an_endpoint_imports_no_torch(
     (tmp_path / "a.txt").write_text(MOON)
     program = (
         "import sys, search.cli\n"
-        "for line in (['index', *sys.argv[1:4], '--model', sys.argv[4]], ['search', sys.argv[1], 'moon']):\n"
+        "indexing = ['index', *sys.argv[1:4], '--model', sys.argv[4], '--max-tokens', '64']\n"
+        "for line in (indexing, ['search', sys.argv[1], 'moon']):\n"
         "    try:\n        search.cli.main(line)\n    except SystemExit as end:\n        assert not end.code\n"
         "print(sorted({'torch', 'transformers', 'openvino', 'sentence_transformers'} & set(sys.modules)))"
     )
@@ -593,7 +666,7 @@ def test_our_own_service_is_an_endpoint(tmp_path: Path, encoder: Any) -> None:
             index.add([Document("a", MOON), Document("b", BREAD)])
             np.testing.assert_allclose(index.encoder.encode([MOON]), encoder.encode([MOON]), atol=1e-6)
             with pytest.raises(ModelError, match="404"):
-                Index.create(tmp_path / "y.index", model=address.replace("papers", "other"))
+                Index.create(tmp_path / "y.index", model=address.replace("papers", "other"), max_tokens=24)
         with Searcher(tmp_path / "x.index") as searcher:
             assert [hit.uri for hit in searcher.search("baked bread")] == ["b", "a"]
     finally:
