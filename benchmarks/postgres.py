@@ -2,7 +2,6 @@
 
     python -m benchmarks.postgres [PASSAGES...]        default: 100000
     python -m benchmarks.postgres postings [PASSAGES]  BM25 from a table of postings in SQL, beside the replica's
-    python -m benchmarks.postgres shards DSN...        100,000 passages over these servers, the first the coordinator
 
 The server is that of $LIKEWISE_TEST_DSN, or one of its own. Vectors are mixed from real ones as in benchmarks.scale;
 each text is the middle of one abstract of SciFact and the end of another, 60 words. Questions are SciFact's own, with
@@ -37,7 +36,6 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.scale import DIMENSIONS, embeddings, mixed
 from indexer import Document, Index
-from indexer.copying import distribute
 from indexer.filters.parse import parse
 from indexer.stores.analysis import stored_analysis
 from indexer.stores.open import open_store
@@ -225,32 +223,6 @@ def measure(count: int, uri: str, folder: Path) -> None:
     open_store(address).remove_index()  # type: ignore[attr-defined]
 
 
-def measure_shards(count: int, uris: Sequence[str]) -> None:
-    """Print what an index costs whose documents are on several servers."""
-    passages = Passages(count)
-    passages.judge()
-    address = f"{uris[0]}{'&' if '?' in uris[0] else '?'}index=benchmark"
-    rows = Rows()
-    with Index.create(address, dimensions=DIMENSIONS):
-        pass
-    distribute(address, uris)
-    with Index.open(address) as index:
-        spent = 0.0
-        for documents, vectors in passages.batches():
-            begun = time.perf_counter()
-            index.add(documents, vectors=vectors)
-            spent += time.perf_counter() - begun
-        rows["documents added a second, 1,000 in a batch"] = f"{count / spent:,.0f}"
-        begun = time.perf_counter()
-        index.compact()
-        rows["compact (a graph on each)"] = f"{time.perf_counter() - begun:.1f} s"
-    rows |= ask(address, passages)
-    print(f"\n### {count:,} passages of {DIMENSIONS} dimensions over {len(uris)} servers\n\n| | |\n| --- | --- |")
-    for name, value in rows.items():
-        print(f"| {name} | {value} |", flush=True)
-    open_store(address).remove_index()  # type: ignore[attr-defined]
-
-
 # postings in SQL
 
 _SCHEMA = """
@@ -354,8 +326,6 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{machine()}, {versions(uri)}; load {os.getloadavg()[0]:.1f} before")
         if arguments[:1] == ["postings"]:
             measure_postings(int((arguments[1:] or ["100000"])[0]), uri)
-        elif arguments[:1] == ["shards"]:
-            measure_shards(100_000, arguments[1:])
         else:
             for count in [int(given) for given in arguments] or [100_000]:
                 measure(count, uri, Path(parent))

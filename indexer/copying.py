@@ -17,7 +17,7 @@ import numpy as np
 
 from indexer.errors import BadInput, IndexDamaged
 from indexer.records import Stamp
-from indexer.stores.open import distributed_store, draft_store, is_store, is_uri, kept_draft, open_store
+from indexer.stores.open import draft_store, is_store, is_uri, kept_draft, open_store
 from indexer.stores.port import Batch, RunOutcome, Snapshot, Store, Writer
 
 T = TypeVar("T")
@@ -118,22 +118,6 @@ def backup(store: Store, destination: str) -> tuple[str, ...]:
     with draft_store(destination, settings) as draft:
         copy_into(store, draft)
     return ()
-
-
-def distribute(address: str, shards: Sequence[str], progress: Progress | None = None) -> Copied:
-    """Move the documents of an index in a database to several servers, or to others than they are on.
-
-    Everything is copied while the index is searched and written to, and takes its place in one commit. A move that was
-    interrupted goes on where it stopped when it is given the same servers.
-
-    Raises:
-        BadInput, NotAnIndex, StorageError: as `distributed_store`.
-    """
-    with distributed_store(address, shards) as (source, target, lock):
-        first = copy_into(source, target, progress)
-        lock()
-        rest = copy_into(source, target)  # what was written meanwhile
-    return replace(rest, copied=first.copied + rest.copied, removed=first.removed + rest.removed)
 
 
 def _require_part(source: Store, target: Store) -> None:

@@ -57,7 +57,6 @@ class Searcher:
         unknown_fields: UnknownFields = "error",
         trust_remote_code: bool = False,
         timings: Timings | None = None,
-        partial: bool = False,
     ) -> None:
         """Open an index for searching. The model is loaded with the first question.
 
@@ -67,8 +66,6 @@ class Searcher:
                 "empty" makes the condition false for every document.
             trust_remote_code: run the Python that comes with the index's model.
             timings: is told how long the steps of each question take.
-            partial: answer without the shards of a distributed index that cannot be reached; the notes of each answer
-                name them. Otherwise the question fails.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
@@ -76,9 +73,7 @@ class Searcher:
         """
         if unknown_fields not in ("error", "empty"):
             raise BadInput(f'unknown_fields is {unknown_fields!r}: give "error" or "empty"')
-        self._ranker = Ranker(
-            open_store(path, partial=partial), encoder, trust_remote_code=trust_remote_code, timings=timings
-        )
+        self._ranker = Ranker(open_store(path), encoder, trust_remote_code=trust_remote_code, timings=timings)
         self._store = self._ranker.store
         self._unknown_fields = unknown_fields
         self._values: dict[tuple[Hashable, str, int], FieldValues] = {}  # with the version of their snapshot

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,17 +66,14 @@ def without_passwords(text: str) -> str:
     return _LAST_PARAMETERS.sub("", text)
 
 
-def open_store(address: str | PathLike[str], *, partial: bool = False) -> Store:
+def open_store(address: str | PathLike[str]) -> Store:
     """Open the store at an address: the path of a folder, or the URI of an index in a database.
-
-    Args:
-        partial: leave out shards that cannot be reached; the notes of each question name them.
 
     Raises:
         NotAnIndex: there is no store.
     """
     if is_uri(address):
-        return _postgres().open(str(address), partial=partial)
+        return _postgres().open(str(address))
     from indexer.stores.local.store import LocalStore
 
     return LocalStore(Path(address))
@@ -94,25 +91,6 @@ def create_store(address: str | PathLike[str], settings: Settings) -> Store:
     from indexer.stores.local.store import LocalStore
 
     return LocalStore.create(Path(address), settings)
-
-
-@contextmanager
-def distributed_store(address: str, shards: Sequence[str]) -> Iterator[tuple[Store, Store, Callable[[], object]]]:
-    """Make an empty index over several servers, or open what an earlier attempt left of it.
-
-    Yields:
-        The index at the address; the one to fill, which takes its place if the block ends well; and a function that
-        keeps everybody else from writing to the first until then.
-
-    Raises:
-        BadInput: the address is a folder's, or a server is named twice.
-        NotAnIndex: there is no index at the address.
-        StorageError: a server cannot be reached, or refuses.
-    """
-    if not is_uri(address):
-        raise BadInput(f"{address}: is a folder, and only an index in PostgreSQL is on several servers: copy it there")
-    with closing(_postgres().open(address)) as source, source.distributed(shards) as move:
-        yield source, move.target, move.lock
 
 
 @contextmanager
@@ -155,7 +133,7 @@ def kept_draft(address: str | PathLike[str], settings: Settings) -> Iterator[Sto
 
 
 def drop_unfinished(address: str | PathLike[str]) -> int:
-    """Remove what `kept_draft` keeps for an address, and what `distributed_store` keeps; return its size in bytes.
+    """Remove what `kept_draft` keeps for an address; return its size in bytes.
 
     Raises:
         BadInput: there is no such thing.

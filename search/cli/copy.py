@@ -24,8 +24,8 @@ def copy_command(source: str, destination: str | None, drop: bool, as_json: bool
     what it lacks, and is refused if it holds documents that FROM does not have. At the end both are compared, and
     asked the same questions.
 
-    What an interrupted copy has left takes room until it is finished, or removed with --drop, which also removes what
-    an interrupted likewise distribute of TO has left. likewise check names what is left in a database.
+    What an interrupted copy has left takes room until it is finished, or removed with --drop. likewise check names what
+    is left in a database.
 
     \b
     likewise copy papers.index "postgresql://user@host/db?index=papers"

@@ -34,7 +34,6 @@ COMMANDS = (
     "cache",
     "backup",
     "copy",
-    "distribute",
     "export",
     "map",
     "evaluate",
@@ -73,7 +72,6 @@ _FINISHING = frozenset(
         "cache",
         "backup",
         "copy",
-        "distribute",
         "tune",
         "expect",
     }

@@ -63,12 +63,6 @@ if TYPE_CHECKING:
     help="Print a line for each hit, such as '{path}:{line}: {text}'. An unknown field is an error that names all.",
 )
 @click.option("--open", "open_first", is_flag=True, help="Open the first hit in VISUAL or EDITOR, at its line.")
-@click.option(
-    "--partial",
-    "partially",
-    is_flag=True,
-    help="Answer without the servers of a distributed INDEX that cannot be reached; a note names them.",
-)
 @trust_option
 @json_option
 def search(
@@ -89,7 +83,6 @@ def search(
     nul: bool,
     line_format: str | None,
     open_first: bool,
-    partially: bool,
     trust_remote_code: bool,
     as_json: bool,
 ) -> int:
@@ -131,7 +124,7 @@ def search(
         explain=explain,
     )
     output = _Output(as_json, explain, context, paths_only, nul, pattern, open_first)
-    with Searcher(path, trust_remote_code=trust_remote_code, partial=partially) as searcher:
+    with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
         if query is None:
             from search.cli.prompt import Prompt
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from postgres_server import address_of, server_uri
 
@@ -17,6 +18,8 @@ import indexer.map.draw
 import indexer.map.projection
 import indexer.watch
 import search.cli.doctor
+from indexer import Index
+from indexer.stores.postgres.address import parse_address
 from search.cli.output import say_json
 from search.cli.program import COMMANDS
 from search.served import ServedIndexes
@@ -162,7 +165,7 @@ def same(value: Any, other: Any) -> bool:
 
 
 def test_every_command_is_here() -> None:
-    assert {*DOORS, *TAKE_NO_INDEX, "distribute"} == set(COMMANDS)
+    assert {*DOORS, *TAKE_NO_INDEX} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", DOORS)
@@ -191,19 +194,34 @@ def test_a_command_with_a_dsn(command: str, likewise: Callable[..., Any], shelf:
         assert same(answers["database"], answers["folder"]), answers
 
 
-def test_only_an_index_in_a_database_is_distributed(likewise: Callable[..., Any], shelf: Shelf) -> None:
-    """Whether the server has postgres_fdw decides what becomes of it; stores/postgres/test_shards.py has the rest."""
-    folder, database = (shelf.new(kind, "distribute") for kind in shelf.indexes)
-    server = with_password(server_uri())
-    for address in (folder, database):
-        assert likewise("index", address, "-", stdin='{"id": "a", "text": "bread"}').code == 0
-    said = likewise("distribute", folder, "--shard", server)
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "is a folder, and only an index in PostgreSQL is on several servers" in said.err
-    said = likewise("distribute", database, "--shard", server, "--json")
-    assert PASSWORD not in said.out + said.err
-    assert said.code == 0 or 'extension "postgres_fdw" is not available; install it on the server' in said.err
-    assert likewise("search", database, "bread", "--partial", "--json").json["matched"] == 1
+@pytest.fixture(scope="module")
+def distributed(shelf: Shelf) -> str:
+    """The address of an index as `likewise distribute` of version 0.1.0 left it: its documents are partitioned."""
+    address = shelf.new("database", "distributed")
+    Index.create(address, dimensions=4).close()
+    with psycopg.connect(server_uri()) as connection:
+        query = "SELECT tables FROM likewise.index WHERE name = %s"
+        ((tables,),) = connection.execute(query, (f"{NAME} distributed",)).fetchall()
+        connection.execute(f"ALTER TABLE {tables}.document RENAME TO document_0")
+        connection.execute(f"CREATE TABLE {tables}.document (LIKE {tables}.document_0) PARTITION BY HASH (id)")
+    return address
+
+
+@pytest.mark.parametrize("command", DOORS)
+def test_an_index_over_several_servers_is_refused(
+    command: str, likewise: Callable[..., Any], shelf: Shelf, short: None, distributed: str
+) -> None:
+    line = shelf.line("database", command, DOORS[command].arguments)
+    said = likewise(command, *(distributed if word == shelf.indexes["database"] else word for word in line))
+    sentence = (
+        f"{parse_address(distributed).shown}: this index was distributed over several servers by an earlier likewise: "
+        "copy it to one server with that version (likewise copy FROM TO), then open the copy"
+    )
+    if command == "doctor":  # it examines an index, and reports what it finds
+        findings = [finding["text"] for finding in said.json["findings"] if finding["problem"]]
+        assert (said.code, findings) == (1, [sentence])
+        return
+    assert (said.code, said.err.splitlines()[-1]) == (2, f"likewise: error: {sentence}")
 
 
 def test_a_dsn_stands_in_the_environment_and_in_an_option(

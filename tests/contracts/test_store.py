@@ -16,7 +16,6 @@ from dataclasses import astuple, dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -131,28 +130,11 @@ def _open_postgres(address: str) -> Store:
     return _open_folder(_database(address))
 
 
-def _create_on_nodes(address: str, settings: Settings) -> Store:
-    from postgres_nodes import nodes
-
-    from indexer.stores.postgres.store import PostgresStore
-
-    return PostgresStore.create(_on_nodes(address), settings, [node.uri for node in nodes()])
-
-
-def _on_nodes(path: str) -> str:
-    """Return the address of the index on three servers that stands for a path of a test."""
-    from postgres_nodes import nodes
-
-    return path if "://" in path else f"{nodes()[0].uri}?index={quote(path, safe='')}"
-
-
 ENGINES = {
     "reference": Engine(ReferenceStore.create, ReferenceStore.open),
     "folder": Engine(_create_folder, _open_folder, _held_folder),
     "postgres": Engine(_create_postgres, _open_postgres, address=_database),
 }
-if "LIKEWISE_TEST_SHARDS" in os.environ:
-    ENGINES["shards"] = Engine(_create_on_nodes, lambda address: _open_folder(_on_nodes(address)), address=_on_nodes)
 
 
 @pytest.fixture(params=ENGINES)

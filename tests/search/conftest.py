@@ -10,7 +10,7 @@ from contracts.reference import ReferenceStore
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make indexes and searchers use reference stores; a path is only a name."""
     for module in ("indexer.core", "search.searcher"):
-        monkeypatch.setattr(f"{module}.open_store", lambda address, partial=False: ReferenceStore.open(str(address)))
+        monkeypatch.setattr(f"{module}.open_store", lambda address: ReferenceStore.open(str(address)))
     monkeypatch.setattr(
         "indexer.index.create_store", lambda address, settings: ReferenceStore.create(str(address), settings)
     )

@@ -16,10 +16,9 @@ from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.port import CheckReport
 from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address
-from indexer.stores.postgres.connections import SOUND_PGVECTOR, DeadlineConnection
-from indexer.stores.postgres.leftovers import empty_parts, note_of, unfinished
+from indexer.stores.postgres.connections import SOUND_PGVECTOR
+from indexer.stores.postgres.leftovers import note_of, unfinished
 from indexer.stores.postgres.schema import pgvector_version
-from indexer.stores.postgres.shards import at_shard, part_of, shards_of
 from indexer.stores.postgres.views import View
 from indexer.stores.setting_rows import unreadable
 from indexer.stores.vectors import checksum
@@ -138,30 +137,15 @@ def _counts(view: View) -> Iterator[str]:
 
 
 def _graph(view: View) -> Iterator[str]:
-    row = view.state.row
-    if row.ef_search is None:
+    if view.state.row.ef_search is None:
         return
-    if not row.shards and not _has_graph(view.connection, row.tables):
-        yield "the graph of the passages is missing or was not completed; likewise compact builds it again"
-    for shard in shards_of(view.connection, row.tables) if row.shards else ():
-        if shard not in view.missing:
-            with at_shard(shard) as remote:
-                complete = _has_graph(remote, part_of(row.tables))
-            if not complete:
-                yield (
-                    f"shard {shard.number} ({shard.shown}): the graph of its passages is missing or was not completed; "
-                    "likewise compact builds it again"
-                )
-
-
-def _has_graph(connection: DeadlineConnection, tables: str) -> bool:
-    """Return whether the graph of the passages in a schema of this server is complete."""
-    valid = connection.execute(
+    valid = view.rows(
         "SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
         " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'passage_graph' AND n.nspname = %s",
-        (tables,),
-    ).fetchall()
-    return valid == [(True,)]
+        view.state.row.tables,
+    )
+    if valid != [(True,)]:
+        yield "the graph of the passages is missing or was not completed; likewise compact builds it again"
 
 
 def _notes(view: View, address: Address) -> Iterator[str]:
@@ -177,10 +161,4 @@ def _notes(view: View, address: Address) -> Iterator[str]:
         yield f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"
     if view.state.row.run != view.state.row.finished_run:
         yield "the last indexing run did not finish; run it again to continue"
-    shards = shards_of(view.connection, view.state.row.tables) if view.state.row.shards else ()
-    for shard, part in empty_parts(view.connection, shards):
-        yield (
-            f"shard {shard.number} ({shard.shown}) holds the empty schema {part}, which a move that failed has left; "
-            "--repair removes it"
-        )
     yield from (note_of(left, address) for left in unfinished(view.connection))

@@ -21,7 +21,7 @@ from indexer.stores.port import DUPLICATE, Batch, EmbeddedDocument, LedgerRow, R
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
 from indexer.stores.postgres.queries import key_of, to_binary
-from indexer.stores.postgres.schema import Row, lock_commit, lock_shared, statement, width
+from indexer.stores.postgres.schema import lock_shared, statement, width
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.setting_rows import from_rows, to_rows
 from indexer.stores.vectors import checksum, require_matching_shapes, to_blobs
@@ -30,8 +30,8 @@ from indexer.stores.vectors import checksum, require_matching_shapes, to_blobs
 class Commit:
     """A transaction under way. `begin` opens it, and `finish` counts it."""
 
-    def __init__(self, connection: DeadlineConnection, views: Views, row: Row) -> None:
-        self._connection, self._views, self._tables, self._shards = connection, views, row.tables, row.shards
+    def __init__(self, connection: DeadlineConnection, views: Views, tables: str) -> None:
+        self._connection, self._views, self._tables = connection, views, tables
         self._changed: set[int] = set()
         self._added = {"documents": 0, "passages": 0, "tokens": 0}
         self._sets: dict[str, Any] = {}
@@ -45,7 +45,7 @@ class Commit:
         # It was replaced while this one waited, or after the vectors were made that are to be written.
         if read_row(connection, views.address).tables != row.tables or row.tables != (tables or row.tables):
             raise NotAnIndex(f"{views.address.shown}: was replaced by another index; run it again")
-        return cls(connection, views, row)
+        return cls(connection, views, row.tables)
 
     def _run(self, text: str, *parameters: Any) -> list[Any]:
         cursor = self._connection.execute(statement(text, self._tables), parameters or None)
@@ -70,8 +70,6 @@ class Commit:
                 )
         assignments = [sql.SQL("generation = generation + 1")]
         assignments += [sql.SQL("{} = {}").format(sql.Identifier(name), value) for name, value in values.items()]  # type: ignore[misc]
-        if self._shards:
-            lock_commit(self._connection, self._tables)
         counted_row = self._connection.execute(
             sql.SQL("UPDATE likewise.index SET {} WHERE name = {} AND tables = {} RETURNING generation").format(
                 sql.SQL(", ").join(assignments), sql.Literal(self._views.address.index), sql.Literal(self._tables)
@@ -98,8 +96,6 @@ class Commit:
         settings = self._settings()
         require_matching_shapes(documents, settings.dimensions)
         keys = {item.document.uri: key_of(item.document.uri) for item in documents}
-        if self._shards:  # no index covers all partitions, so that two writers could both add a document
-            self._run("SELECT pg_advisory_xact_lock(hashtext(k)) FROM unnest(%s::text[]) k ORDER BY k", _texts(keys))
         known: dict[str, Any] = {
             uri: rest
             for uri, *rest in self._run(
@@ -286,10 +282,6 @@ class Commit:
         )
         self._run("DELETE FROM {tables}.setting WHERE name = ANY(%s)", [name for name in before if name not in after])
         if settings.dimensions != stored.dimensions:  # the first vectors decide it
-            if self._shards:
-                raise BadInput(
-                    f"{self._views.address.shown}: give the dimensions of a distributed index when it is made"
-                )
             column = f"halfvec{width(settings.dimensions).as_string()}"
             self._run(f"ALTER TABLE {{tables}}.passage ALTER COLUMN vector TYPE {column}")
         if fitted_parameters is not None:
@@ -334,7 +326,6 @@ class Commit:
             [key_of(path) for path in outcome.unchanged],
         )
         self._sets["finished_run"] = sql.SQL(f"greatest(finished_run, {int(run)})")
-        self._counts = bool(self._shards)  # what was committed on a shard alone was not counted
         return len(reread)
 
     def _lock_files(self, paths: Iterable[str]) -> None:
@@ -420,7 +411,3 @@ _json = json.JSONEncoder(ensure_ascii=True, sort_keys=True, default=dict).encode
 def _counts(spans: Sequence[Any] | None) -> tuple[int | None, int | None]:
     """Return passages and tokens of a document; None where its passages stay as they are."""
     return (None, None) if spans is None else (len(spans), sum(span.tokens for span in spans))
-
-
-def _texts(keys: Mapping[str, bytes]) -> list[str]:
-    return [key.hex() for key in keys.values()]

@@ -194,20 +194,13 @@ class Connections:
 _OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
 
 
-def _connect_timeout(address: Address) -> dict[str, Any]:
-    return {} if "connect_timeout=" in address.conninfo else {"connect_timeout": CONNECT_SECONDS}
-
-
-def connect(address: Address, seconds: int | None = None) -> DeadlineConnection:
+def connect(address: Address) -> DeadlineConnection:
     """Return a connection of one's own, which the caller closes. Other errors are psycopg's.
-
-    Args:
-        seconds: how long it may take to be made.
 
     Raises:
         BadInput: the URI has a parameter that libpq does not know, or a value that it cannot read.
     """
-    limit = _connect_timeout(address) if seconds is None else {"connect_timeout": seconds}
+    limit: dict[str, Any] = {} if "connect_timeout=" in address.conninfo else {"connect_timeout": CONNECT_SECONDS}
     try:
         # The settings of a role or a database may be others, and each of these would change what is written or read.
         connection = DeadlineConnection.connect(address.conninfo, **_OPTIONS, **limit, client_encoding="utf8")
@@ -306,10 +299,6 @@ def translated(address: Address) -> Iterator[None]:
     except errors.LockNotAvailable as error:
         raise StorageError(
             f"{address.shown}: another writer held the same rows for {ANSWER_SECONDS:g} s; run it again"
-        ) from error
-    except (errors.SqlclientUnableToEstablishSqlconnection, errors.FdwError) as error:
-        raise StorageError(
-            f"{address.shown}: a shard did not answer ({one_line(error, address)}); search --partial does without it"
         ) from error
     except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
         name = address.index.replace("'", "''")

@@ -1,6 +1,6 @@
 """The graph over the passages of an index: built beside the one in use, and searched as narrowly as the recall allows.
 
-Questions and writers go on meanwhile. On several servers each has a graph of its own passages.
+Questions and writers go on meanwhile.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from psycopg import errors, sql
 from indexer.records import Vector
 from indexer.settings import DEFAULT_RECALL
 from indexer.stores.port import Ranking
-from indexer.stores.postgres.connections import WORK_SECONDS, DeadlineConnection
+from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.dense import rank
 from indexer.stores.postgres.queries import live_ids, vectors_by_id
 from indexer.stores.postgres.schema import Row, statement
-from indexer.stores.postgres.shards import at_shard, part_of, shards_of
 from indexer.stores.postgres.views import View, Views
 from indexer.stores.recall import NEIGHBOURS, measure_recall
 
@@ -42,19 +41,18 @@ _GRAPHS = ("passage_graph", "passage_graph_new", "passage_graph_old")
 
 
 def build(connection: DeadlineConnection, row: Row, dimensions: int) -> bool:
-    """Build the graph again on each server that holds passages; return False where another process is doing that."""
+    """Build the graph again; return False where another process is doing that."""
     with _alone(connection, row.tables) as free:
-        for place, tables, passages in places(connection, row) if free else ():
-            _build(place, tables, passages, dimensions)
+        if free:
+            _build(connection, row.tables, row.passages, dimensions)
     return free
 
 
 def drop(connection: DeadlineConnection, row: Row) -> None:
     """Drop the graph, unless another process is building it."""
     with _alone(connection, row.tables) as free:
-        for place, tables, _ in places(connection, row) if free else ():
-            for name in _GRAPHS:
-                place.execute(_drop(name, tables))
+        for name in _GRAPHS if free else ():
+            connection.execute(_drop(name, row.tables))
 
 
 def narrowest(views: Views) -> int:
@@ -77,16 +75,6 @@ def narrowest(views: Views) -> int:
             if measure_recall(rows, ask, _TUNING_QUESTIONS).recall >= wanted:
                 return ef_search
     return _WIDTHS[-1]
-
-
-def places(connection: DeadlineConnection, row: Row) -> Iterator[tuple[DeadlineConnection, str, int]]:
-    """Yield a connection to each server that holds passages, in which schema, and about how many."""
-    if not row.shards:
-        yield connection, row.tables, row.passages
-    for shard in shards_of(connection, row.tables) if row.shards else ():
-        with at_shard(shard) as remote:
-            remote.seconds = WORK_SECONDS
-            yield remote, part_of(row.tables), row.passages // row.shards
 
 
 @contextmanager

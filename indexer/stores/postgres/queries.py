@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -68,12 +67,14 @@ def blob_of(value: bytes) -> bytes:
 
 def passages_of(view: View, documents: Ids) -> tuple[Ids, Ids, Vector]:
     """Return id (n,), document (n,) and vector (n, dimensions) of every passage of these documents, by id."""
-    rows = view.rows(  # sorted here: to merge what shards have sorted, a server would ask them one after another
-        "SELECT id, document_id, vector FROM {tables}.passage WHERE document_id = ANY(%s)",
+    rows = view.rows(
+        "SELECT id, document_id, vector FROM {tables}.passage WHERE document_id = ANY(%s) ORDER BY id",
         documents.tolist(),
         binary=True,
     )
-    return _columns(view, sorted(rows, key=itemgetter(0)))
+    ids = np.array([row[0] for row in rows], np.int64)
+    owners = np.array([row[1] for row in rows], np.int64)
+    return ids, owners, rows_as_vectors([row[2] for row in rows], view.state.settings.dimensions)
 
 
 def vectors_by_id(view: View, ids: Ids) -> Vector:
@@ -85,12 +86,6 @@ def vectors_by_id(view: View, ids: Ids) -> Vector:
     if len(found) < len(set(ids.tolist())):
         raise IndexDamaged("a passage has lost its vector; likewise check says which")
     return rows_as_vectors([found[id_] for id_ in ids.tolist()], view.state.settings.dimensions)
-
-
-def _columns(view: View, rows: Sequence[Any]) -> tuple[Ids, Ids, Vector]:
-    ids = np.array([row[0] for row in rows], np.int64)
-    owners = np.array([row[1] for row in rows], np.int64)
-    return ids, owners, rows_as_vectors([row[2] for row in rows], view.state.settings.dimensions)
 
 
 def live_ids(view: View) -> Ids:

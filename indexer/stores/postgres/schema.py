@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import LiteralString
 
-from psycopg import errors, pq, sql
+from psycopg import errors, sql
 
 from indexer.errors import BadInput, NewerFormat, StorageError
 from indexer.stores.postgres.address import Address
@@ -40,9 +39,6 @@ _WAIT_SECONDS = 5.0
 
 _POLL_SECONDS = 0.05
 
-COMMIT_LOCK = 0x636F6D6D
-"""The same of commits to a distributed index ("comm")."""
-
 DRAFT_MARK = "\n"
 """In the name of an index that is being made: no address can name it."""
 
@@ -65,19 +61,11 @@ CREATE TABLE IF NOT EXISTS likewise.index (
     tokens         bigint NOT NULL DEFAULT 0,
     run            bigint NOT NULL DEFAULT 0,
     finished_run   bigint NOT NULL DEFAULT 0,
-    ef_search      integer,                    -- of its graph; null: there is none, and searches are exact
-    shards         integer NOT NULL DEFAULT 0  -- servers that hold its documents; 0: this one does
+    ef_search      integer                     -- of its graph; null: there is none, and searches are exact
 ) WITH (fillfactor = 50);
--- The servers that hold the documents of a distributed index, in schemas of the same name. No row has a password.
-CREATE TABLE IF NOT EXISTS likewise.shard (
-    tables text NOT NULL,
-    number integer NOT NULL,                   -- the partition that it holds, from 0
-    uri    text NOT NULL,
-    PRIMARY KEY (tables, number)
-);
 """
 
-TABLES = """
+_TABLES = """
 CREATE SCHEMA {tables};
 CREATE SEQUENCE {tables}.document_id;
 CREATE SEQUENCE {tables}.passage_id;
@@ -125,10 +113,7 @@ CREATE TABLE {tables}.ledger (
 );
 CREATE INDEX ledger_file ON {tables}.ledger (file_id);
 CREATE INDEX ledger_uri ON {tables}.ledger (key);
-"""
 
-# What a document consists of: here, or on the server of each shard.
-_DOCUMENT_TABLES = """
 CREATE TABLE {tables}.document (
     id           bigint PRIMARY KEY,
     key          bytea NOT NULL UNIQUE,        -- hash of the uri, which may be longer than an index takes
@@ -191,7 +176,6 @@ class Row:
     run: int
     finished_run: int
     ef_search: int | None
-    shards: int
     commit: int | None = None
     """A number by chance that tells the commit from another one of the same number; None where an earlier likewise made
     it, and where it was not asked for."""
@@ -199,7 +183,7 @@ class Row:
 
 READ_ROW = (
     "SELECT name, tables, format_version, history, generation, documents, passages, tokens, run, finished_run,"
-    " ef_search, shards, {} FROM likewise.index i WHERE name = {}"
+    " ef_search, {} FROM likewise.index i WHERE name = {}"
 )
 
 COMMIT_OF = "(SELECT c.generation FROM {tables}.change c WHERE c.document_id = -{generation})"
@@ -274,17 +258,13 @@ def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
-def create_document_tables(connection: DeadlineConnection, tables: str, dimensions: int) -> None:
-    """Make the tables of documents, passages and fields in a schema that exists."""
+def create_schema(connection: DeadlineConnection, tables: str, dimensions: int) -> None:
+    """Make the schema of an index and its empty tables, in the caller's transaction."""
     # Short vectors stay in their row: a scan reads them without a second look-up.
     storage = sql.SQL("PLAIN" if 2 * dimensions + 100 < 8000 else "EXTERNAL")
-    run_script(connection, _DOCUMENT_TABLES, tables, dimensions=width(dimensions), storage=storage)
-
-
-def run_script(connection: DeadlineConnection, script: str, tables: str, **names: sql.Composable) -> None:
-    for part in script.split(";\n"):
+    for part in _TABLES.split(";\n"):
         if part.strip():
-            connection.execute(statement(part, tables, **names))
+            connection.execute(statement(part, tables, dimensions=width(dimensions), storage=storage))
 
 
 def width(dimensions: int) -> sql.SQL:
@@ -298,6 +278,23 @@ def require_format(row: Row) -> None:
         raise NewerFormat(
             f"index {row.name!r} has format {row.format_version} and this likewise reads up to {FORMAT_VERSION}: "
             "install a newer one"
+        )
+
+
+def require_one_server(connection: DeadlineConnection, address: Address, tables: str) -> None:
+    """Raise BadInput if an earlier likewise put the documents of an index on several servers.
+
+    Its tables of documents are partitioned.
+    """
+    if is_true(
+        connection,
+        "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = %s AND c.relname = 'document' AND c.relkind = 'p')",
+        tables,
+    ):
+        raise BadInput(
+            f"{address.shown}: this index was distributed over several servers by an earlier likewise: copy it to one "
+            "server with that version (likewise copy FROM TO), then open the copy"
         )
 
 
@@ -324,27 +321,6 @@ def require_all_rows(connection: DeadlineConnection, address: Address, tables: s
             f"{connection.info.user}, and counts and scores would be wrong: give each tenant an index of its own "
             "(docs/postgres.md, roles and tenants)"
         )
-
-
-def lock_commit(connection: DeadlineConnection, tables: str) -> None:
-    """Be the only one who commits to a distributed index, until the transaction has ended on all servers."""
-    connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (COMMIT_LOCK, tables))
-
-
-@contextmanager
-def no_commit(connection: DeadlineConnection, tables: str) -> Iterator[None]:
-    """Keep commits to a distributed index waiting, so that a transaction sees the same one on every server.
-
-    The lock is the session's: one of the transaction would be taken after the snapshot.
-    """
-    connection.execute("SELECT pg_advisory_lock_shared(%s, hashtext(%s))", (COMMIT_LOCK, tables))
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            if connection.info.transaction_status == pq.TransactionStatus.INERROR:
-                connection.rollback()
-            connection.execute("SELECT pg_advisory_unlock_shared(%s, hashtext(%s))", (COMMIT_LOCK, tables))
 
 
 def lock_shared(connection: DeadlineConnection, tables: str) -> None:

@@ -65,11 +65,7 @@ class PostgresSnapshot:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        missing = (
-            f"shard {shard.number} ({shard.shown}) cannot be reached: its documents are missing from the answer"
-            for shard in self._view.missing
-        )
-        return (*missing, *self._words_notes)
+        return self._words_notes
 
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
         return queries.hashes(self._view, None if uris is None else list(uris))

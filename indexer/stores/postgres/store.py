@@ -9,9 +9,9 @@ import hashlib
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,17 +26,9 @@ from indexer.stores.port import PLACES, EmbeddedDocument, Hashes, Place
 from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import WORK_SECONDS, Connections, DeadlineConnection, connect, translated
-from indexer.stores.postgres.leftovers import (
-    UNFINISHED_COPY,
-    UNFINISHED_MOVE,
-    hold,
-    nothing_left_on,
-    remove_empty_parts,
-    tables_size,
-)
+from indexer.stores.postgres.leftovers import hold, tables_size, unfinished_name
 from indexer.stores.postgres.schema import (
     BESIDE_MARK,
-    KEPT_DRAFT_MARK,
     is_being_replaced,
     is_true,
     lock_alone,
@@ -44,7 +36,6 @@ from indexer.stores.postgres.schema import (
     statement,
     unlock_alone,
 )
-from indexer.stores.postgres.shards import Shard, drop_on_shards, shards_of
 from indexer.stores.postgres.snapshot import PostgresSnapshot
 from indexer.stores.postgres.tables import (
     copy_counts,
@@ -67,42 +58,25 @@ T = TypeVar("T")
 _NO_HASHES = Hashes(b"", b"")
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A move of an index to shards.
-
-    Attributes:
-        target: the index to fill.
-        lock: keeps everybody else from writing to the index that moves, until the end.
-    """
-
-    target: PostgresStore
-    lock: Callable[[], object]
-
-
 class PostgresStore:
     """A `Store` in a database. Reads are safe from any thread, and any number of processes write at once."""
 
-    def __init__(self, address: Address, *, partial: bool = False) -> None:
+    def __init__(self, address: Address) -> None:
         self._address = address
         self._connections = Connections(address)
-        self._views = Views(address, self._connections, partial=partial)
+        self._views = Views(address, self._connections)
         self._words = WordReplicas()
         self._process, self._lock, self._writer = os.getpid(), threading.RLock(), PostgresWriter(self._views)
         self._depth = 0
         self._beside: dict[Place, PostgresStore] = {}
 
     @classmethod
-    def open(cls, address: str, *, partial: bool = False) -> PostgresStore:
-        """Open an index. With `partial`, shards that cannot be reached are left out, and the notes name them."""
-        return cls(parse_address(address), partial=partial)
+    def open(cls, address: str) -> PostgresStore:
+        return cls(parse_address(address))
 
     @classmethod
-    def create(cls, address: str, settings: Settings, shards: Sequence[str] = ()) -> PostgresStore:
+    def create(cls, address: str, settings: Settings) -> PostgresStore:
         """Make an empty index. It appears complete or not at all.
-
-        Args:
-            shards: URIs of the servers that are to hold its documents; none for this one.
 
         Raises:
             BadInput: an index of this name exists already, or there is no stemmer for the language.
@@ -112,9 +86,8 @@ class PostgresStore:
         settings = replace(settings, language=code(settings.language))
         with translated(where), connect(where) as connection:
             prepare_database(connection)
-            with nothing_left_on(connection, shards), connection.transaction():
-                tables = create_tables(connection, settings.dimensions, to_rows(settings), shards)
-                register(connection, where.index, tables, len(shards))
+            with connection.transaction():
+                register(connection, where.index, create_tables(connection, settings.dimensions, to_rows(settings)))
         return cls(where)
 
     @staticmethod
@@ -210,9 +183,8 @@ class PostgresStore:
         settings = replace(settings, language=code(settings.language))
         with translated(self._address), connect(self._address) as guard:
             sweep(guard)
-            tables = self._keep_writers_out(guard)
-            uris = [shard.address.conninfo for shard in shards_of(guard, tables)]
-            name = create_draft(guard, self._address.index, settings.dimensions, to_rows(settings), uris)
+            self._keep_writers_out(guard)
+            name = create_draft(guard, self._address.index, settings.dimensions, to_rows(settings))
             store = PostgresStore(replace(self._address, index=name))
             try:
                 yield store
@@ -227,13 +199,13 @@ class PostgresStore:
                 if not guard.closed:
                     sweep(guard)
 
-    def _keep_writers_out(self, guard: DeadlineConnection) -> str:
-        """Have nobody write to this index while the connection lives; return the schema of its tables."""
+    def _keep_writers_out(self, guard: DeadlineConnection) -> None:
+        """Have nobody write to this index while the connection lives."""
         while True:
             tables = read_row(guard, self._address).tables
             lock_alone(guard, tables)
             if read_row(guard, self._address).tables == tables:
-                return tables
+                return
             unlock_alone(guard, tables)  # another successor took its place meanwhile
 
     def beside(self, place: Place) -> PostgresStore | None:
@@ -251,11 +223,9 @@ class PostgresStore:
             if any(self._has(connection, place) for place in PLACES):
                 raise BadInput(f"{self.address}: an index stands beside it already: remove that first")
             sweep(connection)
-            shards = shards_of(connection, read_row(connection, self._address).tables)
-            uris = [shard.address.conninfo for shard in shards]
-            with nothing_left_on(connection, uris), connection.transaction():
-                tables = create_tables(connection, settings.dimensions, to_rows(settings), uris)
-                register(connection, self._name("next"), tables, len(uris))
+            with connection.transaction():
+                tables = create_tables(connection, settings.dimensions, to_rows(settings))
+                register(connection, self._name("next"), tables)
         made = self.beside("next")
         assert made is not None
         return made
@@ -313,13 +283,11 @@ class PostgresStore:
             dimensions = connection.execute(
                 statement("SELECT value FROM {tables}.setting WHERE name = 'dimensions'", row.tables)
             ).fetchone()
-            uris = [shard.address.conninfo for shard in shards_of(connection, row.tables)]
-            with nothing_left_on(connection, uris):
-                copy = create_tables(connection, int(dimensions[0]) if dimensions else 0, {}, uris)
-                copy_tables(connection, row.tables, copy)
-                register(connection, destination.index, copy, len(uris))
-                copy_counts(connection, row, destination.index)
-                connection.execute("COMMIT")
+            copy = create_tables(connection, int(dimensions[0]) if dimensions else 0, {})
+            copy_tables(connection, row.tables, copy)
+            register(connection, destination.index, copy)
+            copy_counts(connection, row, destination.index)
+            connection.execute("COMMIT")
 
     @classmethod
     @contextmanager
@@ -347,43 +315,6 @@ class PostgresStore:
                 if not guard.closed:
                     sweep(guard)
 
-    @contextmanager
-    def distributed(self, shards: Sequence[str]) -> Iterator[Move]:
-        """Make an index over these shards, or open what an earlier attempt left of it, to be filled in the block.
-
-        It takes this one's place if the block ends well. Otherwise it is kept for the next attempt.
-        """
-        name = f"{self._address.index}{KEPT_DRAFT_MARK}{UNFINISHED_MOVE}"
-        with translated(self._address), connect(self._address) as guard:
-            read_row(guard, self._address)
-            hold(guard, self._address, name)
-            sweep(guard)
-            addresses = [parse_address(uri) for uri in shards]
-            remove_empty_parts(guard, [Shard(number, address) for number, address in enumerate(addresses)])
-            wanted = [address.shown for address in addresses]
-            with self._views.view() as view:
-                settings = view.state.settings
-            draft = replace(self._address, index=name)
-            try:
-                earlier = [shard.address.shown for shard in shards_of(guard, read_row(guard, draft).tables)]
-            except NotAnIndex:
-                earlier = []
-            with nothing_left_on(guard, shards), guard.transaction():
-                if earlier != wanted:
-                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
-                    tables = create_tables(guard, settings.dimensions, to_rows(settings), shards)
-                    register(guard, name, tables, len(shards))
-            store = PostgresStore(draft)
-            try:
-                yield Move(store, lambda: self._keep_writers_out(guard))
-                with guard.transaction():
-                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (self._address.index,))
-                    rename(guard, name, self._address.index)
-            finally:
-                store.close()
-                if not guard.closed:
-                    sweep(guard)
-
     @classmethod
     @contextmanager
     def kept_draft(cls, address: str, settings: Settings) -> Iterator[PostgresStore]:
@@ -396,7 +327,7 @@ class PostgresStore:
         """
         where = parse_address(address)
         settings = replace(settings, language=code(settings.language))
-        name = f"{where.index}{KEPT_DRAFT_MARK}{UNFINISHED_COPY}"
+        name = unfinished_name(where.index)
         with translated(where), connect(where) as guard:
             prepare_database(guard)
             hold(guard, where, name)
@@ -422,24 +353,19 @@ class PostgresStore:
 
     @staticmethod
     def drop_unfinished(address: str) -> int:
-        """Remove what interrupted copies to an address, or moves of its index to shards, have left.
-
-        Returns:
-            How many bytes it had, on this server.
+        """Remove what an interrupted copy to an address has left; return its size in bytes.
 
         Raises:
             BadInput: there is no such thing.
             IndexLocked: another process is filling it.
         """
         where = parse_address(address)
-        size = 0
+        name, size = unfinished_name(where.index), 0
         with translated(where), connect(where) as guard:
-            kinds = (UNFINISHED_COPY, UNFINISHED_MOVE)
             if is_true(guard, "SELECT to_regclass('likewise.index') IS NOT NULL"):
-                for name in (f"{where.index}{KEPT_DRAFT_MARK}{kind}" for kind in kinds):
-                    hold(guard, where, name)
-                    size += tables_size(guard, name)
-                    guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
+                hold(guard, where, name)
+                size = tables_size(guard, name)
+                guard.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
                 sweep(guard)
         if not size:
             raise BadInput(f"{where.shown}: no unfinished copy is there")
@@ -455,5 +381,4 @@ class PostgresStore:
             row = read_row(connection, self._address)
             with connection.transaction():
                 self._unregister(connection)
-                drop_on_shards(connection, row.tables)
                 connection.execute(statement("DROP SCHEMA {tables} CASCADE", row.tables))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 
 from psycopg import errors, sql
 
-from indexer.errors import BadInput, StorageError
+from indexer.errors import BadInput
 from indexer.stores.port import PLACES
 from indexer.stores.postgres.connections import DeadlineConnection
-from indexer.stores.postgres.leftovers import nothing_left_on
 from indexer.stores.postgres.schema import (
     BESIDE_MARK,
     DRAFT_LOCK,
@@ -19,43 +18,30 @@ from indexer.stores.postgres.schema import (
     FORMAT_VERSION,
     LOCK,
     MAX_DIMENSIONS,
-    TABLES,
     Row,
-    create_document_tables,
+    create_schema,
     is_true,
-    run_script,
     statement,
 )
-from indexer.stores.postgres.shards import create_partitions, drop_on_shards
 
 
-def create_tables(
-    connection: DeadlineConnection, dimensions: int, settings: Mapping[str, str], shards: Sequence[str] = ()
-) -> str:
-    """Make the tables of an empty index, in the caller's transaction; return the name of their schema.
-
-    Args:
-        shards: the URIs of the servers that are to hold its documents.
-    """
+def create_tables(connection: DeadlineConnection, dimensions: int, settings: Mapping[str, str]) -> str:
+    """Make the tables of an empty index, in the caller's transaction; return the name of their schema."""
     if dimensions > MAX_DIMENSIONS:
         raise BadInput(f"vectors of {dimensions} dimensions are too wide for PostgreSQL: up to {MAX_DIMENSIONS}")
     tables = _new_schema(connection)
-    run_script(connection, TABLES, tables)
-    if shards:
-        create_partitions(connection, tables, dimensions, shards)
-    else:
-        create_document_tables(connection, tables, dimensions)
+    create_schema(connection, tables, dimensions)
     with connection.cursor() as cursor:
         cursor.executemany(statement("INSERT INTO {tables}.setting VALUES (%s, %s)", tables), list(settings.items()))
     return tables
 
 
-def register(connection: DeadlineConnection, name: str, tables: str, shards: int = 0) -> None:
+def register(connection: DeadlineConnection, name: str, tables: str) -> None:
     """Name the tables of an index, in the caller's transaction. Raises BadInput where the name is taken."""
     inserted = connection.execute(
-        "INSERT INTO likewise.index (name, tables, format_version, history, shards) VALUES (%s, %s, %s, %s, %s)"
+        "INSERT INTO likewise.index (name, tables, format_version, history) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT DO NOTHING RETURNING name",
-        (name, tables, FORMAT_VERSION, secrets.token_hex(8), shards),
+        (name, tables, FORMAT_VERSION, secrets.token_hex(8)),
     ).fetchone()
     if inserted is None:
         raise BadInput(f"index {name!r} exists in this database already")
@@ -122,17 +108,15 @@ def _new_schema(connection: DeadlineConnection) -> str:
             return tables
 
 
-def create_draft(
-    connection: DeadlineConnection, index: str, dimensions: int, settings: Mapping[str, str], shards: Sequence[str] = ()
-) -> str:
+def create_draft(connection: DeadlineConnection, index: str, dimensions: int, settings: Mapping[str, str]) -> str:
     """Make an empty index under a name that no address can have; return that name.
 
     It is swept away where this connection ends before it is renamed.
     """
     name = f"{index}{DRAFT_MARK}{secrets.token_hex(8)}"
-    with nothing_left_on(connection, shards), connection.transaction():
-        tables = create_tables(connection, dimensions, settings, shards)
-        register(connection, name, tables, len(shards))
+    with connection.transaction():
+        tables = create_tables(connection, dimensions, settings)
+        register(connection, name, tables)
         connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (DRAFT_LOCK, tables))
     return name
 
@@ -168,9 +152,8 @@ def sweep(connection: DeadlineConnection) -> None:
             connection.execute("SET LOCAL lock_timeout = '50ms'")
             try:
                 with connection.transaction():
-                    drop_on_shards(connection, tables)
                     connection.execute(statement("DROP SCHEMA {tables} CASCADE", tables))
-            except (errors.LockNotAvailable, errors.DeadlockDetected, StorageError):
+            except (errors.LockNotAvailable, errors.DeadlockDetected):
                 continue
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from psycopg import errors, sql
 
-from indexer.errors import IndexDamaged, NotAnIndex, StorageError
+from indexer.errors import IndexDamaged, NotAnIndex
 from indexer.filters.tree import Type, Where, render
 from indexer.settings import Settings
 from indexer.stores.port import Ids
@@ -24,24 +23,18 @@ from indexer.stores.postgres.schema import (
     COMMIT_OF,
     READ_ROW,
     Row,
-    no_commit,
     require_all_rows,
     require_format,
+    require_one_server,
     statement,
 )
-from indexer.stores.postgres.shards import Reachable, Shard
 from indexer.stores.setting_rows import from_rows
 
 _MAX_CACHED_FILTERS = 32
 
-_EVERY = Condition("true", ())
-
-_PARTITIONED = re.compile(r"\{tables\}\.(document|passage|field_value)\b( [dpv]\b)?")
-
 _BEGIN = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
     " SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.max_scan_tuples = 200000;"
-    " SET LOCAL enable_partitionwise_join = on;"
 )
 """The misspelt name of a setting would only be a warning: tests/indexer/stores/postgres/ reads them back."""
 
@@ -62,11 +55,6 @@ class Allowed:
     documents: int
     passages: int
     condition: Condition | None
-    where: Where | None = None
-
-    def ids(self, view: View) -> Ids:
-        """Return the ids of these documents (n,), ascending."""
-        return view.document_ids(self.where)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +63,6 @@ class State:
 
     Attributes:
         row: its row in the registry.
-        missing: shards that cannot be reached, and are left out.
         fields: the types of each field; None where there is no document.
         field_ids: the id of each field, by its name and type.
         allowed: filters that were counted, by their text.
@@ -84,8 +71,7 @@ class State:
 
     row: Row
     settings: Settings
-    fields: dict[str, frozenset[Type]] | None
-    missing: tuple[Shard, ...] = ()
+    fields: dict[str, frozenset[Type]] | None = None
     field_ids: FieldIds = field(default_factory=dict)
     allowed: dict[str, Allowed] = field(default_factory=dict)
     ids: dict[str, Ids] = field(default_factory=dict)
@@ -102,83 +88,51 @@ class View:
     connection: DeadlineConnection
     state: State
 
-    @property
-    def missing(self) -> tuple[Shard, ...]:
-        return self.state.missing
-
-    @property
-    def reachable(self) -> list[int]:
-        """The numbers of the partitions that are read; empty where one server holds all documents."""
-        missing = {shard.number for shard in self.missing}
-        return [number for number in range(self.state.row.shards) if number not in missing]
-
     def rows(self, text: str, *parameters: Any, binary: bool = False) -> list[Any]:
         """Run a statement over the tables of the index, `{tables}` in its text, and return its rows."""
         cursor = self.connection.cursor(binary=binary)
-        return cursor.execute(self._statement(text), parameters or None).fetchall()
+        return cursor.execute(statement(text, self.state.row.tables), parameters or None).fetchall()
 
     def stream(self, text: str, *parameters: Any, size: int = 1000, binary: bool = False) -> Iterator[Any]:
         """Run a statement as `rows` does, and yield its rows without holding all of them."""
         with self.connection.cursor(f"stream {next(_STREAMS)}", binary=binary) as cursor:
             cursor.itersize = size
-            cursor.execute(self._statement(text), parameters or None)
+            cursor.execute(statement(text, self.state.row.tables), parameters or None)
             yield from cursor
 
     def search_as_wide_as(self, ef_search: int) -> None:
         """Set how many neighbours a search of the graph keeps in view, for the rest of the transaction."""
         if self.connection.ef_search == ef_search:
             return
-        if self.state.row.shards:
-            parts = [
-                f"SELECT was_set FROM {{tables}}.graph_width_{number} WHERE width = {int(ef_search)}"
-                for number in self.reachable
-            ]
-            self.rows(" UNION ALL ".join(parts))
-        else:
-            self.connection.execute(f"SET LOCAL hnsw.ef_search = {int(ef_search)}")
+        self.connection.execute(f"SET LOCAL hnsw.ef_search = {int(ef_search)}")
         self.connection.ef_search = ef_search
-
-    def _statement(self, text: str) -> sql.Composed:
-        if self.missing:  # the partitions that can be reached stand for the whole table
-            text = _PARTITIONED.sub(self._union, text)
-        return statement(text, self.state.row.tables)
-
-    def _union(self, match: re.Match[str]) -> str:
-        table, alias = match[1], match[2] or f" {match[1]}"
-        parts = [f"SELECT * FROM {{tables}}.{table}_{number}" for number in self.reachable]
-        return f"({' UNION ALL '.join(parts)}){alias}"
 
     def compile(self, where: Where) -> Condition:
         return compile_where(where, self.state.fields, self.state.field_ids)
 
     def allowed(self, where: Where | None) -> Allowed:
         """Return what a filter leaves, counted at its first use in this state."""
-        row = self.state.row
-        if where is None and not self.missing:
-            return Allowed(row.documents, row.passages, None)
         if where is None:
-            return self._count("", None)
-        return self._count(render(where), where)  # trees as keys would not tell `draft = 1` from `draft = true`
-
-    def _count(self, text: str, where: Where | None) -> Allowed:
-        if (known := self.state.allowed.get(text)) is not None:
+            return Allowed(self.state.row.documents, self.state.row.passages, None)
+        key = render(where)  # trees as keys would not tell `draft = 1` from `draft = true`
+        if (known := self.state.allowed.get(key)) is not None:
             return known
-        condition = _EVERY if where is None else self.compile(where)
+        condition = self.compile(where)
         ((documents, passages),) = self.rows(
             f"SELECT count(*), coalesce(sum(d.passages), 0)::bigint FROM {{tables}}.document d WHERE {condition.text}",
             *condition.parameters,
         )
-        limited = where is not None and documents != self.state.row.documents
-        allowed = Allowed(documents, passages, condition if limited else None, where)
-        _keep(self.state.allowed, text, allowed)
+        limited = documents != self.state.row.documents
+        allowed = Allowed(documents, passages, condition if limited else None)
+        _keep(self.state.allowed, key, allowed)
         return allowed
 
-    def document_ids(self, where: Where | None) -> Ids:
+    def document_ids(self, where: Where) -> Ids:
         """Return the ids of the documents that a filter leaves (n,), ascending."""
-        key = "" if where is None else render(where)
+        key = render(where)
         if (known := self.state.ids.get(key)) is not None:
             return known
-        condition = _EVERY if where is None else self.compile(where)
+        condition = self.compile(where)
         ((packed,),) = self.rows(  # one value in binary: a row for each id would take ten times as long
             f"SELECT string_agg(int8send(d.id), ''::bytea) FROM {{tables}}.document d WHERE {condition.text}",
             *condition.parameters,
@@ -198,11 +152,9 @@ def _keep(cache: dict[str, Any], key: str, value: Any) -> None:
 class Views:
     """Consistent views of an index, for any number of threads."""
 
-    def __init__(self, address: Address, connections: Connections, *, partial: bool = False) -> None:
-        """`partial`: do without shards that cannot be reached."""
+    def __init__(self, address: Address, connections: Connections) -> None:
         self.address, self.connections = address, connections
         self._state: State | None = None
-        self._shards = Reachable() if partial else None
 
     @contextmanager
     def view(self) -> Iterator[View]:
@@ -212,38 +164,9 @@ class Views:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             StorageError: the server cannot be asked.
         """
-        with self.connections.begun(self._begin_everywhere) as (connection, state):
-            try:
-                yield View(connection, state)
-            except (errors.SqlclientUnableToEstablishSqlconnection, errors.FdwError):
-                if self._shards is not None:  # the next question finds out which shard it is
-                    self._shards.forget()
-                raise
+        with self.connections.begun(self._begin) as (connection, state):
+            yield View(connection, state)
             connection.execute("COMMIT")
-
-    def _missing(self, connection: DeadlineConnection, row: Row) -> tuple[Shard, ...]:
-        """Return the shards that are left out. Raises StorageError if none can be reached."""
-        if self._shards is None or not row.shards:
-            return ()
-        missing = self._shards.missing(connection, row.tables)
-        if len(missing) == row.shards:
-            raise StorageError(f"{self.address.shown}: none of its shards can be reached")
-        return missing
-
-    def _begin_everywhere(self, connection: DeadlineConnection) -> State:
-        """Begin the transaction of a view on every server that it reads."""
-        known = self._state
-        if known is None or not known.row.shards:
-            state = self._begin(connection)
-            if not state.row.shards:
-                return state
-            connection.rollback()
-            known = state
-        # A server takes the snapshot of a transaction when it is first asked: no commit may come between.
-        with no_commit(connection, known.row.tables):
-            state = self._begin(connection)
-            View(connection, state).search_as_wide_as(state.row.ef_search or 1)
-        return state
 
     def _begin(self, connection: DeadlineConnection) -> State:
         """Begin the transaction of a view, in one round trip where the index is as it was at the last."""
@@ -252,9 +175,9 @@ class Views:
             statements = [sql.SQL(_BEGIN)]
             if known is not None:
                 statements.append(statement(_KEEP_TABLES, known.row.tables))  # type: ignore[arg-type]
-                if known.row.ef_search is not None and not known.row.shards:
+                if known.row.ef_search is not None:
                     statements.append(sql.SQL(f"SET LOCAL hnsw.ef_search = {int(known.row.ef_search)};"))
-            connection.ef_search = None if known is None or known.row.shards else known.row.ef_search
+            connection.ef_search = None if known is None else known.row.ef_search
             try:
                 return self._current_state(connection, sql.Composed(statements), known)
             except (errors.UndefinedTable, errors.InvalidSchemaName):
@@ -270,9 +193,10 @@ class Views:
         row = read_row(connection, self.address, begin, tables)
         if tables != row.tables:
             connection.execute(statement(_KEEP_TABLES, row.tables))
+            require_one_server(connection, self.address, row.tables)
             row = replace(row, commit=commit_of(connection, row.tables, row.generation))
-        state, missing = self._state, self._missing(connection, row)
-        if state is not None and (state.row, state.missing) == (row, missing):
+        state = self._state
+        if state is not None and state.row == row:
             return state
         require_format(row)
         require_all_rows(connection, self.address, row.tables)
@@ -281,7 +205,7 @@ class Views:
             settings = from_rows(rows)
         except (KeyError, TypeError, ValueError) as error:
             raise IndexDamaged(f"{self.address.shown}: its settings are damaged ({error}); restore a backup") from error
-        loaded = State(row, settings, None, missing)
+        loaded = State(row, settings)
         if row.documents:
             fields, ids = read_field_types(View(connection, loaded).rows)
             loaded = replace(loaded, fields=fields, field_ids=ids)

@@ -61,15 +61,15 @@ def restriction(view: View, words: Words, where: Where | None) -> Restriction | 
     """Return a filter as a restriction to its documents, kept with the words; None where it leaves all documents."""
     from indexer.stores.tantivy_index import restrict
 
-    if where is None and not view.missing:
+    if where is None:
         return None
-    key = "" if where is None else render(where)
+    key = render(where)
     if (cached := words.restrictions.get(key, words)) is not words:  # None is a filter that leaves all documents
         return cached  # type: ignore[return-value]
     matched = view.allowed(where).documents
     if matched == view.state.row.documents:
         return words.keep(key, None)
-    if 2 * matched < view.state.row.documents or where is None or view.missing:
+    if 2 * matched < view.state.row.documents:
         return words.keep(key, restrict("document", view.document_ids(where)))
     # The list of excluded documents is shorter.
     return words.keep(key, restrict("document", view.document_ids(Not(where)), excluded=True))
@@ -132,12 +132,11 @@ def _open(view: View) -> _Replica:
     """Return a replica at a commit that is not later than the view's: from the disk, or new."""
     folder = cache_folder() / "words" / f"{view.state.row.history}-{_identity(view)}"
     base = _newest(folder, view)
-    if base is None and (view.state.row.passages < KEPT_PASSAGES or view.missing):
+    if base is None and view.state.row.passages < KEPT_PASSAGES:
         return _Replica(view, None)
     replica = note = None
     try:
-        # What a missing shard holds cannot be read now: a replica that is kept would be without it for ever.
-        if not view.missing and (base is None or _changes_since(view, base.generation) >= KEPT_CHANGES):
+        if base is None or _changes_since(view, base.generation) >= KEPT_CHANGES:
             base = _write(folder, view, base)
     except (OSError, RuntimeError, ValueError) as error:  # the engine raises ValueError for a full disk
         note = f"{folder}: words cannot be kept there ({error}); they are read from the database each time"
@@ -290,8 +289,8 @@ class _Replica:
 
 
 def _of(view: View) -> tuple[object, ...]:
-    """Return what a replica is of: an index, how its texts become terms, and the shards that it is made without."""
-    return view.state.row.history, analysis_of(view), view.missing
+    """Return what a replica is of: an index, and how its texts become terms."""
+    return view.state.row.history, analysis_of(view)
 
 
 def _open_indexes(folder: Path | None, analysis: Analysis) -> list[Engine]:

@@ -24,9 +24,7 @@ from indexer.stores.port import Batch, CheckReport, Kind, RunOutcome
 from indexer.stores.postgres import check, graph
 from indexer.stores.postgres.commit import Commit
 from indexer.stores.postgres.connections import ANSWER_SECONDS, WORK_SECONDS, DeadlineConnection
-from indexer.stores.postgres.leftovers import remove_empty_parts
 from indexer.stores.postgres.schema import KEPT_COMMITS, MAX_GRAPH_DIMENSIONS, statement
-from indexer.stores.postgres.shards import PARTITIONED, shards_of
 from indexer.stores.postgres.tables import sweep
 from indexer.stores.postgres.views import Views, read_row
 
@@ -123,11 +121,8 @@ class PostgresWriter:
                 statement("DELETE FROM {tables}.change WHERE document_id < 0 AND document_id > %s", row.tables),
                 (KEPT_COMMITS - row.generation,),
             )
-            for table in ("ledger", "change", "file"):
+            for table in ("document", "passage", "field_value", "ledger", "change", "file"):
                 connection.execute(statement(f"VACUUM (ANALYZE) {{tables}}.{table}", row.tables))
-            for place, tables, _ in graph.places(connection, row):
-                for table in PARTITIONED:
-                    place.execute(statement(f"VACUUM (ANALYZE) {{tables}}.{table}", tables))
 
     def repair(self, meaning: Meaning | None) -> CheckReport:
         with self._views.view() as view:
@@ -137,15 +132,11 @@ class PostgresWriter:
             self._transact(lambda commit: commit.repair(damaged, fields))
         if findings.graph:
             self._build_graph(dimensions, again=True)
-        with self._connection() as connection:
-            row = read_row(connection, self._views.address)
-            removed = remove_empty_parts(connection, shards_of(connection, row.tables) if row.shards else ())
         repairs = {
             f"{len(damaged)} damaged document(s) will be embedded again when their source is indexed again": damaged,
             "counted the documents, passages and tokens": findings.wrong_counts,
             f"wrote the filters' rows of {len(fields)} document(s) again": fields,
             "built the graph of the passages again": findings.graph,
-            f"removed {removed} empty schema(s) of moves that failed from the shards": removed,
         }
         if not any(repairs.values()):
             return CheckReport(findings.problems, findings.notes)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,9 +23,7 @@ from indexer.stores.open import create_store, drop_unfinished, is_store, open_st
 from indexer.stores.port import PLACES
 from indexer.stores.postgres.address import parse_address
 from indexer.stores.postgres.connections import connect
-from indexer.stores.postgres.leftovers import empty_parts, remove_empty_parts
 from indexer.stores.postgres.schema import DRAFT_LOCK
-from indexer.stores.postgres.shards import Shard, coordinator_of, marked
 
 
 @pytest.fixture
@@ -81,45 +78,6 @@ def test_an_unfinished_copy_in_a_folder_is_removed(source: str, tmp_path: Path) 
         drop_unfinished(target)
     assert drop_unfinished(target) > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.index"]
-
-
-@pytest.fixture(scope="module")
-def shard() -> Iterator[Shard]:
-    """Another database of the tests' server."""
-    uri = parse_address(server_uri()).conninfo
-    name = f"shard_{os.getpid()}"
-    with closing(psycopg.connect(uri, autocommit=True)) as connection:
-        database = connection.info.dbname
-        connection.execute(f"CREATE DATABASE {name}")
-        yield Shard(0, parse_address(uri.replace(f"/{database}?", f"/{name}?")))
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-PART = "likewise_00000000000000{:02}_part"
-
-
-def test_only_empty_parts_that_no_index_has_are_removed(shard: Shard) -> None:
-    coordinator = parse_address(new_address())
-    with connect(coordinator) as connection, connect(shard.address) as remote:
-        mine = marked(coordinator_of(connection))
-        for number, mark in enumerate((mine, mine, mine, mine, mine + "0", None)):
-            remote.execute(f"CREATE SCHEMA {PART.format(number)}")
-            for table in ("document", "passage", "field_value"):
-                remote.execute(f"CREATE TABLE {PART.format(number)}.{table} (id bigint)")
-            if mark:
-                remote.execute(f"COMMENT ON SCHEMA {PART.format(number)} IS '{mark}'")
-        remote.execute(f"INSERT INTO {PART.format(1)}.passage VALUES (1)")
-        connection.execute(f"CREATE SCHEMA {PART.format(2).removesuffix('_part')}")
-        with connect(coordinator) as other:  # somebody is making the index of this part
-            other.execute(
-                "SELECT pg_advisory_lock(%s, hashtext(%s))", (DRAFT_LOCK, PART.format(3).removesuffix("_part"))
-            )
-            assert [part for _, part in empty_parts(connection, [shard])] == [PART.format(0), PART.format(3)]
-            assert remove_empty_parts(connection, [shard]) == 1
-        left = remote.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ '^likewise_' ORDER BY 1").fetchall()
-        assert [name for (name,) in left] == [PART.format(number) for number in range(1, 6)]
-        connection.execute(f"DROP SCHEMA {PART.format(2).removesuffix('_part')}")
-        assert remove_empty_parts(connection, [shard]) == 2
 
 
 def test_a_new_index_has_nothing_of_an_earlier_one_of_its_name(

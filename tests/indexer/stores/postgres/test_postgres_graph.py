@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -160,25 +158,3 @@ def test_a_build_has_at_least_the_memory_that_the_server_gives(index: Index, mon
             connection.execute(f"SET maintenance_work_mem = '{own}'")
             graph._build(connection, tables, 100_000, 384)
     assert given == ["340800kB", "3GB"]
-
-
-@pytest.mark.parametrize("placed", ["evenly", "on one shard", "with equal distances"])
-def test_shards_are_asked_for_their_share_and_for_more_where_one_holds_more(
-    monkeypatch: pytest.MonkeyPatch, placed: str
-) -> None:
-    chance = np.random.default_rng(3)
-    distances = np.sort(chance.normal(size=600)) if placed != "with equal distances" else np.zeros(600)
-    shards = np.arange(600) // 200 if placed == "on one shard" else chance.integers(0, 3, 600)
-    stored = [(id_, id_, b"", float(distances[id_]), int(shards[id_])) for id_ in range(600)]
-    asked = []
-
-    def of_shards(view: Any, allowed: Any, question: Any, by_graph: bool, count: int) -> list[Any]:
-        asked.append(count)
-        return [row for shard in range(3) for row in [row for row in stored if row[4] == shard][:count]]
-
-    monkeypatch.setattr(dense, "_of_shards", of_shards)
-    view: Any = SimpleNamespace(reachable=(0, 1, 2))
-    for n in (1, 18, 108, 600):
-        asked.clear()
-        assert dense._nearest_of_shards(view, cast(Any, None), cast(Any, None), True, n) == stored[:n]
-        assert len(asked) == (1 if n in (1, 600) or placed == "evenly" else 2)
