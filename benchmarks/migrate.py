@@ -202,7 +202,7 @@ def under_load(folder: Path, data: Path, model: str, points: int) -> None:
     code, found = migrate(address, *change, *judged)
     assert code == 0 and found["switched"], found
     took, verdict = time.perf_counter() - begun, found["verdict"]
-    time.sleep(3)  # the writer writes with both models
+    time.sleep(3)  # the writer goes on, and what it writes has to be brought over
     backs = []
     for _ in range(4):
         with IndexCore.open(address) as main:
@@ -214,7 +214,7 @@ def under_load(folder: Path, data: Path, model: str, points: int) -> None:
     writer.wait()
     listener.join()
     readers.stop()
-    migrate(address, "--back")  # the writer was killed, and what it has not followed is added here
+    migrate(address, "--back")  # now that nobody writes, each of them has every document
     migrate(address, "--back")
     command = time.perf_counter()
     migrate(address, "--back")

@@ -146,10 +146,6 @@ class IndexCore:
         """Tell the notes that the user should read before documents are embedded. They are also in the results."""
         self._tell = tell
 
-    def skip_languages(self) -> None:
-        """Do not look at the languages of documents that another index has told of, unless they are to be decided."""
-        self._languages_read = not self.settings.language_open
-
     def tell_like(self, other: IndexCore) -> None:
         """Tell notes at once where another index does."""
         self._tell = other._tell

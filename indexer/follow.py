@@ -1,22 +1,34 @@
 """Bringing an index beside another one up to date: the same documents, with passages and vectors of another model.
 
-Each document of the other index has the content hash that it was made from (`EmbeddedDocument.origin`), so that nothing
-but two hashes is compared where nothing has changed. Documents are read in pages and committed in batches: memory does
-not grow with the collection, and a kill loses one batch at most. It works in both directions, because the same pair of
-hashes says that two documents have the same content, whichever index they are read from.
+It works in both directions: the next index follows the one that is used, and so does the previous one before a return.
+Nothing is written to the other index between two switches. The rules are these:
+
+* Each document of the other index has the content hash that it was made from (`EmbeddedDocument.origin`), so that
+  nothing but two hashes is compared where nothing has changed. The same pair of hashes says that two documents have the
+  same content, whichever index they are read from. A document that was changed since loses its origin.
+* A document that the main index has and the other one lacks, or has with another content or row, is embedded again,
+  or only its row is written. One that the other model cannot read is left out: the other index loses an earlier text
+  of it, and the main index keeps it. At the switch the other index's ledger gets a row for it (`LEFT_OUT`).
+* A document that the other index has and the main one lacks is removed, unless the main index's ledger says that its
+  model cannot read it. Such a row is written at the switch and by runs that read the file again. It ends if a user
+  removes the document, because `Writer.remove` also removes the rows, and if its record is gone from its file.
+* Sources and ledger go with the documents at each switch. A file with a document that only one model can read gets no
+  stamp, so that the next run reads it again and finds the others unchanged.
+
+Documents are read in pages and committed in batches: memory does not grow with the collection, and a kill loses one
+batch at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import TypeVar
 
 from indexer.batches import Incoming, batches
-from indexer.beside import Beside, unreadable
 from indexer.core import IndexCore
-from indexer.errors import IndexDamaged, LikewiseError, NewerFormat
 from indexer.records import Document, Stamp
 from indexer.stores.port import UNREADABLE, Batch, EmbeddedDocument, LedgerRow, RunOutcome, Store, Writer
 
@@ -48,14 +60,14 @@ class Followed:
         documents: how many documents were added, replaced or updated.
         passages: how many passages were embedded.
         removed: how many documents were removed.
-        left_out: uris of documents that the other model cannot read.
+        left_out: the documents that the other model cannot read now, each with its content hash in the main index.
         notes: sentences of the encoder and the writer.
     """
 
     documents: int = 0
     passages: int = 0
     removed: int = 0
-    left_out: tuple[str, ...] = ()
+    left_out: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def __add__(self, later: Followed) -> Followed:
@@ -63,7 +75,7 @@ class Followed:
             self.documents + later.documents,
             self.passages + later.passages,
             self.removed + later.removed,
-            self.left_out + later.left_out,
+            later.left_out,
             tuple(dict.fromkeys(self.notes + later.notes)),
         )
 
@@ -72,7 +84,7 @@ Committed = Callable[[int, int, int], None]
 """What is told of each commit: how many documents were looked at so far and how many there are, and the passages."""
 
 
-def _ignore(compared: int, documents: int, passages: int) -> None:
+def ignore(compared: int, documents: int, passages: int) -> None:
     """Tell nobody of a commit."""
 
 
@@ -80,14 +92,14 @@ def follow(
     main: Store,
     other: IndexCore,
     writer: Writer,
-    uris: Collection[str] | None = None,
-    committed: Committed = _ignore,
+    left_out: Mapping[str, bytes] = MappingProxyType({}),
+    committed: Committed = ignore,
 ) -> Followed:
     """Bring `other` up to `main`, which others may write to meanwhile. Its model is loaded only to embed something.
 
     Args:
         writer: the writer of `other`.
-        uris: the documents that may have changed; None compares all.
+        left_out: of an earlier call: documents that are not tried again as long as their content is the same.
         committed: called after each commit, and at the end.
 
     Raises:
@@ -96,11 +108,12 @@ def follow(
     """
     earlier_notes = len(writer.notes)
     with main.snapshot() as snapshot:
-        listed = snapshot.uris() if uris is None else list(dict.fromkeys(uris))
+        listed = snapshot.uris()
     # Removed first: it needs no model, and nobody expects a removed text to stay because a model cannot be reached.
-    gone = _gone(main, other.store, listed, all_of_them=uris is None)
+    gone = _gone(main, other.store)
     removed = writer.remove(gone) if gone else 0
     origins: dict[str, bytes] = {}
+    unread: dict[str, bytes] = {}
     blank: list[str] = []
     done, compared = Followed(), 0
 
@@ -110,7 +123,11 @@ def follow(
             chosen = _outdated(main, other.store, page)
             for uri in page:
                 compared += 1
-                if uri in chosen:
+                if uri not in chosen:
+                    continue
+                if left_out.get(uri) == chosen[uri]:
+                    unread[uri] = chosen[uri]
+                else:
                     yield uri
 
     documents = _with_text(_read(main, outdated(), origins), blank)
@@ -119,15 +136,15 @@ def follow(
         work = [*prepared.work, *_unchanged(batch, prepared.unchanged, other)]
         if work:
             writer.put(Batch([replace(item, origin=origins.pop(item.document.uri)) for item in work]))
-        passages = sum(len(item.spans) for item in work if item.spans)
-        done += Followed(len(work), passages, left_out=prepared.empty, notes=prepared.notes)
+        unread |= {uri: origins.pop(uri) for uri in prepared.empty}
+        done += Followed(len(work), sum(len(item.spans) for item in work if item.spans), notes=prepared.notes)
         committed(compared, len(listed), done.passages)
     committed(len(listed), len(listed), done.passages)
-    done += Followed(left_out=tuple(blank))
+    unread |= {uri: origins.pop(uri) for uri in blank}
     with other.store.snapshot() as snapshot:  # an earlier text of what cannot be read now
-        outdated_texts = list(snapshot.hashes(done.left_out))
+        outdated_texts = list(snapshot.hashes(unread))
     removed += writer.remove(outdated_texts) if outdated_texts else 0
-    return done + Followed(removed=removed, notes=writer.notes[earlier_notes:])
+    return done + Followed(removed=removed, left_out=unread, notes=writer.notes[earlier_notes:])
 
 
 def _pages(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -137,13 +154,13 @@ def _pages(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield page
 
 
-def _outdated(main: Store, other: Store, uris: Sequence[str]) -> set[str]:
-    """Return those of the documents of `main` that `other` lacks, or has with another content or row."""
+def _outdated(main: Store, other: Store, uris: Sequence[str]) -> dict[str, bytes]:
+    """Return the content hashes of the documents of `main` that `other` lacks, or has with another content or row."""
     with main.snapshot() as ours, other.snapshot() as theirs:
         wanted, stored = ours.hashes(uris), theirs.hashes(uris)
         origins, reverse = theirs.origins(uris), ours.origins(uris)
     return {
-        uri
+        uri: hashes.content
         for uri, hashes in wanted.items()
         if (known := stored.get(uri)) is None
         or known.row != hashes.row
@@ -178,21 +195,21 @@ def _unchanged(batch: Sequence[Incoming], uris: Collection[str], other: IndexCor
     return [EmbeddedDocument(document, hashes[document.uri]) for document, _ in batch if document.uri in hashes]
 
 
-def _gone(main: Store, other: Store, listed: Sequence[str], *, all_of_them: bool) -> list[str]:
+def waiting(main: Store, other: Store) -> int:
+    """Return how many documents of `main` the other index lacks, or has with another content or row."""
+    with main.snapshot() as snapshot:
+        listed = snapshot.uris()
+    return sum(len(_outdated(main, other, page)) for page in _pages(listed, _PAGE_URIS))
+
+
+def _gone(main: Store, other: Store) -> list[str]:
     """Return the documents of `other` that `main` no longer has, without those that its model could not read."""
-    if all_of_them:
-        with other.snapshot() as theirs:
-            stored: Sequence[str] = theirs.uris()
-        with main.snapshot() as ours:  # taken later: what was just added is not gone
-            wanted = set(ours.uris())
-    else:
-        with main.snapshot() as ours, other.snapshot() as theirs:
-            stored, wanted = list(theirs.hashes(listed)), set(ours.hashes(listed))
-    gone = [uri for uri in stored if uri not in wanted]
-    if not gone:
-        return []
-    with main.snapshot() as ours:
-        kept = {row.uri for row in ours.ledger("skipped") if _is_unreadable(row)}
+    with other.snapshot() as theirs:
+        stored = theirs.uris()
+    with main.snapshot() as ours:  # taken later: what was just added is not gone
+        wanted = set(ours.uris())
+        gone = [uri for uri in stored if uri not in wanted]
+        kept = {row.uri for row in ours.ledger("skipped") if _is_unreadable(row)} if gone else set[str]()
     return [uri for uri in gone if uri not in kept]
 
 
@@ -257,34 +274,3 @@ def _as_held(row: LedgerRow, held: Collection[str]) -> LedgerRow:
     if _is_unreadable(row) and row.uri in held:
         return replace(row, state="indexed", reason="")
     return row
-
-
-def keep_previous(index: IndexCore, uris: Collection[str] | None = None) -> tuple[str, ...]:
-    """Bring the index that this one has replaced up to date, if it is kept. Use under the writer of this one.
-
-    Args:
-        uris: the documents that were just written or removed; None compares all.
-
-    Returns:
-        Notes. If its model cannot be used, one says so: the write that was made is not undone.
-    """
-    previous = index.store.beside("previous")
-    if previous is None or (uris is not None and not uris):
-        return ()
-    try:
-        other = IndexCore(previous, runtime=index.runtime)
-    except (IndexDamaged, NewerFormat) as error:
-        return (unreadable(index.address, Beside("previous", problem=str(error))),)
-    other.use_cache_of(index)
-    other.skip_languages()
-    try:
-        with previous.writer() as writer:
-            followed = follow(index.store, other, writer, uris)
-            if followed.passages and uris is None:
-                writer.settle()
-    except LikewiseError as error:
-        return (
-            f"the vectors of {other.recipe}, which are kept, lack these changes ({error}): migrate --back adds them "
-            "before it returns to them, migrate --drop removes those vectors",
-        )
-    return followed.notes

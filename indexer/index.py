@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike, fspath
@@ -247,17 +247,7 @@ class Index:
             changes += self._core.commit(batch)
         if vectors is None and (changes.added or changes.replaced):
             renew(self._core.store, self.encoder, growth=2)
-        return changes + Changes(notes=self._keep_previous((*changes.added, *changes.replaced, *changes.updated)))
-
-    def _keep_previous(self, uris: Sequence[str]) -> tuple[str, ...]:
-        """Bring the vectors of an earlier model, where they are kept, up to date with these documents; return notes."""
-        core = self._core
-        if not uris or core.store.beside("previous") is None:
-            return ()
-        from indexer.follow import keep_previous
-
-        with core.store.writer():
-            return keep_previous(core, uris)
+        return changes
 
     def remove(
         self, uris: Iterable[str] | str | None = None, *, where: Filter | None = None, missing_ok: bool = False
@@ -282,9 +272,7 @@ class Index:
                 raise BadInput('an empty filter would remove every document: if that is meant, give "exists uri"')
             with self._core.store.writer() as writer:
                 chosen = [document.uri for document in self._core.store.iterate(condition)]
-                removed = writer.remove(chosen)
-                self._keep_previous(chosen)
-                return removed
+                return writer.remove(chosen)
         if not isinstance(uris, Iterable):
             raise BadInput(f"the uris are not a list but {type(uris).__name__}")
         chosen = [uris] if isinstance(uris, str) else list(uris)
@@ -294,9 +282,7 @@ class Index:
         if unknown and not missing_ok:
             raise UnknownUri(f"{self.address}: has no document {unknown[0]!r}; nothing was removed")
         with self._core.store.writer() as writer:
-            removed = writer.remove(stored)
-            self._keep_previous(list(stored))
-            return removed
+            return writer.remove(stored)
 
     def replace_all(
         self, documents: Iterable[Document] | Document, vectors: Vectors, *, spans: Spans | None = None

@@ -1,17 +1,19 @@
 """Changing the model of an index while it is searched and written to.
 
 The documents of the index are embedded again into an index beside it ("next"), which follows what writers commit
-meanwhile and takes the index's place in one commit. The one before it is kept ("previous"): every writer writes to both
-from then on, so that one commit returns to the old vectors. A killed build goes on where it was.
+meanwhile and takes the index's place in one commit. The one before it is kept ("previous"), as it was: nobody writes to
+it. Going back is the same work in the other direction: the previous index follows what has changed since, and takes the
+place. Whatever was killed goes on where it was. follow.py has the rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
+from types import MappingProxyType
 
 from indexer.beside import Beside, describe_beside, unreadable
 from indexer.core import IndexCore
@@ -19,11 +21,11 @@ from indexer.encoders import Encoder
 from indexer.encoders.locate import find_model, weight_files
 from indexer.encoders.recipe import Recipe
 from indexer.errors import BadInput, IndexDamaged, ModelError, NotAnIndex, RecipeMismatch, StorageError
-from indexer.follow import Committed, Followed, carry_over, follow
+from indexer.follow import Committed, Followed, carry_over, follow, ignore, waiting
 from indexer.identity import require_recipe
 from indexer.notes import Note
 from indexer.settings import Settings
-from indexer.stores.port import Info, Place, Store
+from indexer.stores.port import Info, Place, Store, Writer
 
 OnWait = Callable[[str], None]
 
@@ -172,13 +174,8 @@ def build(
     """
     from indexer.runs import after_embedding, is_unfinished  # which import every reader of files: `back` needs none
 
-    done = Followed()
     with other.store.writer(wait=wait, on_wait=on_wait) as writer:
-        for _ in range(_MAX_ROUNDS):
-            followed = follow(main.store, other, writer, committed=committed)
-            done = replace(done + followed, left_out=followed.left_out)
-            if followed.documents <= _FEW_DOCUMENTS:
-                break
+        done = _follow_in_rounds(main, other, writer, committed)
         if done.documents or is_unfinished(other):
             step("making the new vectors quick to search")
             writer.settle()
@@ -186,48 +183,106 @@ def build(
     return done
 
 
+def _follow_in_rounds(main: IndexCore, other: IndexCore, writer: Writer, committed: Committed) -> Followed:
+    """Follow an index that others write to, until few documents are left to follow under its lock."""
+    done = Followed()
+    for _ in range(_MAX_ROUNDS):
+        followed = follow(main.store, other, writer, done.left_out, committed)
+        done += followed
+        if followed.documents <= _FEW_DOCUMENTS:
+            break
+    return done
+
+
 @contextmanager
-def still_there(main: IndexCore, other: IndexCore) -> Iterator[None]:
+def still_there(main: IndexCore, other: IndexCore, place: Place = "next") -> Iterator[None]:
     """Raise BadInput if `other` was removed, or took the place of `main`, while the block asked both."""
     try:
         yield
     except (NotAnIndex, RecipeMismatch, StorageError, IndexDamaged) as error:
-        if not _is_beside(main.store, other, "next"):
+        if not _is_beside(main.store, other, place):
             raise _overtaken(main.store) from error
         raise
 
 
-def switch(main: IndexCore, other: IndexCore, *, wait: bool = True, on_wait: OnWait | None = None) -> Followed:
+def switch(
+    main: IndexCore,
+    other: IndexCore,
+    left_out: Mapping[str, bytes] = MappingProxyType({}),
+    *,
+    wait: bool = True,
+    on_wait: OnWait | None = None,
+) -> Followed:
     """Follow the last changes and let `other` take the place of `main`, in one commit. Close both afterwards.
+
+    Args:
+        left_out: what `build` has found that the new model cannot read.
 
     Returns:
         What was still written to `other`.
     """
-    return _exchange(main.store, other, "next", wait, on_wait)
+    return _exchange(main.store, other, "next", left_out, wait, on_wait)
 
 
-def back(main: IndexCore, *, wait: bool = True, on_wait: OnWait | None = None) -> Followed:
-    """Return to the vectors before the last `switch`, or to those before the last `back`. Close `main` afterwards.
+def back(
+    main: IndexCore, *, committed: Committed = ignore, wait: bool = True, on_wait: OnWait | None = None
+) -> Followed:
+    """Bring the vectors before the last `switch` or `back` up to date and return to them. Close `main` afterwards.
+
+    Others may read and write meanwhile, until the last documents are followed. A call that was interrupted has changed
+    nothing, and the next one goes on where it was.
+
+    Args:
+        committed: see `follow`.
+        wait, on_wait: as in `Store.writer`.
 
     Returns:
-        What was still written to them; usually nothing, because writers write to both.
+        What was written to the vectors that are in use now.
 
     Raises:
         BadInput: none are kept.
         IndexDamaged: those that are kept cannot be read.
-        ModelError: documents are missing in them, and their model cannot be loaded.
+        ModelError, RecipeMismatch: documents have changed, and the model that is to embed them cannot be loaded.
     """
-    with main.store.writer(wait=wait, on_wait=on_wait):
-        previous = main.store.beside("previous")
+    store = main.store
+    with store.writer(wait=wait, on_wait=on_wait):  # which completes a switch that was killed
+        previous = store.beside("previous")
         if previous is None:
             raise BadInput(f"{main.address}: no vectors of another model are kept, so there are none to return to")
-        _require_readable(main.store)
+        _require_readable(store)
         other = IndexCore(previous, runtime=main.runtime)
-        other.use_cache_of(main)
-        return _exchange(main.store, other, "previous", wait, on_wait)
+    other.use_cache_of(main)
+    with still_there(main, other, "previous"), _waiting_told(store, other):
+        with previous.writer(wait=wait, on_wait=on_wait) as writer:
+            done = _follow_in_rounds(main, other, writer, committed)
+            if done.passages:
+                from indexer.calibration.background import renew
+
+                writer.settle()
+                renew(previous, other.cached(other.encoder), growth=2)
+        return done + _exchange(store, other, "previous", done.left_out, wait, on_wait)
 
 
-def _exchange(store: Store, other: IndexCore, place: Place, wait: bool, on_wait: OnWait | None) -> Followed:
+@contextmanager
+def _waiting_told(store: Store, other: IndexCore) -> Iterator[None]:
+    """Say how many documents wait, if the model of `other` cannot be loaded in the block."""
+    try:
+        yield
+    except (ModelError, RecipeMismatch) as error:
+        count = waiting(store, other.store)
+        documents = "1 document waits" if count == 1 else f"{count:,} documents wait"
+        error.args = (f"{error}: nothing is switched, and {documents} for {other.recipe}",)
+        raise
+
+
+def _exchange(
+    store: Store,
+    other: IndexCore,
+    place: Place,
+    left_out: Mapping[str, bytes],
+    wait: bool,
+    on_wait: OnWait | None,
+) -> Followed:
     with ExitStack() as held:
         held.enter_context(store.writer(wait=wait, on_wait=on_wait))
         # Between the verdict and this lock, others may have removed what was compared, or built something else there.
@@ -235,7 +290,7 @@ def _exchange(store: Store, other: IndexCore, place: Place, wait: bool, on_wait:
             raise _overtaken(store)
         writer = held.enter_context(other.store.writer(wait=wait, on_wait=on_wait))
         held.enter_context(store.exchange(place))  # the last one in, and so the first one out
-        followed = follow(store, other, writer)
+        followed = follow(store, other, writer, left_out)
         carry_over(store, other.store, writer)
     return followed
 

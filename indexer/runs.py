@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from indexer.core import IndexCore
 from indexer.encoders import Encoder, steady
 from indexer.errors import BadInput, ModelError
-from indexer.follow import keep_previous
 from indexer.ingest import Reading, Run, Summary
 from indexer.map.draw import redraw_if_outdated
 from indexer.notes import Note
@@ -81,7 +80,6 @@ def index_sources(
     if run.embedded or is_unfinished(index):
         after_embedding(index, writer, step, notes.append)
     notes.extend(run.notes)
-    notes.extend(keep_previous(index))
     redraw_if_outdated(index.store, step, notes.append)
     with index.store.snapshot() as snapshot:
         return Outcome(summary, pruned, refused, tuple(notes), snapshot.documents, snapshot.passages)

@@ -143,7 +143,7 @@ def _beside_row(beside: Beside, documents: int, address: str) -> tuple[str, str]
     if beside.place == "next":
         done = f"{number(beside.documents)} of {number(documents)} documents embedded with {beside.model}"
         return "migration", f"{done}; {migrate} --model {shlex.quote(beside.model)} goes on, {drop}"
-    return "kept", f"vectors of {beside.model}; {migrate} --back returns to them, {drop}"
+    return "kept", f"vectors of {beside.model}; {migrate} --back brings them up to date and returns to them, {drop}"
 
 
 def _reason_rows(reasons: Sequence[ReasonCount], address: str) -> list[tuple[str, str]]:

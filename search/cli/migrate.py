@@ -30,7 +30,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--queries", type=_FILE, metavar="FILE", help="Judged questions for the verdict: JSON lines.")
 @click.option("--qrels", type=_FILE, metavar="FILE", help="Their judgments: query-id, corpus-id, score; or TREC's.")
 @click.option("--yes", is_flag=True, help="Switch without asking.")
-@click.option("--back", is_flag=True, help="Return to the vectors before, at once.")
+@click.option("--back", is_flag=True, help="Bring the vectors before up to date, and return to them.")
 @click.option("--drop", is_flag=True, help="Remove the vectors of the other model, kept or half made.")
 @trust_option
 @click.option("--no-cache", is_flag=True, help="Embed without the cache of vectors: likewise cache.")
@@ -55,8 +55,8 @@ def migrate(
     """Embed the documents of INDEX with another model, beside the vectors that are searched, and then switch.
 
     INDEX is searched and written to meanwhile. Before the switch a verdict compares both models; with --queries and
-    --qrels by nDCG@10. The switch is one commit. The old vectors are kept and get what is written later too, so that
-    --back returns to them at any time, until --drop removes them. Run it again if it was interrupted: it goes on.
+    --qrels by nDCG@10. The switch is one commit. The old vectors are kept until --drop removes them: --back embeds with
+    the old model what has changed since, and returns to them. Run it again if it was interrupted: it goes on.
 
     \b
     likewise migrate papers.index --model BAAI/bge-small-en-v1.5
@@ -125,7 +125,7 @@ def _change(
             verdict = compare_vectors(
                 main.store, other.store, progress.step, texts, judgments, trust_remote_code=options.trust_remote_code
             )
-        notes += [*done.notes, *verdict.notes, *_left_out(done.left_out)]
+        notes += [*done.notes, *verdict.notes, *_left_out([*done.left_out], str(other.recipe))]
         old, new = str(main.recipe), str(other.recipe)
         with other.store.snapshot() as snapshot:
             documents, passages = snapshot.documents, snapshot.passages
@@ -135,7 +135,7 @@ def _change(
         switched = yes or _asked(new)
         if switched:
             after = _lost_with(main)
-            switch(main, other, **wait)
+            switch(main, other, done.left_out, **wait)
             warn_of(after)
             notes += after
     if as_json:
@@ -151,13 +151,13 @@ def _change(
         say(f"{message}, or likewise migrate {quoted(path)} --drop", err=True)
 
 
-def _left_out(uris: Sequence[str]) -> list[str]:
-    """Return the note about documents that the new model cannot read."""
+def _left_out(uris: Sequence[str], model: str) -> list[str]:
+    """Return the note about documents that a model cannot read."""
     if not uris:
         return []
     return [
-        f"{number(len(uris))} documents, such as {uris[0]}, have no text that the new model can read: they are not "
-        "among its vectors, and stay among the old ones"
+        f"{number(len(uris))} documents, such as {uris[0]}, have no text that {model} can read: they are not among its "
+        "vectors, and stay among the others"
     ]
 
 
@@ -209,6 +209,7 @@ def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_
     from indexer.core import IndexCore
     from indexer.encoders.runtime import Runtime
     from indexer.migrate import back
+    from search.cli.progress import DocumentProgress
     from search.cli.runs import vectors_cached
 
     notes: list[str] = []
@@ -218,14 +219,18 @@ def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_
     ):
         main.use_cache(cache, "auto")
         left = str(main.recipe)
-        followed = back(main, wait=not no_wait, on_wait=warn)
-    notes += followed.notes
-    warn_of(notes)
+        with DocumentProgress() as progress:
+            followed = back(main, committed=progress.committed, wait=not no_wait, on_wait=warn)
     with IndexCore.open(path) as now, now.store.snapshot() as snapshot:
         model, documents, passages = str(now.recipe), snapshot.documents, snapshot.passages
+    notes += [*followed.notes, *_left_out([*followed.left_out], model)]
+    warn_of(notes)
     if as_json:
-        say_json(_numbers(left, model, documents, passages, True) | {"notes": notes})
+        rest = {"followed": followed.documents, "removed": followed.removed, "left_out": len(followed.left_out)}
+        say_json(_numbers(left, model, documents, passages, True) | rest | {"notes": notes})
         return
+    removed = f", and {number(followed.removed)} removed" if followed.removed else ""
+    say(f"{count_of(followed.documents, 'changed document')} brought over{removed}")
     say(f"{shown(path)}: {count_of(documents, 'document')} in {count_of(passages, 'passage')} of {model}")
     say(f"the vectors of {left} are kept: --back returns to them, --drop removes them")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opened import snapshot_of, store_of
+from opened import store_of
 
 from indexer import Index
 from indexer.encoders import registry
@@ -155,7 +155,7 @@ def test_without_yes_it_asks_on_a_terminal_and_elsewhere_keeps_the_work_and_ends
         assert index.recipe == other.recipe
 
 
-def test_a_run_keeps_both_and_says_what_is_lost_with_the_old_vectors(
+def test_back_prints_how_many_documents_it_took_and_the_switch_what_is_lost_with_the_old_vectors(
     migrate: Any, folder: Path, lines: Callable[..., str]
 ) -> None:
     from dataclasses import replace
@@ -168,9 +168,15 @@ def test_a_run_keeps_both_and_says_what_is_lost_with_the_old_vectors(
     migrate("index", folder, "-", stdin=lines(records | {"text": "another text"}, {"id": "new", "text": "quite new"}))
     migrate("remove", folder, "d5")
     with Index.open(folder) as index:
-        previous = store_of(index).beside("previous")
-        assert {document.uri: document for document in previous.iterate()} == {each.uri: each for each in index}
-        assert snapshot_of(previous).check(None).ok
+        before = {document.uri: document for document in index}
+    found = migrate("migrate", folder, "--back", "--json").json
+    assert (found["followed"], found["removed"], found["left_out"], found["notes"]) == (2, 1, 0, [])
+    with Index.open(folder) as index:
+        assert {document.uri: document for document in index} == before
+        assert index.check().ok
+    migrate("remove", folder, "d6")
+    said = migrate("migrate", folder, "--back")
+    assert "0 changed documents brought over, and 1 removed" in said.out
 
 
 def test_wrong_ways_to_call_it(migrate: Any, folder: Path) -> None:
