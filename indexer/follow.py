@@ -8,7 +8,7 @@ Nothing is written to the other index between two switches. The rules are these:
   same content, whichever index they are read from. A document that was changed since loses its origin.
 * A document that the main index has and the other one lacks, or has with another content or row, is embedded again,
   or only its row is written. One that the other model cannot read is left out: the other index loses an earlier text
-  of it, and the main index keeps it. At the switch the other index's ledger gets a row for it (`LEFT_OUT`).
+  of it, and the main index keeps it. At the switch the other index's ledger gets a row for it (`Code.LEFT_OUT`).
 * A document that the other index has and the main one lacks is removed, unless the main index's ledger says that its
   model cannot read it. Such a row is written at the switch and by runs that read the file again. It ends if a user
   removes the document, because `Writer.remove` also removes the rows, and if its record is gone from its file.
@@ -29,11 +29,9 @@ from typing import TypeVar
 
 from indexer.batches import Incoming, batches
 from indexer.core import IndexCore
+from indexer.ledger import HELD, NO_REASON, Code
 from indexer.records import Document, Stamp
-from indexer.stores.port import UNREADABLE, Batch, EmbeddedDocument, LedgerRow, RunOutcome, Store, Writer
-
-LEFT_OUT = f"{UNREADABLE}: left out when the model of the index was changed"
-"""Reason of a ledger row whose document is in the other index alone. The next run that opens its file shortens it."""
+from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome, Store, Writer
 
 _PAGE_URIS = 2000
 """Documents whose hashes are compared in one snapshot."""
@@ -45,8 +43,6 @@ _PAGE_ROWS = 5000
 """Rows of the ledger that are written in one commit."""
 
 T = TypeVar("T")
-
-_HELD = ("indexed", "updated", "unchanged")
 
 _UNREAD = Stamp(-1, 0, 0, 0)
 """The stamp of a file that the next run opens."""
@@ -264,13 +260,13 @@ def _by_file(rows: Iterable[LedgerRow]) -> dict[str, list[LedgerRow]]:
 
 def _is_unreadable(row: LedgerRow) -> bool:
     """Return whether the model of the index could read no text of this record; another model may."""
-    return row.state == "skipped" and row.reason in (UNREADABLE, LEFT_OUT)
+    return row.state == "skipped" and row.reason.code in {Code.UNREADABLE, Code.LEFT_OUT}
 
 
 def _as_held(row: LedgerRow, held: Collection[str]) -> LedgerRow:
     """Return a row of the ledger as it is true of an index that has these documents."""
-    if row.state in _HELD and row.uri not in held:
-        return replace(row, state="skipped", reason=LEFT_OUT)
+    if row.state in HELD and row.uri not in held:
+        return replace(row, state="skipped", reason=Code.LEFT_OUT())
     if _is_unreadable(row) and row.uri in held:
-        return replace(row, state="indexed", reason="")
+        return replace(row, state="indexed", reason=NO_REASON)
     return row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -14,13 +13,11 @@ from indexer.batches import validate
 from indexer.core import IndexCore
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
+from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.records import Changes, Document, KnownFile, Span, Stamp
 from indexer.sources import Entry, ReadOptions, Source, read
-from indexer.sources.entry import short_reason
 from indexer.sources.source import STDIN
 from indexer.stores.port import (
-    DUPLICATE,
-    UNREADABLE,
     Batch,
     EmbeddedDocument,
     LedgerRow,
@@ -70,9 +67,6 @@ Reading = Callable[[str | None, int, int], None]
 """What is told of reading: the file that is opened or passed over, how many that makes, and the size of them all in
 bytes; or None, how many documents are about to be compared and embedded, and the size."""
 
-_HELD = ("indexed", "updated", "unchanged")
-"""The states of ledger rows whose record became the document of its uri."""
-
 _UNREAD = Stamp(-1, 0, 0, 0)
 """The stamp of a file that has to be opened by the next run that comes to it."""
 
@@ -115,7 +109,7 @@ class Run:
         self._notes: dict[str, None] = {}
         self._duplicates = self._passages = self._bytes = self._nameless = 0
         self._files_told = self._read_bytes = 0
-        self._reasons: Counter[str] = Counter()
+        self._reasons: Counter[Reason] = Counter()
         self._met_files: set[str] = set()
         self._unopened_files: set[str] = set()  # unchanged since they were read
         self._failed_files: set[str] = set()  # with at least one failed entry
@@ -151,7 +145,7 @@ class Run:
             duplicates=self._duplicates,
             passages=self._passages,
             nameless=self._nameless,
-            reason=max(self._reasons, key=self._reasons.__getitem__, default=""),
+            reason=max(self._reasons, key=self._reasons.__getitem__, default=NO_REASON).text(),
         )
 
     def feed(self, sources: Sequence[Source]) -> Summary:
@@ -217,7 +211,7 @@ class Run:
         with self._index.store.snapshot() as snapshot:
             for row in snapshot.ledger_of_documents():
                 uris[row.uri] = None
-                missing = row.state == "gone" or (row.state == "skipped" and row.reason != DUPLICATE)
+                missing = row.state == "gone" or (row.state == "skipped" and row.reason.code is not Code.DUPLICATE)
                 if not missing or not any(source.covers(row.file) for source in sources):
                     kept.add(row.uri)
                 elif self._is_ignored(row.file):
@@ -271,27 +265,27 @@ class Run:
         try:
             validate(entry.document, empty=entry.embedded is not None)
             embedded = self._own_vectors(entry)
-            if embedded is None and self._index.recipe is None:
-                raise BadInput('has no "vector", and the index has no model to embed it with')
         except BadInput as error:
-            self._record(entry, "failed", str(error))
+            self._record(entry, "failed", Code.OTHER(error))
+            return
+        if embedded is None and self._index.recipe is None:
+            self._record(entry, "failed", Code.NO_VECTOR())
             return
         if self._comes_again(entry.uri) and (earlier := self._batch.documents.pop(entry.uri, None)) is not None:
             self._counts["skipped"] += 1
-            self._batch.rows.append(LedgerRow(earlier[2].file, entry.uri, "skipped", DUPLICATE))
+            self._batch.rows.append(LedgerRow(earlier[2].file, entry.uri, "skipped", Code.DUPLICATE()))
         self._nameless += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
         is_file = entry.uri == entry.file
         self._bytes += entry.stamp.size if is_file and entry.stamp else len(entry.document.text)
         self._batch.documents[entry.uri] = (entry.document, embedded, entry)
         self._batch.characters += len(entry.document.text) + 256
 
-    def _record(self, entry: Entry, state: str, reason: str) -> None:
+    def _record(self, entry: Entry, state: LedgerState, reason: Reason) -> None:
         """Count an entry without a document and put it into the ledger."""
-        reason = short_reason(reason)
         self._counts[state] += 1
         if state == "failed":
             self._failed_files.add(entry.file)
-            self._reasons[re.sub(r"^\w+ \d+: ", "", reason)] += 1
+            self._reasons[replace(reason, line=None)] += 1
         elif self._owners.get(entry.uri) == entry.file:
             self._left.add(entry.uri)
         self._batch.rows.append(LedgerRow(entry.file, entry.uri, state, reason))
@@ -357,7 +351,7 @@ class Run:
         except BadInput:
             changes, refused = self._put_each(work)
             rows = [
-                replace(row, state="failed", reason=short_reason(refused[row.uri])) if row.uri in refused else row
+                replace(row, state="failed", reason=Code.OTHER(refused[row.uri])) if row.uri in refused else row
                 for row in rows
             ]
             self._writer.put(Batch((), [*batch.rows, *rows], batch.stamps, self._run))
@@ -386,13 +380,13 @@ class Run:
         return changes, refused
 
 
-def _reason(state: str, entry: Entry) -> str:
-    return UNREADABLE if state == "skipped" else short_reason(entry.reason)
+def _reason(state: str, entry: Entry) -> Reason:
+    return Code.UNREADABLE() if state == "skipped" else entry.reason
 
 
-def _has_document(state: str, reason: str) -> bool:
+def _has_document(state: LedgerState, reason: Reason) -> bool:
     """Return whether the record of a ledger row can be a document, though a later record may have its id."""
-    return state in _HELD or (state == "skipped" and reason == DUPLICATE)
+    return state in HELD or (state == "skipped" and reason.code is Code.DUPLICATE)
 
 
 def _owners(snapshot: Snapshot, files: Mapping[str, KnownFile]) -> dict[str, str]:
@@ -405,4 +399,4 @@ def _owners(snapshot: Snapshot, files: Mapping[str, KnownFile]) -> dict[str, str
                 shared.add(uri)
     if not shared:
         return {}
-    return {row.uri: row.file for row in snapshot.ledger() if row.uri in shared and row.state in _HELD}
+    return {row.uri: row.file for row in snapshot.ledger() if row.uri in shared and row.state in HELD}

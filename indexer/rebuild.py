@@ -14,9 +14,10 @@ from indexer.batches import Incoming, batches
 from indexer.core import IndexCore
 from indexer.encoders import Encoder
 from indexer.errors import BadInput
+from indexer.ledger import Code
 from indexer.notes import Note
 from indexer.settings import Settings
-from indexer.stores.port import PLACES, UNREADABLE, Batch, LedgerRow, Writer
+from indexer.stores.port import PLACES, Batch, LedgerRow, Writer
 
 
 @contextmanager
@@ -87,11 +88,10 @@ def _commit(
             f"{len(prepared.empty)} documents, such as {prepared.empty[0]}, have no text that the new model can read "
             "and were left out"
         )
-    left_out = dict.fromkeys(prepared.empty, ("skipped", UNREADABLE))
+    left_out = dict.fromkeys(prepared.empty, Code.UNREADABLE())
     carried = [
-        replace(row, state=state, reason=reason)
+        replace(row, state="skipped", reason=left_out[row.uri]) if row.uri in left_out else row
         for document, _ in batch
         for row in rows.pop(document.uri, ())
-        for state, reason in [left_out.get(row.uri, (row.state, row.reason))]
     ]
     writer.put(Batch(prepared.work, carried))

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.ledger import LedgerState, Reason
+
 Vector = NDArray[np.float32]
 """One row, or rows, of float32."""
 
@@ -137,4 +139,4 @@ class KnownFile:
     """A file in the ledger: its stamp, and (uri, state, reason) of each of its entries."""
 
     stamp: Stamp
-    entries: tuple[tuple[str, str, str], ...]
+    entries: tuple[tuple[str, LedgerState, Reason], ...]

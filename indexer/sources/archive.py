@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import zipfile
 
+from indexer.ledger import Code
 from indexer.sources.content import Unreadable
 
 MAX_MEMBERS = 20_000
@@ -24,23 +25,23 @@ def check(path: str, xml_only: bool = True) -> None:
     """
     with open(path, "rb") as file:
         if file.read(8) == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":  # OLE, in which Office wraps encrypted files
-            raise Unreadable("encrypted, or of an older format: save it without a password in the current one")
+            raise Unreadable(Code.ENCRYPTED_OFFICE())
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             if len(members) > MAX_MEMBERS:
-                raise Unreadable(f"a zip bomb: {len(members):,} members, over the bound of {MAX_MEMBERS:,}")
+                raise Unreadable(Code.TOO_MANY_MEMBERS(f"{len(members):,}", f"{MAX_MEMBERS:,}"))
             total = sum(member.file_size for member in members)
             if total > MAX_BYTES:
-                raise Unreadable(f"a zip bomb: unpacks to {total:,} bytes, over the bound of {MAX_BYTES:,}")
+                raise Unreadable(Code.TOO_MANY_BYTES(f"{total:,}", f"{MAX_BYTES:,}"))
             for member in members:
                 if member.file_size > _LARGE_BYTES and member.file_size > MAX_RATIO * member.compress_size:
-                    raise Unreadable(f"a zip bomb: {member.filename} unpacks to {member.file_size:,} bytes")
+                    raise Unreadable(Code.ZIP_BOMB(member.filename, f"{member.file_size:,}"))
                 if member.flag_bits & 1:
-                    raise Unreadable("encrypted: save it without a password")
+                    raise Unreadable(Code.ENCRYPTED())
                 if xml_only and member.filename.endswith((".xml", ".rels")):
                     with archive.open(member) as opened:
                         if b"<!ENTITY" in opened.read(64 * 1024).replace(b"\0", b""):
-                            raise Unreadable(f"{member.filename} declares XML entities, which are not expanded")
+                            raise Unreadable(Code.XML_ENTITIES(member.filename))
     except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise Unreadable(f"damaged: not a readable zip file ({error})") from error
+        raise Unreadable(Code.NOT_ZIP(error)) from error

@@ -7,15 +7,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from indexer.ledger import NO_REASON, Reason
 from indexer.records import Section
 
 
-class Unreadable(Exception):
-    """The file is damaged, encrypted or over a bound: it failed. The message is the ledger's reason."""
+class Refused(Exception):
+    """Something that cannot become a document.
+
+    Attributes:
+        reason: the reason for the ledger.
+    """
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.text())
+        self.reason = reason
 
 
-class Skip(Exception):
-    """The file is sound and holds nothing to index. The message is the ledger's reason."""
+class Unreadable(Refused):
+    """The file is damaged, encrypted or over a bound: it failed."""
+
+
+class Skip(Refused):
+    """The file is sound and holds nothing to index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +40,14 @@ class Content:
         title: empty where the file has none.
         sections: in order of their start.
         metadata: JSON values.
-        note: one line for the ledger about what was left out of the text; empty where there is nothing to report.
+        note: the reason for the ledger why something was left out of the text, or read in another way.
     """
 
     text: str
     title: str = ""
     sections: tuple[Section, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    note: str = ""
+    note: Reason = NO_REASON
 
 
 class Headings:

@@ -8,6 +8,8 @@ import unicodedata
 from collections import Counter
 from functools import cache
 
+from indexer.ledger import Code, Reason
+
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),  # tested before UTF-16, because it begins with the mark of UTF-16
@@ -114,18 +116,18 @@ def decode(data: bytes, cookies: bool = True) -> str | None:
     return _strict(data, guessed) if guessed else None
 
 
-def undecodable(data: bytes) -> str:
+def undecodable(data: bytes) -> Reason:
     """Return the reason why `decode` returned None, for the ledger."""
     wide = bom_encoding(data) or wide_encoding(data) or ""
     if wide.startswith(("utf-16", "utf-32")):
-        return f"is {wide[:6].upper()} with bytes that do not fit: save it as UTF-8"
+        return Code.WRONG_WIDE_BYTES(wide[:6].upper())
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         if not bom_encoding(data) and (bad := _broken_utf8(data, 0.75)):
-            line, plural = data.count(b"\n", 0, error.start) + 1, "s" if bad > 1 else ""
-            return f"is UTF-8 but for {bad:,} byte{plural}, the first in line {line:,}: save it as UTF-8"
-    return "its encoding cannot be found out: save it as UTF-8"
+            line = data.count(b"\n", 0, error.start) + 1
+            return Code.WRONG_BYTES(f"{bad:,}", f"{line:,}") if bad > 1 else Code.WRONG_BYTE(f"{line:,}")
+    return Code.ENCODING_UNKNOWN()
 
 
 def guess(data: bytes) -> str | None:

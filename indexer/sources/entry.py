@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from indexer.errors import BadInput
+from indexer.ledger import NO_REASON, Reason
 
 if TYPE_CHECKING:
     from indexer.exchange import Embedded
@@ -14,18 +15,6 @@ if TYPE_CHECKING:
 EntryState = Literal["read", "unchanged", "skipped", "failed"]
 
 _MAX_LIMIT_MB = 1_000_000
-
-
-MAX_REASON_CHARACTERS = 200
-
-
-def short_reason(reason: str) -> str:
-    """Return a reason in one line of at most MAX_REASON_CHARACTERS: its end says what to do, so its middle is cut."""
-    line = " ".join(reason.split())
-    if len(line) <= MAX_REASON_CHARACTERS:
-        return line
-    end = MAX_REASON_CHARACTERS // 2
-    return f"{line[: MAX_REASON_CHARACTERS - end - 3]} … {line[-end:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +26,8 @@ class Entry:
             several JSON records that begin in one line the second is "FILE:LINE:2".
         file: absolute path of the file that it is in, "-" for stdin.
         state: "read" has a document, "unchanged" has none because its file was not opened.
-        reason: for "skipped" and "failed" one line: the reason and what to do. For "read" a note of its reader, such as
-            that parts were left out; usually empty.
+        reason: the reason and what to do, for "skipped" and "failed". For "read" a note of its reader, such as that
+            parts were left out; usually `NO_REASON`.
         document: only of "read".
         vector: the record's own member "vector".
         embedded: the passages of an exported record, with their vectors.
@@ -50,7 +39,7 @@ class Entry:
     uri: str
     file: str
     state: EntryState
-    reason: str = ""
+    reason: Reason = NO_REASON
     document: Document | None = None
     vector: list[float] | None = None
     embedded: Embedded | None = None

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from indexer.ledger import Code, from_stored
 from indexer.records import Section
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.worker import LENGTH_HEADER, send
@@ -50,11 +51,12 @@ class Extractor:
         with self._lock:
             answer = self._ask({"path": path, "module": module, "max_characters": max_characters})
         if "failed" in answer:
-            raise Unreadable(answer["failed"])
+            raise Unreadable(from_stored(answer["failed"]))
         if "skipped" in answer:
-            raise Skip(answer["skipped"])
+            raise Skip(from_stored(answer["skipped"]))
         content = answer["content"]
         content["sections"] = tuple(Section(**section) for section in content["sections"])
+        content["note"] = from_stored(content["note"])
         return Content(**content)
 
     def close(self) -> None:
@@ -74,12 +76,12 @@ class Extractor:
             answer = _receive(worker.stdout.fileno(), time.monotonic() + seconds)
         except TimeoutError as error:
             self.close()
-            raise Unreadable(f"reading it takes longer than {MAX_FILE_SECONDS:g} seconds") from error
+            raise Unreadable(Code.TOO_SLOW(f"{MAX_FILE_SECONDS:g}")) from error
         except OSError as error:
             code = worker.wait()
             self.close()
             how = "signal" if code < 0 else "exit"
-            raise Unreadable(f"its reader crashed ({how} {abs(code)})") from error
+            raise Unreadable(Code.READER_CRASHED(how, abs(code))) from error
         except BaseException:  # interrupted: the answer on its way would be taken for that of the next file
             self.close()
             raise

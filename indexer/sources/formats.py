@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
+from indexer.ledger import Code, Reason
+
 FormatKind = Literal["text", "extracted", "records"]
 
 
@@ -90,27 +92,23 @@ for _line in _LANGUAGES.replace("|", "\n").split("\n"):
 
 
 _ADVICE = {
-    "Word 97-2003: save it as .docx": ".doc .dot",
-    "PowerPoint 97-2003: save it as .pptx": ".pot .pps .ppt",
-    "Excel 97-2003 or binary: save it as .xlsx": ".xls .xlsb .xlt",
-    "an Outlook message: save it as .eml": ".msg",
-    "an Apple iWork file: export it as PDF, or to an Office format": ".key .numbers .pages",
-    "an e-book of a format that is not read: convert it to EPUB": ".azw .azw3 .djvu .lit .mobi",
-    "an image: run it through OCR and index the text": (
-        ".avif .bmp .gif .heic .heif .ico .jp2 .jpeg .jpg .png .psd .tif .tiff .webp"
-    ),
-    "an archive: unpack it and index the folder": ".7z .bz2 .cab .gz .iso .jar .rar .tar .tbz2 .tgz .txz .xz .zip .zst",
-    "audio or video: index a transcript": (
-        ".aac .avi .flac .m4a .m4v .mkv .mov .mp3 .mp4 .mpeg .mpg .ogg .opus .wav .webm .wmv"
-    ),
+    Code.WORD_97: ".doc .dot",
+    Code.POWERPOINT_97: ".pot .pps .ppt",
+    Code.EXCEL_97: ".xls .xlsb .xlt",
+    Code.OUTLOOK: ".msg",
+    Code.IWORK: ".key .numbers .pages",
+    Code.EBOOK: ".azw .azw3 .djvu .lit .mobi",
+    Code.IMAGE: (".avif .bmp .gif .heic .heif .ico .jp2 .jpeg .jpg .png .psd .tif .tiff .webp"),
+    Code.ARCHIVE: ".7z .bz2 .cab .gz .iso .jar .rar .tar .tbz2 .tgz .txz .xz .zip .zst",
+    Code.AUDIO_OR_VIDEO: (".aac .avi .flac .m4a .m4v .mkv .mov .mp3 .mp4 .mpeg .mpg .ogg .opus .wav .webm .wmv"),
 }
 _ADVICE_BY_EXTENSION = {extension: advice for advice, several in _ADVICE.items() for extension in several.split()}
 
 
-def reason_not_to_read(path: str) -> str:
+def reason_not_to_read(path: str) -> Reason:
     """Return why a binary file is not read, and what to do about it where its extension tells."""
     extension = os.path.splitext(path)[1].lower()
-    return _ADVICE_BY_EXTENSION.get(extension, "a binary file, of no format that likewise reads")
+    return _ADVICE_BY_EXTENSION.get(extension, Code.BINARY)()
 
 
 def format_of(path: str, head: bytes) -> Format:

@@ -14,6 +14,8 @@ import os
 import re
 from dataclasses import dataclass
 
+from indexer.ledger import NO_REASON, Code, Reason
+
 IGNORE_FILES = (".gitignore", ".likewiseignore")
 """The files with rules, the deciding one last."""
 
@@ -56,15 +58,15 @@ class Ignores:
     outer: Ignores | None
 
 
-def reason_to_ignore(rules: Ignores | None, path: str, is_folder: bool) -> str:
-    """Return why this file or folder is left out, if the folders above it are not; empty if it is read."""
+def reason_to_ignore(rules: Ignores | None, path: str, is_folder: bool) -> Reason:
+    """Return why this file or folder is left out, if the folders above it are not; `NO_REASON` if it is read."""
     while rules is not None:
         below = path[len(rules.folder.rstrip(os.sep)) + 1 :]
         for pattern in rules.patterns:
             if (is_folder or not pattern.folders_only) and pattern.regex.fullmatch(below):
-                return f"ignored by {pattern.file}" if pattern.ignores else ""
+                return Code.IGNORED_BY_FILE(pattern.file) if pattern.ignores else NO_REASON
         rules = rules.outer
-    return "ignored by default: --no-ignore reads it" if _DEFAULT.fullmatch(os.path.basename(path)) else ""
+    return Code.IGNORED_BY_DEFAULT() if _DEFAULT.fullmatch(os.path.basename(path)) else NO_REASON
 
 
 def add_folder(outer: Ignores | None, folder: str) -> Ignores | None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from indexer.ledger import Code
+from indexer.sources.content import Refused
 from indexer.sources.encoding import bom_encoding, wide_encoding
 from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.record import TEXT_FIELDS, Container, is_text, text_names, type_name
@@ -23,7 +25,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
     has_records = has_objects = has_named = False
     named = container.options.text_field
     if container.met and _has_no_documents(stream, container.options):
-        yield container.whole(True, "holds no record with a text: name its member with --text-field")
+        yield container.whole(True, Code.NO_RECORD_WITH_TEXT())
         return
     while line := stream.readline(limit + 1):
         number += 1
@@ -37,7 +39,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
             # The line feed of UTF-16 is two bytes, of which the line has one.
             encoding = bom_encoding(line) or wide_encoding(line[: len(line) // 2 * 2])
             if encoding not in {None, "utf-8-sig"}:
-                yield container.whole(False, f"is written in {encoding}: save it as UTF-8")
+                yield container.whole(False, Code.WRONG_ENCODING(encoding))
                 return
             line = line.removeprefix(codecs.BOM_UTF8)
         if line.isspace() or not line:
@@ -46,17 +48,17 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
         try:
             record = parse(line.rstrip())
         except Invalid as error:
-            yield container.failed(number, str(error))
+            yield container.failed(number, error.reason)
             continue
         if isinstance(record, dict):
             has_objects, has_named = True, has_named or named in record or _is_exported(record)
             yield container.entry(number, record)
         else:
-            yield container.failed(number, f"not a JSON object (found {type_name(record)})")
+            yield container.failed(number, Code.NOT_AN_OBJECT(type_name(record)))
     if not has_records:
-        yield container.whole(True, "holds no records")
+        yield container.whole(True, Code.NO_RECORDS())
     if named and has_objects and not has_named:  # a few records without a text are nothing unusual; this is
-        yield container.whole(False, f'no record has "{named}", which --text-field names')
+        yield container.whole(False, Code.NO_RECORD_WITH_MEMBER(named))
 
 
 def _has_no_documents(stream: BinaryIO, options: ReadOptions) -> bool:
@@ -159,8 +161,8 @@ def read_json(records: JsonRecords, container: Container) -> Iterator[Entry]:
         )
 
 
-class Invalid(Exception):
-    """The text is not JSON; the message says where and why."""
+class Invalid(Refused):
+    """The text is not JSON; the reason says where and why."""
 
 
 def parse(line: bytes) -> Any:
@@ -174,13 +176,13 @@ def parse(line: bytes) -> Any:
         if b"\\u" in line:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
-        raise Invalid(f"not valid UTF-8 (byte {error.start + 1})") from error
+        raise Invalid(Code.NOT_UTF_8(error.start + 1)) from error
     except UnicodeEncodeError as error:
-        raise Invalid("an escape \\uD800 to \\uDFFF has no partner: it is half a character") from error
+        raise Invalid(Code.HALF_A_CHARACTER()) from error
     except json.JSONDecodeError as error:
-        raise Invalid(f"not valid JSON ({error.msg}, column {error.colno})") from error
+        raise Invalid(Code.NOT_JSON_AT_COLUMN(error.msg, error.colno)) from error
     except (ValueError, RecursionError) as error:
-        raise Invalid(f"not valid JSON ({str(error).partition(';')[0]})") from error
+        raise Invalid(Code.NOT_JSON(str(error).partition(";")[0])) from error
     return value
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import BinaryIO
 
+from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Document, KnownFile, Stamp
 from indexer.sources import jsonl, table
 from indexer.sources.content import Content, Skip, Unreadable
@@ -19,12 +20,12 @@ from indexer.sources.encoding import decode, is_binary, undecodable
 from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, format_of, reason_not_to_read
-from indexer.sources.record import NAME_TEXT, Container
+from indexer.sources.record import Container
 from indexer.sources.source import STDIN, Source
 from indexer.sources.titles import title_of
 
 _HEAD_BYTES = 8192
-_LIMIT_FLAG = "--max-file-mb"
+_OVER_LIMIT = (Code.TOO_LARGE, Code.TABLE_TOO_LARGE)
 _MAX_EXPANSION = 8  # extracted text may be this many times --max-file-mb, because a zip file holds more than its size
 
 
@@ -45,7 +46,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
         path, status = file.path, file.status
         if not path.isascii() and (name := path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")) != path:
             whole = False
-            yield Entry(name, name, "failed", "its name is not valid UTF-8: rename it")
+            yield Entry(name, name, "failed", Code.NAME_NOT_UTF_8())
             continue
         if status is None:
             whole = whole and file.state != "failed"
@@ -69,7 +70,7 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
 def _is_final(recorded: KnownFile) -> bool:
     """Return whether reading the file again would have the same outcome: nothing failed or was over the size limit."""
     for _, state, reason in recorded.entries:
-        if state == "failed" or (state == "skipped" and _LIMIT_FLAG in reason):
+        if state == "failed" or (state == "skipped" and reason.code in _OVER_LIMIT):
             return False
     return bool(recorded.entries)
 
@@ -97,19 +98,18 @@ def _entries(path: str, status: os.stat_result, options: ReadOptions, met: bool)
             else:
                 yield _document(file, path, format_, stamp, options)
     except OSError as error:
-        yield Entry(path, path, "failed", f"cannot be read: {error.strerror or error}", stamp=stamp)
+        yield Entry(path, path, "failed", Code.CANNOT_BE_READ(error.strerror or error), stamp=stamp)
 
 
-def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options: ReadOptions) -> str:
-    """Return why a file is skipped without being read; empty if it is to be read."""
+def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options: ReadOptions) -> Reason:
+    """Return why a file is skipped without being read; `NO_REASON` if it is to be read."""
     if not head:
-        return "empty"
+        return Code.EMPTY()
     if format_.kind != "extracted" and is_binary(head):
         return reason_not_to_read(path)
     if size > options.max_bytes and (format_.kind != "records" or format_ is JSON):
-        megabytes = size / 2**20
-        return f"{megabytes:,.1f} MB, over the limit of {options.max_file_mb:g} MB: raise {_LIMIT_FLAG}"
-    return ""
+        return Code.TOO_LARGE(f"{size / 2**20:,.1f}", f"{options.max_file_mb:g}")
+    return NO_REASON
 
 
 def _records(
@@ -128,7 +128,7 @@ def _records(
         if records is None:  # other JSON is a text like any other
             yield _document(io.BytesIO(data), path, Format("json", "text"), stamp, options)
         elif not records.have_text and len(records.records) > table.MAX_ROWS:
-            note = f"{len(records.records):,} records without a text were read as one document: {NAME_TEXT}"
+            note = Code.RECORDS_AS_ONE(f"{len(records.records):,}")
             yield container.document(Content(text, metadata={"size": stamp.size}), note)
         else:
             yield from jsonl.read_json(records, container)
@@ -142,11 +142,11 @@ def _document(file: BinaryIO, path: str, format_: Format, stamp: Stamp, options:
         else:
             content = _decode(file.read(options.max_bytes + 1), format_)
         if not content.text.strip():
-            raise Skip("holds no text")
+            raise Skip(Code.NO_TEXT())
     except Skip as skip:
-        return Entry(path, path, "skipped", str(skip), stamp=stamp)
+        return Entry(path, path, "skipped", skip.reason, stamp=stamp)
     except Unreadable as error:
-        return Entry(path, path, "failed", str(error), stamp=stamp)
+        return Entry(path, path, "failed", error.reason, stamp=stamp)
     document = Document(
         uri=path,
         text=content.text,
@@ -170,7 +170,7 @@ def _decode(data: bytes, format_: Format) -> Content:
     if text is None:
         raise Unreadable(undecodable(data))
     if "\0" in text:
-        raise Skip("a binary file: it holds NUL characters")
+        raise Skip(Code.BINARY_WITH_NUL())
     if not format_.module:
         return Content(text)
     reader = importlib.import_module(f"indexer.sources.readers.{format_.module}")
@@ -180,7 +180,7 @@ def _decode(data: bytes, format_: Format) -> Content:
         raise
     except Exception as error:  # as in worker.py: one file must not end the run
         problem = " ".join(f"{type(error).__name__}: {error}".split())
-        raise Unreadable(f"damaged, or no {format_.module} file ({problem[:200]})") from error
+        raise Unreadable(Code.READER_FAILED(format_.module, problem[:200])) from error
     return content
 
 

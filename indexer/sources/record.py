@@ -10,20 +10,18 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from indexer.exchange import from_record
+from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Document, Stamp
-from indexer.sources.content import Content
+from indexer.sources.content import Content, Refused
 from indexer.sources.entry import Entry, ReadOptions
 
 ID_FIELDS = ("_id", "id", "uri", "doc_id")
 TITLE_FIELDS = ("title",)
 TEXT_FIELDS = ("text", "body", "content", "abstract")
-
-NAME_TEXT = "name it with --text-field"
-"""What to do about a text that was not found, at the end of reasons and notes."""
 
 _JSON_TYPES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
 
@@ -63,12 +61,12 @@ def _written(value: object) -> str:
     return json.dumps(value)
 
 
-class NoText(Exception):
-    """The record has no text; the message says so."""
+class NoText(Refused):
+    """The record has no text."""
 
 
-class BadRecord(Exception):
-    """The record cannot be a document; the message says why."""
+class BadRecord(Refused):
+    """The record cannot be a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +88,17 @@ class Container:
     options: ReadOptions
     met: bool = False
 
-    def failed(self, place: int, reason: str, uri: str | None = None) -> Entry:
-        return Entry(uri or f"{self.file}:{place}", self.file, "failed", self._at(place, reason), stamp=self.stamp)
+    def failed(self, place: int, reason: Reason, uri: str | None = None) -> Entry:
+        return Entry(uri or f"{self.file}:{place}", self.file, "failed", replace(reason, line=place), stamp=self.stamp)
 
-    def whole(self, skipped: bool, reason: str) -> Entry:
+    def whole(self, skipped: bool, reason: Reason) -> Entry:
         """Return an entry for the file itself, which has no records."""
         return Entry(self.file, self.file, "skipped" if skipped else "failed", reason, stamp=self.stamp)
 
     def too_large(self, place: int) -> Entry:
-        limit = self.options.max_file_mb
-        return self.failed(place, f"the record is over {limit:g} MB: raise --max-file-mb, or close an open quote")
+        return self.failed(place, Code.RECORD_TOO_LARGE(f"{self.options.max_file_mb:g}"))
 
-    def document(self, content: Content, note: str = "") -> Entry:
+    def document(self, content: Content, note: Reason = NO_REASON) -> Entry:
         """Return the entry of the file itself, as one document."""
         document = Document(
             uri=self.file,
@@ -147,11 +144,11 @@ class Container:
             text = self._text(rest) if text is None else text
             vector = None if isinstance(rest.get("vector"), str) else _vector(rest.pop("vector", None))
         except NoText as error:
-            return Entry(uri, self.file, "skipped", self._at(place, str(error)), stamp=self.stamp)
+            return Entry(uri, self.file, "skipped", replace(error.reason, line=place), stamp=self.stamp)
         except BadRecord as error:
-            return self.failed(place, str(error), uri)
+            return self.failed(place, error.reason, uri)
         if not text.strip():
-            return Entry(uri, self.file, "skipped", self._at(place, "its text is empty"), stamp=self.stamp)
+            return Entry(uri, self.file, "skipped", replace(Code.EMPTY_TEXT(), line=place), stamp=self.stamp)
         inner = rest.get("metadata")
         if isinstance(inner, dict):
             del rest["metadata"]
@@ -171,18 +168,18 @@ class Container:
         try:
             document, embedded = from_record(record)
         except ValueError as error:
-            return self.failed(place, str(error), str(record["id"]))
+            return self.failed(place, Code.OTHER(error), str(record["id"]))
         return Entry(document.uri, self.file, "read", document=document, embedded=embedded, stamp=self.stamp)
 
     def _uri(self, rest: dict[str, Any]) -> str:
         """Return the record's id as text, empty if it has none."""
         name, value = _take(rest, self.options.id_field, self._free(ID_FIELDS))
         if self.options.id_field and name is None:
-            raise BadRecord(f'has no "{self.options.id_field}", which --id-field names')
+            raise BadRecord(Code.NO_ID_MEMBER(self.options.id_field))
         if value is None or isinstance(value, str):
             return value if value and value.strip() else ""
         if isinstance(value, bool | list | dict):
-            raise BadRecord(f'its id "{name}" must be a string or a number (found {type_name(value)})')
+            raise BadRecord(Code.WRONG_ID(name, type_name(value)))
         return str(value)
 
     def _free(self, usual: tuple[str, ...]) -> tuple[str, ...]:
@@ -194,17 +191,14 @@ class Container:
         field = self.options.text_field
         name, value = _take(rest, field, TEXT_FIELDS)
         if name is None and field:
-            raise NoText(f'has no "{field}", which --text-field names')
+            raise NoText(Code.NO_TEXT_MEMBER(field))
         if name is None:
-            raise NoText('has no text: give it a "text", or name the member with --text-field')
+            raise NoText(Code.RECORD_WITHOUT_TEXT())
         if value is None:
-            raise NoText(f'its text "{name}" is null')
+            raise NoText(Code.NULL_TEXT(name))
         if is_text(value):
             return value if isinstance(value, str) else json.dumps(value)
-        raise BadRecord(f'its text "{name}" must be a string or a number (found {type_name(value)})')
-
-    def _at(self, place: int, reason: str) -> str:
-        return f"line {place}: {reason}"
+        raise BadRecord(Code.WRONG_TEXT(name, type_name(value)))
 
 
 def _take(rest: dict[str, Any], named: str | None, usual: tuple[str, ...]) -> tuple[str | None, Any]:
@@ -226,13 +220,13 @@ def _vector(value: object) -> list[float] | None:
     if value is None:
         return None
     if not isinstance(value, list) or not value:
-        raise BadRecord(f'its "vector" must be a list of numbers (found {type_name(value)})')
+        raise BadRecord(Code.WRONG_VECTOR(type_name(value)))
     if others := [each for each in value if type(each) not in {int, float}]:
-        raise BadRecord(f'its "vector" must be a list of numbers (found {type_name(others[0])} in it)')
+        raise BadRecord(Code.WRONG_VECTOR_MEMBER(type_name(others[0])))
     try:
         vector = [float(each) for each in value]
     except OverflowError:
         vector = [math.inf]
     if not all(map(math.isfinite, vector)):
-        raise BadRecord('its "vector" must hold finite numbers')
+        raise BadRecord(Code.INFINITE_VECTOR())
     return vector

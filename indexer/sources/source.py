@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from indexer.errors import SourceError
+from indexer.ledger import Code
 from indexer.sources.entry import ReadOptions
 from indexer.sources.walk import WalkedFile, special_kind, walk
 
@@ -56,11 +57,11 @@ class Source:
             status = os.stat(self.root)
             is_folder = os.path.isdir(self.root)
         except OSError as error:
-            yield WalkedFile(self.root, None, "failed", f"cannot be read: {error.strerror}")
+            yield WalkedFile(self.root, None, "failed", Code.CANNOT_BE_READ(error.strerror))
             return
         if not is_folder:
             if kind := special_kind(status):
-                yield WalkedFile(self.root, None, "skipped", f"{kind}, not a file")
+                yield WalkedFile(self.root, None, "skipped", kind)
             else:
                 yield WalkedFile(self.root, status)
             return

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import BinaryIO
 
+from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.content import Assembly
 from indexer.sources.encoding import bom_encoding, guess, wide_encoding
 from indexer.sources.entry import Entry
-from indexer.sources.record import ID_FIELDS, NAME_TEXT, TEXT_FIELDS, TITLE_FIELDS, Container, text_names
+from indexer.sources.record import ID_FIELDS, TEXT_FIELDS, TITLE_FIELDS, Container, text_names
 
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # at most 18 digits: SQLite's integers have 64 bits
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -34,8 +35,6 @@ MAX_TITLE_ROWS = 3
 
 MAX_UNEVEN = 0.2
 """Largest share of rows with more cells than the header or with one, in a list of records without a column of text."""
-
-_NEVER_CLOSED = 'a quote that begins here is never closed, and takes in all that follows: close it, or write it as ""'
 
 
 class _TooLong(Exception):
@@ -89,7 +88,7 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     head = stream.read(2**16)
     encoding = _encoding(stream, head)
     if encoding is None:
-        yield container.whole(False, "its encoding cannot be found out: save it as UTF-8")
+        yield container.whole(False, Code.ENCODING_UNKNOWN())
         return
     delimiter = delimiter or _delimiter(head.decode(encoding, errors="replace"))
     quoting = csv.QUOTE_MINIMAL if delimiter != "\t" or _has_quoted_cells(stream, encoding, limit) else csv.QUOTE_NONE
@@ -99,7 +98,7 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         yield container.too_large(1)
         return
     except _Unclosed as error:
-        yield container.failed(error.line, _NEVER_CLOSED)
+        yield container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
         return
     texts = set(text_names(container.options)).intersection(layout.header)
     if problem := _problem(layout, container):
@@ -118,7 +117,7 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     except _TooLong:
         yield container.too_large(last + 1)
     except _Unclosed as error:
-        yield container.failed(error.line, _NEVER_CLOSED)
+        yield container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
 
 
 def _row_entry(line: int, row: list[str], layout: _Layout, container: Container, has_text: bool) -> Entry | None:
@@ -131,7 +130,7 @@ def _row_entry(line: int, row: list[str], layout: _Layout, container: Container,
             return container.entry(line, {}, layout.title, row[0])
         row = [*row, *[""] * (len(header) - len(row))]  # spreadsheets leave out the empty cells at the end
     if len(row) != len(header):
-        return container.failed(line, f"has {len(row)} cells where the header has {len(header)}")
+        return container.failed(line, Code.WRONG_CELLS(len(row), len(header)))
     cells = {
         name: convert(cell) if convert else cell
         for name, convert, cell in zip(header, layout.converters, row, strict=True)
@@ -146,8 +145,8 @@ def _one_document(rows: Iterator[tuple[int, list[str]]], layout: _Layout, contai
     """Return the entry of a table that is one document, as a sheet of XLSX is."""
     options, size = container.options, container.stamp.size if container.stamp else 0
     if size > options.max_bytes:
-        megabytes = f"{size / 2**20:,.1f} MB, over the limit of {options.max_file_mb:g} MB"
-        return container.whole(True, f"a table without a column of text, {megabytes}: raise --max-file-mb")
+        reason = Code.TABLE_TOO_LARGE(f"{size / 2**20:,.1f}", f"{options.max_file_mb:g}")
+        return container.whole(True, reason)
     assembly, line = Assembly(), 0
     try:
         for line, row in rows:  # noqa: B007 - the error needs the last line
@@ -155,10 +154,8 @@ def _one_document(rows: Iterator[tuple[int, list[str]]], layout: _Layout, contai
     except _TooLong:
         return container.too_large(line + 1)
     except _Unclosed as error:
-        return container.failed(error.line, _NEVER_CLOSED, container.file)
-    note = ""
-    if layout.records:
-        note = f"{layout.rows:,} rows without a column of text were read as one document: {NAME_TEXT}"
+        return container.failed(error.line, Code.QUOTE_NEVER_CLOSED(), container.file)
+    note = Code.ROWS_AS_ONE(f"{layout.rows:,}") if layout.records else NO_REASON
     return container.document(assembly.content(layout.title, {"rows": layout.rows, "size": size}), note)
 
 
@@ -258,15 +255,15 @@ def _delimiter(sample: str) -> str:
     return ","
 
 
-def _problem(layout: _Layout, container: Container) -> str:
-    """Return the reason why nothing in this table can be a document; empty if something can."""
+def _problem(layout: _Layout, container: Container) -> Reason:
+    """Return the reason why nothing in this table can be a document; `NO_REASON` if something can."""
     options, header = container.options, layout.header
     if not layout.rows:
-        return "holds no rows below its header"
-    for flag, name in (("--id-field", options.id_field), ("--text-field", options.text_field)):
+        return Code.NO_ROWS()
+    for code, name in ((Code.NO_ID_COLUMN, options.id_field), (Code.NO_TEXT_COLUMN, options.text_field)):
         if name and name not in header:
-            return f'has no column "{name}", which {flag} names (columns: {", ".join(header)})'
-    return ""
+            return code(name, ", ".join(header))
+    return NO_REASON
 
 
 def _layout(rows: Iterator[tuple[int, list[str]]], container: Container) -> _Layout:

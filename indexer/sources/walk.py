@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
+from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.entry import EntryState
 from indexer.sources.ignores import IGNORE_FILES, Ignores, add_folder, enclosing, reason_to_ignore
 from indexer.stores.open import holds_store
@@ -32,16 +33,16 @@ class WalkedFile:
     path: str
     status: os.stat_result | None = None
     state: EntryState = "read"
-    reason: str = ""
+    reason: Reason = NO_REASON
     ignored: bool = False
 
 
 _NAME = attrgetter("name")
 _SPECIAL_KINDS = (
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISCHR, "a device"),
+    (stat.S_ISFIFO, Code.PIPE),
+    (stat.S_ISSOCK, Code.SOCKET),
+    (stat.S_ISBLK, Code.DEVICE),
+    (stat.S_ISCHR, Code.DEVICE),
 )
 
 
@@ -65,9 +66,9 @@ def walk(
     return _Walk(root, claimed, wanted, reaches, ignore).run()
 
 
-def special_kind(status: os.stat_result) -> str:
-    """Return the kind of a special file such as "a pipe"; empty for files, folders and links."""
-    return next((name for test, name in _SPECIAL_KINDS if test(status.st_mode)), "")
+def special_kind(status: os.stat_result) -> Reason:
+    """Return the reason to skip a special file such as a pipe; `NO_REASON` for files, folders and links."""
+    return next((code for test, code in _SPECIAL_KINDS if test(status.st_mode)), Code.NONE)()
 
 
 class _Walk:
@@ -102,12 +103,12 @@ class _Walk:
                     entries = sorted(listing, key=_NAME)
                 names = {entry.name for entry in entries}
                 if holds_store(names):
-                    yield WalkedFile(folder, None, "skipped", "an index of likewise")
+                    yield WalkedFile(folder, None, "skipped", Code.AN_INDEX())
                     continue
                 if self.ignore and not names.isdisjoint(IGNORE_FILES):
                     rules = add_folder(rules, folder)
             except OSError as error:
-                yield WalkedFile(folder, None, "failed", f"cannot be listed: {error.strerror}")
+                yield WalkedFile(folder, None, "failed", Code.CANNOT_BE_LISTED(error.strerror))
                 continue
             self.walked[real] = rules
             below: list[tuple[str, str, Ignores | None]] = []
@@ -119,7 +120,7 @@ class _Walk:
                 if not self.belongs(path, is_folder) and not (is_link and self.leads_to_folder(path)):
                     continue
                 if name[0] == ".":
-                    yield WalkedFile(path, None, "skipped", "hidden folder" if is_folder else "hidden file")
+                    yield WalkedFile(path, None, "skipped", Code.HIDDEN_FOLDER() if is_folder else Code.HIDDEN_FILE())
                 elif self.ignore and (reason := reason_to_ignore(rules, path, is_folder)):
                     yield WalkedFile(path, None, "skipped", reason, ignored=True)
                 elif is_link:
@@ -142,10 +143,10 @@ class _Walk:
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError as error:
-            return WalkedFile(path, None, "failed", f"cannot be read: {error.strerror}")
+            return WalkedFile(path, None, "failed", Code.CANNOT_BE_READ(error.strerror))
         if stat.S_ISREG(status.st_mode):
             return WalkedFile(path, status)
-        return WalkedFile(path, None, "skipped", f"{special_kind(status)}, not a file")
+        return WalkedFile(path, None, "skipped", special_kind(status))
 
     def link(self, path: str, rules: Ignores | None) -> Iterator[WalkedFile]:
         """Follow a link that stays below the root, unless its target is read by its own name."""
@@ -154,19 +155,19 @@ class _Walk:
         try:
             status = os.stat(path)
         except OSError:
-            yield WalkedFile(path, None, "skipped", "a link that leads nowhere")
+            yield WalkedFile(path, None, "skipped", Code.LINK_TO_NOTHING())
             return
         is_folder = stat.S_ISDIR(status.st_mode)
         if not self.belongs(path, is_folder):
             return
         if inside == ".." or inside.startswith(".." + os.sep):
-            yield WalkedFile(path, None, "skipped", f"a link that leaves the folder, to {real}")
+            yield WalkedFile(path, None, "skipped", Code.LINK_OUT_OF_FOLDER(real))
         elif self.reached(real, inside, is_folder):
-            yield WalkedFile(path, None, "skipped", f"a link to {inside}, which is read itself")
+            yield WalkedFile(path, None, "skipped", Code.LINK_TO_FILE_READ(inside))
         elif is_folder:
             yield from self.folder(path, real, rules)
         elif kind := special_kind(status):
-            yield WalkedFile(path, None, "skipped", f"{kind}, not a file")
+            yield WalkedFile(path, None, "skipped", kind)
         else:
             self.walked[real] = None
             yield WalkedFile(path, status)

@@ -18,6 +18,7 @@ import warnings
 from dataclasses import asdict
 from typing import IO, Any, BinaryIO
 
+from indexer.ledger import Code
 from indexer.sources.content import Content, Skip, Unreadable
 
 EXTRA_MEMORY_BYTES = 2 * 2**30
@@ -65,17 +66,17 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         reader = importlib.import_module(f"indexer.sources.readers.{request['module']}")
         content: Content = reader.read(request["path"])
         if len(content.text) > limit:
-            raise Unreadable(f"it unpacks to {len(content.text):,} characters, over the bound of {limit:,}")
-        return {"content": asdict(content)}
+            raise Unreadable(Code.TOO_MUCH_TEXT(f"{len(content.text):,}", f"{limit:,}"))
+        return {"content": asdict(content) | {"note": content.note.stored()}}
     except Skip as skip:
-        return {"skipped": str(skip)}
+        return {"skipped": skip.reason.stored()}
     except Unreadable as error:
-        return {"failed": str(error)}
+        return {"failed": error.reason.stored()}
     except MemoryError:
-        return {"failed": f"reading it takes more than {EXTRA_MEMORY_BYTES // 2**30} GiB of memory"}
+        return {"failed": Code.TOO_MUCH_MEMORY(EXTRA_MEMORY_BYTES // 2**30).stored()}
     except Exception as error:  # noqa: BLE001 - parsers raise anything on damaged files; it is reported as the reason
         problem = " ".join(f"{type(error).__name__}: {error}".split())
-        return {"failed": f"damaged, or no {request['module']} file ({problem[:200]})"}
+        return {"failed": Code.READER_FAILED(request["module"], problem[:200]).stored()}
 
 
 def _limit_memory() -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.filters.tree import Scalar, Type, Where
+from indexer.ledger import NO_REASON, LedgerState, Reason
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 
@@ -32,12 +33,6 @@ Ids = NDArray[np.int64]
 
 BEST_PASSAGES = 3
 """How many of a document's best passages are in its mean cosine (`Candidates.best_means`)."""
-
-DUPLICATE = "duplicate id: a later record of the same run has it"
-"""Reason of a skipped ledger row if the document was taken from another file. `end_run` looks for this text."""
-
-UNREADABLE = "no text that the model can read"
-"""Reason of a skipped ledger row if another model may have the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +72,22 @@ class LedgerRow:
     Attributes:
         file: path of the file that holds it; equal to `uri` for a whole file.
         uri: uri of its document, also if there is none.
-        state: "indexed", "unchanged", "updated", "skipped", "failed" or "gone".
-        reason: why it was skipped or failed, for a person; of an indexed document a note of its reader, such as that
-            parts were left out, usually empty.
+        reason: why it was skipped or failed; of an indexed document a note of its reader, such as that parts were left
+            out, usually `NO_REASON`.
     """
 
     file: str
     uri: str
-    state: str
-    reason: str = ""
+    state: LedgerState
+    reason: Reason = NO_REASON
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
     """The number of rows of the ledger that have a state for the same reason."""
 
-    state: str
-    reason: str
+    state: LedgerState
+    reason: Reason
     count: int
 
 
@@ -472,7 +466,7 @@ class Snapshot(Protocol):
         """Return the number of rows of each state that occurs."""
 
     def ledger_reasons(self) -> Sequence[ReasonCount]:
-        """Return every reason of the ledger that is not empty, with the number of its rows, in no particular order."""
+        """Return every reason of the ledger, with the number of its rows, in no particular order."""
 
     def info(self) -> Info:
         """Return the state of the store in numbers."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -52,9 +51,9 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         if ledger:
             for row in list(snapshot.ledger(None if ledger == "all" else ledger)):
                 if as_json:
-                    say_json(asdict(row))
+                    say_json(asdict(row) | {"reason": row.reason.text()})
                 else:
-                    say(f"{row.state:<9} {shown(row.uri)}{'  ' + row.reason if row.reason else ''}")
+                    say(f"{row.state:<9} {shown(row.uri)}{'  ' + row.reason.text() if row.reason else ''}")
             return
         state, recipe, settings = snapshot.info(), snapshot.settings.recipe, snapshot.settings.passages
         ledger_counts, reasons = snapshot.ledger_counts(), snapshot.ledger_reasons()
@@ -150,7 +149,7 @@ def _reason_rows(reasons: Sequence[ReasonCount], address: str) -> list[tuple[str
     """Return the most frequent reasons with their counts, wherever in a file a record has them."""
     counts: Counter[tuple[str, str]] = Counter()
     for row in reasons:
-        counts[row.state, re.sub(r"^\w+ \d+: ", "", row.reason)] += row.count
+        counts[row.state, replace(row.reason, line=None).text()] += row.count
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     lines = [f"{number(count)} {state}: {reason}" for (state, reason), count in ranked[:_SHOWN_REASONS]]
     if rest := sum(count for _, count in ranked[_SHOWN_REASONS:]):

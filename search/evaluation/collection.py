@@ -34,11 +34,11 @@ def read_documents(path: Path, text_field: str | None = None) -> list[Document]:
         for source in open_sources([str(path)], options):
             for entry in read(source, options, lambda file: None):
                 if entry.state == "failed":
-                    raise BadInput(f"{path}: {entry.reason}")
+                    raise BadInput(f"{path}: {entry.reason.text()}")
                 if entry.document is not None:
                     documents.append(entry.document)
                 elif entry.state == "skipped":
-                    skipped = f" ({entry.reason})"
+                    skipped = f" ({entry.reason.text()})"
         if not documents:
             raise BadInput(f"{path}: holds no record with text{skipped}: give each a field text, or name its field")
     if not documents:

@@ -25,6 +25,7 @@ import numpy as np
 from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords
 from indexer.filters.dates import day_of, read_date
 from indexer.filters.tree import COLUMNS, Fields, Type, Where, matches, type_of
+from indexer.ledger import Code
 from indexer.markup import VisibleText
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
@@ -35,7 +36,6 @@ from indexer.stores.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import (
     BEST_PASSAGES,
-    DUPLICATE,
     Batch,
     Hashes,
     Kind,
@@ -364,7 +364,7 @@ class ReferenceSnapshot:
             dimensions=self.settings.dimensions,
             unsealed=self.passages,
             bytes=self._vectors.nbytes + sum(len(stored.document.text) for stored in documents),
-            format_version=2,
+            format_version=3,
             history=self.history,
             fields={name: tuple(sorted(known[name] - {"date"})) for name in sorted(known) if name not in COLUMNS},
             dates=tuple(sorted(name for name in known if "date" in known[name] and name not in COLUMNS)),
@@ -491,7 +491,7 @@ class ReferenceWriter:
         stale = {
             row.file
             for _, row in entries
-            if row.uri in gone and (row.state in HELD or (row.state == "skipped" and row.reason == DUPLICATE))
+            if row.uri in gone and (row.state in HELD or (row.state == "skipped" and row.reason.code is Code.DUPLICATE))
         }
         files = {**self._store.state.files, **outcome.finished}
         files = {path: replace(stamp, size=-1) if path in stale else stamp for path, stamp in files.items()}

@@ -337,6 +337,6 @@ def test_what_another_user_may_not_read_or_write(open_path: Path, likewise: Call
     assert (code, '"failed": 2' in out, '"pruned": 0' in out) == (2, True, True), (out, err)
     with Index.open(own / "y.index") as index:
         assert len(index) == 4
-        reasons = {Path(row.uri).name: row.reason for row in snapshot_of(index).ledger("failed")}
+        reasons = {Path(row.uri).name: row.reason.text() for row in snapshot_of(index).ledger("failed")}
     assert set(reasons) == {"secret.txt", "deep"}
     assert all("ermission denied" in reason for reason in reasons.values())

@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,13 @@ from indexer.filters.tree import (
     matches,
     render,
 )
+from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.passages import PassageSettings
 from indexer.records import Changes, Document, KnownFile, Section, Span, Stamp, Vector
 from indexer.settings import PERCENTILES, Calibration, Meaning, Probed, Settings
 from indexer.stores.field_types import KEEPS_DATES, check_filter
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import (
-    DUPLICATE,
     Batch,
     EmbeddedDocument,
     FieldValues,
@@ -485,7 +485,7 @@ def test_a_batch_is_all_or_nothing(store: Store) -> None:
             writer.put(
                 Batch(
                     [doc("b", "pear"), doc("a", "changed"), bad, doc("c", "plum")],
-                    [LedgerRow("/f", "a", "failed", "why"), LedgerRow("/g", "b", "indexed")],
+                    [LedgerRow("/f", "a", "failed", Code.OTHER("why")), LedgerRow("/g", "b", "indexed")],
                     {"/f": Stamp(9, 9, 9, 9), "/g": Stamp(1, 2, 3, 4)},
                 )
             )
@@ -1324,24 +1324,25 @@ def test_settle_and_compact_keep_the_recall_that_they_are_given(store: Store) ->
 
 
 def test_equal_reasons_of_the_ledger_are_counted(store: Store) -> None:
-    failed = [LedgerRow("/a", f"r{number}", "failed", "no text") for number in range(3)]
-    other = [LedgerRow("/b", "/b", "skipped", "no text"), LedgerRow("/c", "/c", "failed", "empty")]
+    failed = [LedgerRow("/a", f"r{number}", "failed", Code.OTHER("no text")) for number in range(3)]
+    other = [LedgerRow("/b", "/b", "skipped", Code.OTHER("no text")), LedgerRow("/c", "/c", "failed", Code.EMPTY())]
     put(store, doc("/d", "x"), rows=[*failed, *other, LedgerRow("/d", "/d", "indexed")])
     with store.snapshot() as snapshot:
-        assert sorted(snapshot.ledger_reasons(), key=astuple) == [
-            ReasonCount("failed", "empty", 1),
-            ReasonCount("failed", "no text", 3),
-            ReasonCount("skipped", "no text", 1),
+        assert sorted(snapshot.ledger_reasons(), key=lambda row: (row.state, row.reason.text())) == [
+            ReasonCount("failed", Code.EMPTY(), 1),
+            ReasonCount("failed", Code.OTHER("no text"), 3),
+            ReasonCount("skipped", Code.OTHER("no text"), 1),
         ]
 
 
 def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> None:
+    bad_line = replace(Code.OTHER("no text"), line=2)
     stamps = {"/a": Stamp(1, 2, 3, 4), "/b": Stamp(5, 6, 7, 8), "/empty": Stamp(0, 1, 1, 1)}
     rows = [
         LedgerRow("/a", "/a", "indexed"),
         LedgerRow("/b", "r1", "indexed"),
-        LedgerRow("/b", "r2", "failed", "line 2: no text"),
-        LedgerRow("/c", "/c", "skipped", "empty"),
+        LedgerRow("/b", "r2", "failed", bad_line),
+        LedgerRow("/c", "/c", "skipped", Code.EMPTY()),
     ]
     put(store, doc("/a", "x"), doc("r1", "y"), rows=rows, finished=stamps)
     with store.snapshot() as snapshot:
@@ -1351,9 +1352,12 @@ def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> 
         assert sorted(row.uri for row in snapshot.ledger_of_documents()) == ["/a", "r1"]
         assert dict(snapshot.ledger_counts()) == {"indexed": 2, "failed": 1, "skipped": 1}
         assert dict(snapshot.files()) == {
-            "/a": KnownFile(Stamp(1, 2, 3, 4), (("/a", "indexed", ""),)),
-            "/b": KnownFile(Stamp(5, 6, 7, 8), (("r1", "indexed", ""), ("r2", "failed", "line 2: no text"))),
-            "/c": KnownFile(Stamp(-1, 0, 0, 0), (("/c", "skipped", "empty"),)),
+            "/a": KnownFile(Stamp(1, 2, 3, 4), (("/a", "indexed", NO_REASON),)),
+            "/b": KnownFile(
+                Stamp(5, 6, 7, 8),
+                (("r1", "indexed", NO_REASON), ("r2", "failed", bad_line)),
+            ),
+            "/c": KnownFile(Stamp(-1, 0, 0, 0), (("/c", "skipped", Code.EMPTY()),)),
             "/empty": KnownFile(Stamp(0, 1, 1, 1), ()),
         }
     put(store, doc("r1", "changed"))  # behind its file's back: the next run reads that again
@@ -1395,9 +1399,9 @@ def test_the_end_of_a_run_marks_what_is_gone_and_what_is_unchanged(store: Store)
     first = [
         LedgerRow("/a", "a1", "indexed"),
         LedgerRow("/a", "a2", "indexed"),
-        LedgerRow("/a", "a3", "failed", "why"),
+        LedgerRow("/a", "a3", "failed", Code.OTHER("why")),
         LedgerRow("/b", "b1", "indexed"),
-        LedgerRow("/b", "b2", "skipped", "empty"),
+        LedgerRow("/b", "b2", "skipped", Code.EMPTY()),
         LedgerRow("/c", "c1", "indexed"),
     ]
     assert run(store, first, ["/a", "/b", "/c"]) == 0
@@ -1411,7 +1415,7 @@ def test_the_end_of_a_run_marks_what_is_gone_and_what_is_unchanged(store: Store)
         "/c c1 indexed",
     ]
     with store.snapshot() as snapshot:
-        assert snapshot.files()["/a"].entries == (("a1", "unchanged", ""),)
+        assert snapshot.files()["/a"].entries == (("a1", "unchanged", NO_REASON),)
         assert snapshot.get("a2") is not None  # gone from its file, and still a document
         assert sorted(row.uri for row in snapshot.ledger_of_documents()) == ["a1", "a2", "b1", "c1"]
     assert run(store, [LedgerRow("/a", "a2", "indexed")], ["/b"]) == 0  # one file came back with it, one is lost whole
@@ -1430,8 +1434,8 @@ def test_the_end_of_a_run_writes_stamps_before_it_has_files_read_again(store: St
 def test_files_that_hold_what_another_has_lost_are_read_again(store: Store) -> None:
     first = [
         LedgerRow("/a", "x", "indexed"),
-        LedgerRow("/b", "x", "skipped", DUPLICATE),
-        LedgerRow("/c", "x", "skipped", "empty"),
+        LedgerRow("/b", "x", "skipped", Code.DUPLICATE()),
+        LedgerRow("/c", "x", "skipped", Code.EMPTY()),
         LedgerRow("/d", "y", "indexed"),
     ]
     assert run(store, first, ["/a", "/b", "/c", "/d"]) == 0
@@ -2055,7 +2059,11 @@ class Both:
     def run(self) -> None:
         """An indexing run that meets some files again, and finds others unchanged or not at all."""
         self._stamp += 1
-        kept = [("indexed", ""), ("updated", ""), ("unchanged", ""), ("skipped", DUPLICATE), ("failed", "why")]
+        kept: list[tuple[LedgerState, Reason]] = [
+            *((state, NO_REASON) for state in HELD),
+            ("skipped", Code.DUPLICATE()),
+            ("failed", Code.OTHER("why")),
+        ]
         rows = [LedgerRow(self._file(), uri, *self._one_of(kept)) for uri in self._some(8)]
         finished = {row.file: Stamp(self._stamp, 1, 1, 1) for row in rows[:3]}
         outcome = RunOutcome([self._file(), self._file()], [self._file()])

@@ -343,7 +343,7 @@ def test_compact_keeps_what_is_there_and_frees_the_rest(index: Index) -> None:
 def test_info_counts(index: Index) -> None:
     index.add([DOCUMENT, Document("b", " ".join(f"w{i}" for i in range(100)))])
     info = index.info()
-    assert (info.documents, info.dimensions, info.format_version) == (2, 64, 2)
+    assert (info.documents, info.dimensions, info.format_version) == (2, 64, 3)
     assert info.passages == snapshot_of(index).vectors_of("b").shape[0] + 1  # type: ignore[union-attr]
     assert info.tokens >= 100 + 4 + 2 * info.passages
     assert info.fields == {"tags": ("text",), "year": ("number",)}

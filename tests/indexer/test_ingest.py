@@ -20,8 +20,8 @@ from opened import snapshot_of, store_of
 from indexer import Document, Index
 from indexer.errors import NothingKnown
 from indexer.ingest import Run
+from indexer.ledger import Code
 from indexer.sources import ReadOptions, open_sources
-from indexer.sources.entry import short_reason
 from indexer.stores.local.segments import seal
 from indexer.stores.port import ReasonCount
 from search.cli import runs as runs_cli
@@ -903,13 +903,15 @@ def test_reasons_are_short_and_info_counts_equal_ones(likewise: Callable[..., An
 
 
 def test_a_long_reason_keeps_its_begin_and_its_end() -> None:
-    assert short_reason("two\n lines") == "two lines"
-    assert short_reason("x" * 200) == "x" * 200
-    assert short_reason("a" * 150 + "b" * 150) == "a" * 97 + " … " + "b" * 100
+    assert Code.OTHER("two\n lines").text() == "two lines"
+    assert Code.OTHER("x" * 200).text() == "x" * 200
+    assert Code.OTHER("a" * 150 + "b" * 150).text() == "a" * 97 + " … " + "b" * 100
 
 
 def test_info_shows_five_reasons_and_counts_the_others() -> None:
-    reasons = [ReasonCount("failed", f"line {line}: {reason}", 1) for line, reason in enumerate("aabbbcdefg")]
+    reasons = [
+        ReasonCount("failed", replace(Code.OTHER(reason), line=line), 1) for line, reason in enumerate("aabbbcdefg")
+    ]
     lines = ["3 failed: b", "2 failed: a", "1 failed: c", "1 failed: d", "1 failed: e"]
     rest = "2 for other reasons; likewise info x.index --ledger lists all"
     assert _reason_rows(reasons, "x.index") == [("reasons", lines[0]), *(("", line) for line in [*lines[1:], rest])]

@@ -33,7 +33,8 @@ from indexer.errors import (
     RecipeMismatch,
     StorageError,
 )
-from indexer.follow import LEFT_OUT, Followed
+from indexer.follow import Followed
+from indexer.ledger import Code
 from indexer.migrate import back, build, drop, needed_bytes, open_next, still_there, switch
 from indexer.records import Stamp, Vector
 from indexer.runs import index_sources
@@ -221,7 +222,7 @@ def test_where_the_old_model_is_missing_nothing_is_switched_and_the_error_says_w
 
 def test_the_ledger_the_sources_and_the_recall_go_with_the_documents(main: IndexCore, make_encoder: Any) -> None:
     sources, stamp = (RecordedSource("/notes"),), Stamp(1, 2, 3, 4)
-    rows = [LedgerRow("/notes/a", "d1", "indexed"), LedgerRow("/notes/a", "/notes/a:2", "failed", "broken")]
+    rows = [LedgerRow("/notes/a", "d1", "indexed"), LedgerRow("/notes/a", "/notes/a:2", "failed", Code.OTHER("broken"))]
     with main.store.writer() as writer:
         writer.change(lambda settings: replace(settings, sources=sources, recall=0.9, words_bias=1.0))
         run = writer.begin_run()
@@ -232,8 +233,8 @@ def test_the_ledger_the_sources_and_the_recall_go_with_the_documents(main: Index
     new = opened_again(main)
     assert (new.settings.sources, new.settings.recall, new.settings.words_bias) == (sources, 0.9, None)
     assert snapshot_of(new).files()["/notes/a"].stamp == stamp
-    assert list(snapshot_of(new).ledger()) == [*rows, LedgerRow("empty", "empty", "skipped", LEFT_OUT)]
-    more = LedgerRow("/notes/b", "/notes/b", "skipped", "too large")
+    assert list(snapshot_of(new).ledger()) == [*rows, LedgerRow("empty", "empty", "skipped", Code.LEFT_OUT())]
+    more = LedgerRow("/notes/b", "/notes/b", "skipped", Code.OTHER("too large"))
     writer_of(new).put(Batch(rows=[more], finished={"/notes/b": stamp}, run=9))
     back(new)
     old = opened_again(main)

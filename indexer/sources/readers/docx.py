@@ -17,6 +17,7 @@ from docx.package import Package
 from docx.parts.document import DocumentPart
 from lxml import etree
 
+from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 
@@ -43,7 +44,7 @@ def read(path: str) -> Content:
     archive.check(path)
     main = Package.open(path).main_document_part  # docx.Document accepts only .docx
     if not isinstance(main, DocumentPart):
-        raise Unreadable(f"damaged: not a DOCX file (content type {main.content_type})")
+        raise Unreadable(Code.NOT_DOCX(main.content_type))
     document = main.document
     levels = {style.style_id: level for style in document.styles if (level := _level(style)) is not None}
     headings, assembly, first_heading = Headings(), Assembly(), ""

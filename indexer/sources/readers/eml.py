@@ -15,6 +15,7 @@ from email.header import decode_header, make_header
 from email.message import EmailMessage, Message, MIMEPart
 from email.utils import parsedate_to_datetime
 
+from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Unreadable, clean
 from indexer.sources.encoding import bom_encoding, decode, is_binary, wide_encoding
 from indexer.sources.formats import EML, FORMATS, HTML, Format
@@ -33,7 +34,7 @@ def read(path: str) -> Content:
     with open(path, "rb") as file:
         message = _parse(file.read())
     if not message.keys():
-        raise Unreadable("damaged: no e-mail headers")
+        raise Unreadable(Code.NO_MAIL_HEADERS())
     subject = _header(message, "Subject")
     assembly = Assembly()
     assembly.add("\n".join(_heading_lines(message)))
@@ -58,7 +59,7 @@ def _parse(data: bytes) -> EmailMessage:
         try:
             data = data.decode(encoding).encode()
         except ValueError as error:
-            raise Unreadable(f"damaged: not valid {encoding}") from error
+            raise Unreadable(Code.WRONG_MAIL_ENCODING(encoding)) from error
     return message_from_bytes(data, policy=policy.default)
 
 

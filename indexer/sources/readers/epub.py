@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from defusedxml import ElementTree
 
+from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Unreadable
 from indexer.sources.readers import html
@@ -31,7 +32,7 @@ def read(path: str) -> Content:
             package_path = _xml(book, "META-INF/container.xml").find(".//container:rootfile", _NAMES).get("full-path")
             package = _xml(book, package_path)
         except (KeyError, AttributeError) as error:
-            raise Unreadable("damaged: no EPUB package in it") from error
+            raise Unreadable(Code.NO_EPUB_PACKAGE()) from error
         folder = posixpath.dirname(package_path)
         pages = {
             item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
@@ -39,13 +40,13 @@ def read(path: str) -> Content:
         }
         chapters = [pages.get(item.get("idref"), "") for item in package.iterfind("opf:spine/opf:itemref", _NAMES)]
         if {_plain(name) for name in _encrypted(book)}.intersection(map(_plain, chapters)):
-            raise Unreadable("encrypted (DRM)")
+            raise Unreadable(Code.DRM())
         assembly, words, left_out = Assembly(), 0, 0
         members = {_plain(name): name for name in book.namelist()} | {name: name for name in book.namelist()}
         for chapter in filter(None, chapters):  # an itemref may name a missing item, which is not a missing chapter
             member = members.get(chapter) or members.get(_plain(chapter))
             if member is None:
-                raise Unreadable(f"damaged: its chapter {chapter} is not in it")
+                raise Unreadable(Code.NO_CHAPTER(chapter))
             tree = html.parse(book.read(member))
             if tree is not None:
                 assembly.section(" ".join((tree.findtext(".//title") or "").split()))

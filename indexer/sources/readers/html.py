@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from indexer.sources.encoding import ascii_compatible, bom_encoding, guess
 
@@ -40,7 +41,6 @@ _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hi
 
 NOTE_SHARE = 0.01
 """The share of a page's visible words that may be left out without a note in the ledger."""
-NOTE = "navigation and form controls are left out, which are more than 1 % of its visible words"
 
 _LONG_CELL_WORDS = 100
 """Words from which a cell with several blocks is a part of the page's layout, not a value of a table."""
@@ -65,9 +65,9 @@ class Written:
     left_out: int = 0
 
 
-def note_of(words: int, left_out: int) -> str:
-    """Return NOTE if too many of the visible words are left out for silence, otherwise an empty string."""
-    return NOTE if left_out > NOTE_SHARE * words else ""
+def note_of(words: int, left_out: int) -> Reason:
+    """Return the note of a page, if too many of the visible words are left out for silence."""
+    return Code.PAGE_WITHOUT_NAVIGATION() if left_out > NOTE_SHARE * words else NO_REASON
 
 
 def read(path: str) -> Content:
@@ -112,7 +112,7 @@ def parse(page: bytes | str) -> Any:
     except etree.ParserError:  # nothing but comments
         return None
     if fatal := [error for error in parser.error_log if error.level == etree.ErrorLevels.FATAL]:
-        raise Unreadable(f"damaged: read as far as line {fatal[0].line:,} ({fatal[0].message})")
+        raise Unreadable(Code.HTML_CUT_OFF(f"{fatal[0].line:,}", fatal[0].message))
     return tree
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from lxml import etree
 
+from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 
@@ -58,7 +59,7 @@ def read(path: str) -> Content:
     content, styles, meta = _parts(path)
     body = content.find("office:body", _NAMES)
     if body is None or not len(body):
-        raise Unreadable("damaged: no OpenDocument body in it")
+        raise Unreadable(Code.NO_OPENDOCUMENT_BODY())
     assembly, first = Assembly(), ""
     metadata: dict[str, str | int] = {}
     if author := _property(meta, "meta:initial-creator") or _property(meta, "dc:creator"):
@@ -97,9 +98,9 @@ def _parts(path: str) -> tuple[Any, Any, Any]:
     with zipfile.ZipFile(path) as members:
         names = set(members.namelist())
         if "content.xml" not in names:
-            raise Unreadable("damaged: no OpenDocument content in it")
+            raise Unreadable(Code.NO_OPENDOCUMENT_CONTENT())
         if "META-INF/manifest.xml" in names and b"encryption-data" in members.read("META-INF/manifest.xml"):
-            raise Unreadable("encrypted: save it without a password")
+            raise Unreadable(Code.ENCRYPTED())
         content, styles, meta = (
             _xml(members.read(name)) if name in names else None for name in ("content.xml", "styles.xml", "meta.xml")
         )
@@ -113,7 +114,7 @@ def _xml(data: bytes) -> Any:
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
-        raise Unreadable(f"damaged: not well-formed XML ({error.msg})") from error
+        raise Unreadable(Code.WRONG_XML(error.msg)) from error
 
 
 def _property(meta: Any, name: str) -> str:

@@ -16,6 +16,7 @@ from statistics import median
 import pypdfium2
 from pypdfium2 import raw
 
+from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
 
 _MARK = "\x02"
@@ -53,8 +54,8 @@ def read(path: str) -> Content:
         document = pypdfium2.PdfDocument(path)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower() or "security" in str(error).lower():
-            raise Unreadable("encrypted: save it without a password") from error
-        raise Unreadable(f"damaged: not a readable PDF ({error})") from error
+            raise Unreadable(Code.ENCRYPTED()) from error
+        raise Unreadable(Code.NOT_PDF(error)) from error
     pages = []
     for page in document:
         text_page = page.get_textpage()
@@ -72,7 +73,7 @@ def read(path: str) -> Content:
     document.close()
     content = assembly.content(properties.get("Title", "").strip(), metadata)
     if not content.text:
-        raise Skip("no text in its pages (scanned?): run it through OCR first")
+        raise Skip(Code.NO_TEXT_IN_PAGES())
     return content
 
 

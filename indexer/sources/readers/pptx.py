@@ -8,6 +8,7 @@ from typing import Any
 from pptx.package import Package
 from pptx.parts.presentation import PresentationPart
 
+from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Unreadable
 
@@ -19,7 +20,7 @@ def read(path: str) -> Content:
     archive.check(path)
     main = Package.open(path).main_document_part  # pptx.Presentation refuses .ppsx, which has the same content
     if not isinstance(main, PresentationPart):
-        raise Unreadable(f"damaged: not a PPTX file (content type {main.content_type})")
+        raise Unreadable(Code.NOT_PPTX(main.content_type))
     presentation = main.presentation
     assembly, first = Assembly(), ""
     for number, slide in enumerate(presentation.slides, 1):

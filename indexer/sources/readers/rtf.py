@@ -12,6 +12,7 @@ import codecs
 import re
 from dataclasses import replace
 
+from indexer.ledger import NO_REASON, Code
 from indexer.sources.content import Assembly, Content, Unreadable
 
 _TOKEN = re.compile(r"\\([a-zA-Z]+)(-?\d+)? ?|\\[^a-zA-Z]|[{}]|[^\\{}]+")
@@ -25,7 +26,6 @@ _CODE_PAGES = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850"}
 _BLANK = "\\enspace "  # within a cell; not a plain blank, which would end a control word before it
 _IN_CELLS = {"par": _BLANK, "line": _BLANK, "tab": _BLANK, "sect": _BLANK, "page": _BLANK}
 _REPLACED = {"cell": "\\tab ", "nestcell": _BLANK, "nestrow": _BLANK, "par": "\\par\\par "}
-_CUT_OFF = "its end is missing: it was read as far as it goes"
 
 
 def read(path: str) -> Content:
@@ -33,7 +33,7 @@ def read(path: str) -> Content:
     with open(path, "rb") as file:
         data = file.read()
     if not data.lstrip().startswith(b"{\\rtf"):
-        raise Unreadable("damaged: not an RTF file, which begins with {\\rtf")
+        raise Unreadable(Code.NOT_RTF())
     source = _Source(_ascii(data))
     text = _text(source.text, source.code_page)
     assembly, gap, after_row = Assembly(), 2, False
@@ -51,7 +51,7 @@ def read(path: str) -> Content:
     content = assembly.content(
         properties.pop("title", ""), {name: value for name, value in properties.items() if value}
     )
-    return replace(content, note=_CUT_OFF if source.is_cut_off else "")
+    return replace(content, note=Code.RTF_CUT_OFF() if source.is_cut_off else NO_REASON)
 
 
 class _Source:

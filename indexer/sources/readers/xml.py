@@ -14,6 +14,7 @@ from typing import Any
 
 from lxml import etree
 
+from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
 from indexer.sources.encoding import decode, undecodable
 from indexer.sources.readers import html
@@ -35,7 +36,7 @@ def read(path: str) -> Content:
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
-        return replace(_source(data), note=f"not well-formed XML, its source is indexed ({error.msg})"[:200])
+        return replace(_source(data), note=Code.XML_AS_SOURCE(error.msg))
     if _name(root) == "svg":
         return _drawing(root)
     assembly, title = Assembly(), ""
@@ -60,7 +61,7 @@ def _drawing(root: Any) -> Content:
             assembly.add(line, newlines=1)
     content = assembly.content(title)
     if not content.text:
-        raise Skip("a drawing without words")
+        raise Skip(Code.DRAWING())
     return content
 
 

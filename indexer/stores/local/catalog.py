@@ -16,6 +16,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from indexer.errors import BadInput, IndexDamaged, StorageError
+from indexer.ledger import Code
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.flatten import scalars, with_dates
@@ -26,7 +27,7 @@ from indexer.stores.local.rows import erase_passages, write_documents, write_pas
 from indexer.stores.local.schema import migrations
 from indexer.stores.local.segments.files import SegmentFile
 from indexer.stores.local.words.record import WordFiles
-from indexer.stores.port import DUPLICATE, Batch, LedgerRow, RunOutcome
+from indexer.stores.port import Batch, LedgerRow, RunOutcome
 from indexer.stores.setting_rows import from_rows, to_rows
 from indexer.stores.vectors import require_matching_shapes
 
@@ -350,7 +351,7 @@ def _write_ledger(connection: sqlite3.Connection, rows: Sequence[LedgerRow], run
     connection.executemany(f"DELETE FROM ledger WHERE {same}", ((row.uri, row.file, run) for row in rows))
     connection.executemany(
         "INSERT INTO ledger (file_id, uri, state, reason, run) SELECT id, ?, ?, ?, ? FROM file WHERE path = ?",
-        ((row.uri, row.state, row.reason, run, row.file) for row in rows),
+        ((row.uri, row.state, row.reason.stored(), run, row.file) for row in rows),
     )
     # A file that had the document before and no longer has it: the document is this file's now.
     taken = ((row.uri, run) for row in rows if row.state in ("indexed", "updated", "unchanged"))
@@ -404,6 +405,6 @@ def _reread_duplicates(connection: sqlite3.Connection) -> int:
         "SELECT DISTINCT l.file_id FROM ledger l JOIN ledger g ON g.uri = l.uri WHERE g.state = 'gone' AND"
         " (l.state IN ('indexed', 'updated', 'unchanged') OR (l.state = 'skipped' AND l.reason = ?))"
     )
-    files = connection.execute(others, (DUPLICATE,)).fetchall()
+    files = connection.execute(others, (Code.DUPLICATE().stored(),)).fetchall()
     connection.executemany("UPDATE file SET size = -1 WHERE id = ?", files)
     return len(files)

@@ -23,7 +23,7 @@ from indexer.errors import IndexDamaged, LikewiseError, NewerFormat, NotAnIndex,
 from indexer.stores.local.filter_sql import add_functions
 from indexer.stores.temporary import temporary_folder
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The newest format this version reads; schema.py writes it."""
 
 DATES_SINCE = 2

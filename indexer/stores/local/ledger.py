@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from indexer.ledger import LedgerState, Reason, from_stored
 from indexer.records import KnownFile, Stamp
 from indexer.stores.local.views import View
 from indexer.stores.port import LedgerRow, ReasonCount
@@ -11,7 +12,7 @@ from indexer.stores.port import LedgerRow, ReasonCount
 
 def files(view: View) -> dict[str, KnownFile]:
     """Return every file of the ledger by its path; entries that are gone are left out."""
-    by_id: dict[int, tuple[str, Stamp, list[tuple[str, str, str]]]] = {
+    by_id: dict[int, tuple[str, Stamp, list[tuple[str, LedgerState, Reason]]]] = {
         id_: (path, Stamp(size, mtime_ns, inode, read_ns), [])
         for id_, path, size, mtime_ns, inode, read_ns in view.connection.execute(
             "SELECT id, path, size, mtime_ns, inode, read_ns FROM file"
@@ -20,7 +21,7 @@ def files(view: View) -> dict[str, KnownFile]:
     for file_id, uri, state, reason in view.connection.execute(
         "SELECT file_id, uri, state, reason FROM ledger WHERE state <> 'gone' ORDER BY id"
     ):
-        by_id[file_id][2].append((uri, state, reason))
+        by_id[file_id][2].append((uri, state, from_stored(reason)))
     return {path: KnownFile(stamp, tuple(entries)) for path, stamp, entries in by_id.values()}
 
 
@@ -31,7 +32,7 @@ def rows(view: View, state: str | None = None) -> Iterator[LedgerRow]:
         " WHERE :state IS NULL OR l.state = :state ORDER BY l.id",
         {"state": state},
     ).fetchall()
-    return (LedgerRow(*row) for row in selected)
+    return (LedgerRow(file, uri, state, from_stored(reason)) for file, uri, state, reason in selected)
 
 
 def counts(view: View) -> dict[str, int]:
@@ -42,7 +43,7 @@ def reasons(view: View) -> list[ReasonCount]:
     selected = view.connection.execute(
         "SELECT state, reason, count(*) FROM ledger WHERE reason <> '' GROUP BY state, reason"
     )
-    return [ReasonCount(*row) for row in selected]
+    return [ReasonCount(state, from_stored(reason), count) for state, reason, count in selected]
 
 
 def rows_of_documents(view: View) -> Iterator[LedgerRow]:
@@ -51,4 +52,4 @@ def rows_of_documents(view: View) -> Iterator[LedgerRow]:
         "SELECT f.path, l.uri, l.state, l.reason FROM ledger l JOIN file f ON f.id = l.file_id"
         " JOIN document d ON d.uri = l.uri"
     ).fetchall()
-    return (LedgerRow(*row) for row in selected)
+    return (LedgerRow(file, uri, state, from_stored(reason)) for file, uri, state, reason in selected)

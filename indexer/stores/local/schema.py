@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from sqlite_utils import Database, Migrations
 
 from indexer.filters.dates import MAX_CHARACTERS, Date, read_date
+from indexer.ledger import from_stored
 from indexer.stores.local.failpoint import MIGRATED, failpoint
 from indexer.stores.local.filter_sql import TABLES as FIELD_TABLES
 
@@ -82,7 +83,7 @@ CREATE TABLE ledger (
     file_id INTEGER NOT NULL REFERENCES file(id) ON DELETE CASCADE,
     uri     TEXT NOT NULL,
     state   TEXT NOT NULL,           -- indexed | unchanged | updated | skipped | failed | gone
-    reason  TEXT NOT NULL,
+    reason  TEXT NOT NULL,           -- JSON object: code, arguments, line; empty without a reason
     run     INTEGER NOT NULL
 );
 CREATE INDEX ledger_file ON ledger(file_id);
@@ -178,6 +179,21 @@ CREATE TABLE origin (
 def origin(db: Database) -> None:
     # Only a change of the model needs it, and earlier versions do without it: the format stays the same.
     db.execute(_ORIGIN)
+
+
+@migrations()
+def reasons(db: Database) -> None:
+    """Version 3: the ledger stores the code of a reason with its arguments instead of its sentence."""
+    connection = db.conn
+    connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
+    # As bytes: see `dates`.
+    rows = connection.execute("SELECT id, CAST(reason AS BLOB) FROM ledger WHERE reason <> ''").fetchall()
+    connection.executemany(
+        "UPDATE ledger SET reason = ? WHERE id = ?",
+        ((from_stored(sentence.decode("utf-8", "replace")).stored(), id_) for id_, sentence in rows),
+    )
+    connection.execute("PRAGMA user_version = 3")
+    failpoint(MIGRATED)
 
 
 def _date_field(connection: sqlite3.Connection, name: str) -> int:

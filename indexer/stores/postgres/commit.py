@@ -13,15 +13,16 @@ import numpy as np
 from psycopg import errors, sql
 
 from indexer.errors import BadInput, IndexDamaged, NotAnIndex
+from indexer.ledger import Code, from_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.lines import with_lines
-from indexer.stores.port import DUPLICATE, Batch, EmbeddedDocument, LedgerRow, RunOutcome
+from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
 from indexer.stores.postgres.queries import key_of, to_binary
-from indexer.stores.postgres.schema import lock_shared, statement, width
+from indexer.stores.postgres.schema import FORMAT_VERSION, lock_shared, require_format, statement, width
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.setting_rows import from_rows, to_rows
 from indexer.stores.vectors import checksum, require_matching_shapes, to_blobs
@@ -45,7 +46,11 @@ class Commit:
         # It was replaced while this one waited, or after the vectors were made that are to be written.
         if read_row(connection, views.address).tables != row.tables or row.tables != (tables or row.tables):
             raise NotAnIndex(f"{views.address.shown}: was replaced by another index; run it again")
-        return cls(connection, views, row.tables)
+        require_format(row)
+        commit = cls(connection, views, row.tables)
+        if row.format_version < FORMAT_VERSION:
+            commit._store_codes()
+        return commit
 
     def _run(self, text: str, *parameters: Any) -> list[Any]:
         cursor = self._connection.execute(statement(text, self._tables), parameters or None)
@@ -84,6 +89,20 @@ class Commit:
             " ON CONFLICT (document_id) DO UPDATE SET generation = excluded.generation",
             [-generation, *changed],
             [-1 - secrets.randbits(62), *[generation] * len(changed)],
+        )
+
+    def _store_codes(self) -> None:
+        """Bring an index of format 1 to format 2: its ledger has the sentences of reasons instead of their codes."""
+        # The lock on the row makes another writer that also finds format 1 wait, and then find the rows migrated.
+        self._connection.execute(
+            "UPDATE likewise.index SET format_version = 2 WHERE name = %s", (self._views.address.index,)
+        )
+        found = self._run("SELECT id, reason FROM {tables}.ledger WHERE reason <> '' ORDER BY id FOR UPDATE")
+        self._run(
+            "UPDATE {tables}.ledger l SET reason = given.reason FROM unnest(%s::bigint[], %s::text[])"
+            " AS given (id, reason) WHERE l.id = given.id",
+            [id_ for id_, _ in found],
+            [from_stored(reason).stored() for _, reason in found],
         )
 
     # documents
@@ -318,7 +337,7 @@ class Commit:
             "UPDATE {tables}.file SET size = -1 WHERE id IN (SELECT l.file_id FROM {tables}.ledger l"
             " JOIN {tables}.ledger g ON g.key = l.key WHERE g.state = 'gone' AND (l.state IN ('indexed', 'updated',"
             " 'unchanged') OR (l.state = 'skipped' AND l.reason = %s))) RETURNING id",
-            DUPLICATE,
+            Code.DUPLICATE().stored(),
         )
         self._run(
             "UPDATE {tables}.ledger SET state = 'unchanged' WHERE state IN ('indexed', 'updated')"
@@ -355,8 +374,8 @@ class Commit:
         ):
             for row, key in zip(rows, keys, strict=True):
                 # A NUL, which PostgreSQL cannot hold, is only in entries that never become a document.
-                uri, reason = (text.replace("\0", "\N{REPLACEMENT CHARACTER}") for text in (row.uri, row.reason))
-                copy.write_row((files[row.file], key, uri, row.state, reason, run))
+                uri = row.uri.replace("\0", "\N{REPLACEMENT CHARACTER}")
+                copy.write_row((files[row.file], key, uri, row.state, row.reason.stored(), run))
         # Of two runs at once that read the same file, the entries of the one that began last stay.
         self._run(
             "DELETE FROM {tables}.ledger l USING unnest(%s::bigint[], %s::bytea[]) AS given (file_id, key)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from indexer.ledger import LedgerState, Reason, from_stored
 from indexer.records import KnownFile, Stamp
 from indexer.stores.port import LedgerRow, ReasonCount
 from indexer.stores.postgres.views import View
@@ -13,7 +14,7 @@ _ROWS = "SELECT f.path, l.uri, l.state, l.reason FROM {tables}.ledger l JOIN {ta
 
 def files(view: View) -> dict[str, KnownFile]:
     """Return every file of the ledger by its path; entries that are gone are left out."""
-    by_id: dict[int, tuple[str, Stamp, list[tuple[str, str, str]]]] = {
+    by_id: dict[int, tuple[str, Stamp, list[tuple[str, LedgerState, Reason]]]] = {
         id_: (path, Stamp(size, mtime_ns, int(inode), read_ns), [])
         for id_, path, size, mtime_ns, inode, read_ns in view.rows(
             "SELECT id, path, size, mtime_ns, inode, read_ns FROM {tables}.file ORDER BY id"
@@ -22,14 +23,14 @@ def files(view: View) -> dict[str, KnownFile]:
     for file_id, uri, state, reason in view.stream(
         "SELECT file_id, uri, state, reason FROM {tables}.ledger WHERE state <> 'gone' ORDER BY id"
     ):
-        by_id[file_id][2].append((uri, state, reason))
+        by_id[file_id][2].append((uri, state, from_stored(reason)))
     return {path: KnownFile(stamp, tuple(entries)) for path, stamp, entries in by_id.values()}
 
 
 def rows(view: View, state: str | None = None) -> Iterator[LedgerRow]:
     """Return the rows in the order they were written; with a state only those of it."""
     selected = view.rows(f"{_ROWS} WHERE %s::text IS NULL OR l.state = %s ORDER BY l.id", state, state)
-    return (LedgerRow(*row) for row in selected)
+    return (LedgerRow(file, uri, state, from_stored(reason)) for file, uri, state, reason in selected)
 
 
 def counts(view: View) -> dict[str, int]:
@@ -40,10 +41,10 @@ def reasons(view: View) -> list[ReasonCount]:
     selected = view.rows(
         "SELECT state, reason, count(*) FROM {tables}.ledger WHERE reason <> '' GROUP BY state, reason"
     )
-    return [ReasonCount(*row) for row in selected]
+    return [ReasonCount(state, from_stored(reason), count) for state, reason, count in selected]
 
 
 def rows_of_documents(view: View) -> Iterator[LedgerRow]:
     """Return the rows whose uri is a document."""
     selected = view.rows(f"{_ROWS} JOIN {{tables}}.document d ON d.key = l.key")
-    return (LedgerRow(*row) for row in selected)
+    return (LedgerRow(file, uri, state, from_stored(reason)) for file, uri, state, reason in selected)

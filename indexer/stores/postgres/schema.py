@@ -20,7 +20,7 @@ from indexer.errors import BadInput, NewerFormat, StorageError
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import MIN_PGVECTOR, DeadlineConnection, extension_schema
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 MAX_DIMENSIONS = 16_000
 """Widest halfvec that a column holds."""
@@ -108,7 +108,7 @@ CREATE TABLE {tables}.ledger (
     key     bytea NOT NULL,                    -- hash of the uri
     uri     text NOT NULL,
     state   text NOT NULL,                     -- indexed | unchanged | updated | skipped | failed | gone
-    reason  text NOT NULL,
+    reason  text NOT NULL,                     -- JSON object: code, arguments, line; empty without a reason
     run     bigint NOT NULL
 );
 CREATE INDEX ledger_file ON {tables}.ledger (file_id);

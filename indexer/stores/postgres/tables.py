@@ -91,9 +91,9 @@ def copy_tables(connection: DeadlineConnection, source: str, target: str) -> Non
 def copy_counts(connection: DeadlineConnection, row: Row, name: str) -> None:
     """Give a copied index the counts of its original; its history is its own, and it has no graph yet."""
     connection.execute(
-        "UPDATE likewise.index SET generation = %s, documents = %s, passages = %s, tokens = %s, run = %s,"
-        " finished_run = %s WHERE name = %s",
-        (row.generation, row.documents, row.passages, row.tokens, row.run, row.finished_run, name),
+        "UPDATE likewise.index SET format_version = %s, generation = %s, documents = %s, passages = %s,"
+        " tokens = %s, run = %s, finished_run = %s WHERE name = %s",
+        (row.format_version, row.generation, row.documents, row.passages, row.tokens, row.run, row.finished_run, name),
     )
 
 

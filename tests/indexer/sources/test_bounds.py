@@ -28,7 +28,7 @@ LAUGHS += "".join(f'<!ENTITY {chr(98 + at)} "{f"&{chr(97 + at)};" * 10}">' for a
 def reason(collect: Collect, path: Path, **options: float) -> str:
     (entry,) = collect(path, **options)
     assert entry.state == "failed", entry
-    return entry.reason
+    return entry.reason.text()
 
 
 def replaced(path: Path, member: str, content: bytes | str) -> Path:
@@ -229,4 +229,4 @@ def test_a_module_in_the_working_folder_is_not_imported(
 def test_a_pipe_of_any_format_is_not_waited_for(tmp_path: Path, collect: Collect) -> None:
     os.mkfifo(tmp_path / "a.pdf")
     (entry,) = collect(tmp_path / "a.pdf")
-    assert (entry.state, entry.reason) == ("skipped", "a pipe, not a file")
+    assert (entry.state, entry.reason.text()) == ("skipped", "a pipe, not a file")

@@ -24,7 +24,7 @@ Collect = Callable[..., list[Entry]]
 
 def one(collect: Collect, path: Path) -> Document:
     (entry,) = collect(path)
-    assert entry.document is not None, entry.reason
+    assert entry.document is not None, entry.reason.text()
     text = entry.document.text
     starts = [section.start for section in entry.document.sections]
     assert starts == sorted(set(starts))
@@ -98,7 +98,7 @@ def test_bad_pdf(tmp_path: Path, collect: Collect, content: bytes, state: str, r
     path = tmp_path / "a.pdf"
     path.write_bytes(content)
     (entry,) = collect(path)
-    assert (entry.state, entry.reason[: len(reason)]) == (state, reason)
+    assert (entry.state, entry.reason.text()[: len(reason)]) == (state, reason)
 
 
 def test_docx(tmp_path: Path, collect: Collect) -> None:
@@ -216,11 +216,11 @@ def test_bad_epub(tmp_path: Path, collect: Collect) -> None:
         '<enc:CipherReference URI="OPS/text/1.xhtml"/></enc:CipherData></enc:EncryptedData></encryption>'
     )
     (entry,) = collect(epub(tmp_path / "a.epub", **{"META-INF/encryption.xml": locked}))
-    assert (entry.state, entry.reason) == ("failed", "encrypted (DRM)")
+    assert (entry.state, entry.reason.text()) == ("failed", "encrypted (DRM)")
     with zipfile.ZipFile(tmp_path / "b.epub", "w") as book:
         book.writestr("mimetype", "application/epub+zip")
     (entry,) = collect(tmp_path / "b.epub")
-    assert (entry.state, entry.reason) == ("failed", "damaged: no EPUB package in it")
+    assert (entry.state, entry.reason.text()) == ("failed", "damaged: no EPUB package in it")
 
 
 MAIL_TEXT = """From: Ada <ada@example.org>
@@ -324,11 +324,11 @@ def test_no_file_of_its_format(tmp_path: Path, collect: Collect, name: str) -> N
     path = tmp_path / name
     path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 wrapped")
     (entry,) = collect(path)
-    assert (entry.state, entry.reason.split(":")[0]) == ("failed", "encrypted, or of an older format")
+    assert (entry.state, entry.reason.text().split(":")[0]) == ("failed", "encrypted, or of an older format")
     path.write_bytes(b"PK\x03\x04 cut off")
     (entry,) = collect(path)
     assert (entry.state, entry.document) == ("failed", None)
-    assert entry.reason == "damaged: not a readable zip file (File is not a zip file)"
+    assert entry.reason.text() == "damaged: not a readable zip file (File is not a zip file)"
 
 
 def test_a_page_that_is_not_html_is_read_as_the_words_in_it(tmp_path: Path, collect: Collect) -> None:

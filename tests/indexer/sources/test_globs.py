@@ -20,7 +20,7 @@ def test_a_link_that_leads_nowhere_matches_only_its_own_name(tmp_path: Path) -> 
         with pytest.raises(SourceError, match="no file that matches"):
             open_sources([f"{tmp_path}/{pattern}"], ReadOptions())
     (source,) = open_sources([f"{tmp_path}/brok*"], ReadOptions())
-    found = [(each.path, each.reason) for each in source.files()]
+    found = [(each.path, each.reason.text()) for each in source.files()]
     assert found == [(str(tmp_path / "broken"), "a link that leads nowhere")]
 
 

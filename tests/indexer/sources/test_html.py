@@ -15,9 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import html as lxml_html
 
+from indexer.ledger import Code
 from indexer.sources import Entry
 from indexer.sources.content import Assembly
 from indexer.sources.readers import html
+
+NOTE = Code.PAGE_WITHOUT_NAVIGATION().text()
 
 Collect = Callable[..., list[Entry]]
 
@@ -30,12 +33,12 @@ def text_of(page: str) -> str:
     return assembly.content().text
 
 
-@pytest.mark.parametrize(("name", "note"), [("tables", html.NOTE), ("layout", ""), ("navigation", html.NOTE)])
+@pytest.mark.parametrize(("name", "note"), [("tables", NOTE), ("layout", ""), ("navigation", NOTE)])
 def test_a_page_has_the_text_that_is_written_beside_it(collect: Collect, name: str, note: str) -> None:
     (entry,) = collect(FILES / f"{name}.html")
     assert entry.document is not None
     assert entry.document.text == (FILES / f"{name}.txt").read_text().strip()
-    assert entry.reason == note
+    assert entry.reason.text() == note
 
 
 def test_headings_in_cells_and_summaries_are_sections(collect: Collect) -> None:
@@ -141,7 +144,7 @@ def test_the_note_of_a_page_is_in_the_ledger(likewise: Callable[..., Any], tmp_p
     for state in ("indexed", "unchanged"):
         likewise("index", tmp_path / "x.index", pages, "--rehash")
         rows = map(json.loads, likewise("info", tmp_path / "x.index", "--ledger", "--json").out.splitlines())
-        assert [(row["state"], row["reason"]) for row in rows] == [(state, html.NOTE), (state, "")]
+        assert [(row["state"], row["reason"]) for row in rows] == [(state, NOTE), (state, "")]
 
 
 def test_a_book_keeps_its_tables_and_notes_what_is_left_out(tmp_path: Path, collect: Collect) -> None:
@@ -158,4 +161,4 @@ def test_a_book_keeps_its_tables_and_notes_what_is_left_out(tmp_path: Path, coll
             book.writestr(name, content)
     (entry,) = collect(tmp_path / "a.epub")
     assert entry.document is not None
-    assert (entry.document.text, entry.document.title, entry.reason) == ("oil\t17.25", "a", html.NOTE)
+    assert (entry.document.text, entry.document.title, entry.reason.text()) == ("oil\t17.25", "a", NOTE)

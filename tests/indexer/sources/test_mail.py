@@ -27,7 +27,7 @@ def mail(subject: str, body: str = "", sender: str = "Ada Byron <ada@example.org
 def read(collect: Collect, path: Path, content: bytes | EmailMessage) -> Document:
     path.write_bytes(bytes(content))
     (entry,) = collect(path)
-    assert entry.document is not None, entry.reason
+    assert entry.document is not None, entry.reason.text()
     return entry.document
 
 
@@ -48,7 +48,7 @@ def test_a_mail_with_only_a_subject_has_it_as_text(tmp_path: Path, collect: Coll
     assert document.text == "From: Ada Byron <ada@example.org>\nAttachments: plan.pdf\n\nThe plan"
     (tmp_path / "c.eml").write_bytes(b"X-Mailer: none\n\n\n")
     (entry,) = collect(tmp_path / "c.eml")
-    assert (entry.state, entry.reason) == ("skipped", "holds no text")
+    assert (entry.state, entry.reason.text()) == ("skipped", "holds no text")
 
 
 def test_forwarded_messages_and_text_attachments_are_sections(tmp_path: Path, collect: Collect) -> None:

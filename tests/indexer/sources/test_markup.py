@@ -28,7 +28,7 @@ def entry_of(collect: Collect, path: Path, content: str | bytes) -> Entry:
 
 def one(collect: Collect, path: Path, content: str | bytes) -> Document:
     entry = entry_of(collect, path, content)
-    assert entry.document is not None, entry.reason
+    assert entry.document is not None, entry.reason.text()
     return entry.document
 
 
@@ -37,7 +37,7 @@ def test_a_file_has_the_text_that_is_written_beside_it(collect: Collect, name: s
     (entry,) = collect(FILES / name)
     assert entry.document is not None
     assert entry.document.text == (FILES / name).with_suffix(".txt").read_text().strip()
-    assert (entry.document.title, entry.document.format, entry.reason) == (title, name.partition(".")[2], "")
+    assert (entry.document.title, entry.document.format, entry.reason.text()) == (title, name.partition(".")[2], "")
 
 
 WORD = st.text("abcäß語😀", min_size=1, max_size=5)
@@ -89,11 +89,11 @@ def test_rtf_of_any_encoding(tmp_path: Path, collect: Collect) -> None:
 
 def test_damaged_rtf(tmp_path: Path, collect: Collect) -> None:
     entry = entry_of(collect, tmp_path / "a.rtf", "plain text")
-    assert (entry.state, entry.reason) == ("failed", "damaged: not an RTF file, which begins with {\\rtf")
+    assert (entry.state, entry.reason.text()) == ("failed", "damaged: not an RTF file, which begins with {\\rtf")
     entry = entry_of(collect, tmp_path / "b.rtf", "{\\rtf1 one {\\b two {\\footnote three")
     assert entry.document is not None
     assert entry.document.text == "one two\n\nthree"
-    assert entry.reason == "its end is missing: it was read as far as it goes"
+    assert entry.reason.text() == "its end is missing: it was read as far as it goes"
     assert one(collect, tmp_path / "old.doc", "{\\rtf1 Named doc}").format == "rtf"
 
 
@@ -120,7 +120,7 @@ def test_svg_has_its_words(tmp_path: Path, collect: Collect) -> None:
     document = one(collect, tmp_path / "a.svg", drawing.format(words))
     assert (document.title, document.text) == ("Lamp", "Lamp\nA lamp\noil and wick")
     entry = entry_of(collect, tmp_path / "b.svg", drawing.format('<path d="M0 0"/>'))
-    assert (entry.state, entry.reason) == ("skipped", "a drawing without words")
+    assert (entry.state, entry.reason.text()) == ("skipped", "a drawing without words")
 
 
 def test_feeds_hold_pages(tmp_path: Path, collect: Collect) -> None:
@@ -135,7 +135,7 @@ def test_xml_without_text_or_with_faults_is_indexed_as_its_source(tmp_path: Path
     entry = entry_of(collect, tmp_path / "b.xml", "<a>one<b>two</a>")
     assert entry.document is not None
     assert entry.document.text == "<a>one<b>two</a>"
-    assert re.match(r"not well-formed XML, its source is indexed \(.* line 1", entry.reason)
+    assert re.match(r"not well-formed XML, its source is indexed \(.* line 1", entry.reason.text())
     assert one(collect, tmp_path / "c.xml", "<a>naïve</a>".encode("utf-16")).text == "naïve"
     schema = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"/>'
     assert (one(collect, tmp_path / "d.xsd", schema).text, one(collect, tmp_path / "d.xsd", schema).format) == (

@@ -41,7 +41,7 @@ def write(path: Path, body: str, title: str = "", styles: str = "", automatic: s
 
 def one(collect: Collect, path: Path) -> Document:
     (entry,) = collect(path)
-    assert entry.document is not None, entry.reason
+    assert entry.document is not None, entry.reason.text()
     return entry.document
 
 
@@ -186,7 +186,7 @@ def test_damaged_and_encrypted_files(tmp_path: Path, collect: Collect) -> None:
     def reason(path: Path) -> str:
         (entry,) = collect(path)
         assert entry.state == "failed"
-        return entry.reason
+        return entry.reason.text()
 
     manifest = "<manifest:manifest><manifest:encryption-data/></manifest:manifest>"
     locked = write(tmp_path / "a.odt", TEXT, **{"META-INF__manifest_xml": manifest})
@@ -213,6 +213,6 @@ def test_damaged_and_encrypted_files(tmp_path: Path, collect: Collect) -> None:
 def test_other_files_are_named_with_what_to_do(tmp_path: Path, collect: Collect, name: str, reason: str) -> None:
     (tmp_path / name).write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0")
     (entry,) = collect(tmp_path / name)
-    assert (entry.state, entry.reason) == ("skipped", reason)
+    assert (entry.state, entry.reason.text()) == ("skipped", reason)
     (tmp_path / name).write_text("Plain text of any name")
     assert one(collect, tmp_path / name).text == "Plain text of any name"

@@ -16,7 +16,7 @@ NEVER_CLOSED = 'a quote that begins here is never closed, and takes in all that 
 
 
 def states_and_reasons(entries: list[Entry]) -> list[tuple[str, str]]:
-    return [(entry.state, entry.reason) for entry in entries]
+    return [(entry.state, entry.reason.text()) for entry in entries]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_lines_without_a_text_are_skipped_as_a_whole_in_a_folder_and_one_by_one_
     (tmp_path / name).write_text(content)
     (entry,) = collect(tmp_path)
     assert (entry.uri, entry.state) == (str(tmp_path / name), "skipped")
-    assert entry.reason == "holds no record with a text: name its member with --text-field"
+    assert entry.reason.text() == "holds no record with a text: name its member with --text-field"
     assert [entry.state for entry in collect(tmp_path / name)] == ["skipped"] * content.count("{")
 
 

@@ -20,7 +20,7 @@ Collect = Callable[..., list[Entry]]
 def documents(collect: Collect, path: Path, content: str, **options: object) -> list[Document]:
     path.write_text(content)
     entries = collect(path, **options)
-    assert [(entry.state, entry.reason) for entry in entries if entry.document is None] == []
+    assert [(entry.state, entry.reason.text()) for entry in entries if entry.document is None] == []
     return [entry.document for entry in entries if entry.document is not None]
 
 
@@ -105,7 +105,7 @@ def test_rows_of_another_length(tmp_path: Path, collect: Collect) -> None:
         ("region: south\n2021: 3", {"region": "south", "2021": 3}),
         ("# estimated", {}),
     ]
-    assert entries[-1].reason == "line 14: has 4 cells where the header has 3"
+    assert entries[-1].reason.text() == "line 14: has 4 cells where the header has 3"
 
 
 def test_many_rows_are_one_document_with_a_note(tmp_path: Path, collect: Collect) -> None:
@@ -116,10 +116,10 @@ def test_many_rows_are_one_document_with_a_note(tmp_path: Path, collect: Collect
     assert (entry.uri, entry.state, entry.document.text[:20]) == (str(path), "read", "day\tvalue\nd0\t0\nd1\t1\n")
     assert entry.document.text.endswith("d5000\t5000")
     note = "without a column of text were read as one document: name it with --text-field"
-    assert entry.reason == f"5,001 rows {note}"
+    assert entry.reason.text() == f"5,001 rows {note}"
     assert len(collect(path, text_field="day")) == 5001
     (skipped,) = collect(path, max_file_mb=0.01)
-    assert (skipped.state, skipped.reason) == (
+    assert (skipped.state, skipped.reason.text()) == (
         "skipped",
         "a table without a column of text, 0.1 MB, over the limit of 0.01 MB: raise --max-file-mb",
     )
@@ -128,7 +128,7 @@ def test_many_rows_are_one_document_with_a_note(tmp_path: Path, collect: Collect
     (entry,) = collect(path)
     assert entry.document is not None
     assert (entry.document.text, entry.document.title) == (path.read_text(), "a")
-    assert entry.reason == "5,001 records without a text were read as one document: name it with --text-field"
+    assert entry.reason.text() == "5,001 records without a text were read as one document: name it with --text-field"
 
 
 def test_json_lists_without_a_text(tmp_path: Path, collect: Collect) -> None:

@@ -26,7 +26,7 @@ JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れた�
 def one(collect: Collect, path: Path, content: str | bytes) -> Document:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     (entry,) = collect(path)
-    assert entry.document is not None, entry.reason
+    assert entry.document is not None, entry.reason.text()
     return entry.document
 
 
@@ -64,7 +64,7 @@ def test_undecodable_text_fails(tmp_path: Path, collect: Collect) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"\xff\xfe\x00\xd8a\x00")  # UTF-16 by its mark, with half a character
     (entry,) = collect(path)
-    assert (entry.state, entry.reason) == ("failed", "is UTF-16 with bytes that do not fit: save it as UTF-8")
+    assert (entry.state, entry.reason.text()) == ("failed", "is UTF-16 with bytes that do not fit: save it as UTF-8")
 
 
 def test_nul_bytes_are_binary(tmp_path: Path, collect: Collect) -> None:
@@ -73,7 +73,7 @@ def test_nul_bytes_are_binary(tmp_path: Path, collect: Collect) -> None:
         path.write_bytes(content)
         (entry,) = collect(path)
         assert entry.state == "skipped"
-        assert entry.reason.startswith("a binary file")
+        assert entry.reason.text().startswith("a binary file")
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.rst", "a.py", "a"])
@@ -229,7 +229,7 @@ def test_utf_16_without_a_byte_order_mark(tmp_path: Path, collect: Collect, enco
     path = tmp_path / "a.txt"
     path.write_bytes(text.encode(encoding))
     (entry,) = collect(path)
-    assert entry.document is not None, entry.reason
+    assert entry.document is not None, entry.reason.text()
     assert entry.document.text == text
 
 
@@ -246,16 +246,16 @@ def test_other_files_with_nul_bytes_are_binary(tmp_path: Path, collect: Collect,
     path = tmp_path / "a.txt"
     path.write_bytes(content)
     (entry,) = collect(path)
-    assert (entry.state, entry.reason) == ("skipped", "a binary file, of no format that likewise reads")
+    assert (entry.state, entry.reason.text()) == ("skipped", "a binary file, of no format that likewise reads")
 
 
 def test_damaged_utf_16_and_records_in_it_say_so(tmp_path: Path, collect: Collect) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes("a long line\n".encode("utf-16-le") * 1000 + b"\0\xd8")
-    assert collect(path)[0].reason == "is UTF-16 with bytes that do not fit: save it as UTF-8"
+    assert collect(path)[0].reason.text() == "is UTF-16 with bytes that do not fit: save it as UTF-8"
     path = tmp_path / "a.jsonl"
     path.write_bytes('{"text": "x"}\n'.encode("utf-16-le"))
-    assert collect(path)[0].reason == "is written in utf-16-le: save it as UTF-8"
+    assert collect(path)[0].reason.text() == "is written in utf-16-le: save it as UTF-8"
     path = tmp_path / "a.csv"
     path.write_bytes("id,text\n1,x\n".encode("utf-16-le"))
     (entry,) = collect(path)

@@ -21,7 +21,7 @@ Collect = Callable[..., list[Entry]]
 
 def title(collect: Collect, path: Path) -> str:
     (entry,) = collect(path)
-    assert entry.document is not None, entry.reason
+    assert entry.document is not None, entry.reason.text()
     return entry.document.title
 
 

@@ -41,7 +41,7 @@ def entry_of(collect: Collect, path: Path, content: str | bytes | None = None) -
 
 def one(collect: Collect, path: Path, content: str | bytes | None = None) -> Document:
     entry = entry_of(collect, path, content)
-    assert entry.document is not None, entry.reason
+    assert entry.document is not None, entry.reason.text()
     return entry.document
 
 
@@ -69,18 +69,18 @@ def test_a_late_latin_1_byte() -> None:
 def test_damaged_utf_8_is_not_taken_for_another_encoding(tmp_path: Path, collect: Collect) -> None:
     log = "2024 Müller läuft über die Straße\n".encode() * 20
     entry = entry_of(collect, tmp_path / "a.log", log + b"\xff cut\n" + log)
-    assert (entry.state, entry.reason) == (
+    assert (entry.state, entry.reason.text()) == (
         "failed",
         "is UTF-8 but for 1 byte, the first in line 21: save it as UTF-8",
     )
     entry = entry_of(collect, tmp_path / "b.txt", f"\n{CHINESE}{CHINESE}".encode()[:-1])
-    assert (entry.state, entry.reason) == (
+    assert (entry.state, entry.reason.text()) == (
         "failed",
         "is UTF-8 but for 2 bytes, the first in line 2: save it as UTF-8",
     )
     assert encoding.guess(log + b"\xff cut\n") is None  # what tables ask
     entry = entry_of(collect, tmp_path / "c.txt", "café, fermé, naïve\n".encode() + b"caf\xe9\n")
-    assert entry.reason == "is UTF-8 but for 1 byte, the first in line 2: save it as UTF-8"
+    assert entry.reason.text() == "is UTF-8 but for 1 byte, the first in line 2: save it as UTF-8"
 
 
 def test_cookies_come_after_utf_8_and_only_in_code(tmp_path: Path, collect: Collect) -> None:
@@ -143,7 +143,7 @@ def test_a_reader_that_raises_fails_its_file_alone(
     monkeypatch.setattr(rst, "read", broken)
     (tmp_path / "a.rst").write_text("text")
     (tmp_path / "b.txt").write_text("text")
-    assert [(Path(entry.uri).name, entry.state, entry.reason) for entry in collect(tmp_path)] == [
+    assert [(Path(entry.uri).name, entry.state, entry.reason.text()) for entry in collect(tmp_path)] == [
         ("a.rst", "failed", "damaged, or no rst file (IndexError: out of range)"),
         ("b.txt", "read", ""),
     ]
@@ -209,7 +209,7 @@ def test_html_is_not_cut(tmp_path: Path, collect: Collect, large: str) -> None:
 
 def test_html_that_the_parser_gives_up_fails(tmp_path: Path, collect: Collect) -> None:
     entry = entry_of(collect, tmp_path / "a.html", "<p>before</p>" + "<div>" * 5000 + "<p>after</p>")
-    assert (entry.state, entry.reason[:31]) == ("failed", "damaged: read as far as line 1 ")
+    assert (entry.state, entry.reason.text()[:31]) == ("failed", "damaged: read as far as line 1 ")
 
 
 def test_a_page_within_a_form(tmp_path: Path, collect: Collect) -> None:
@@ -263,7 +263,7 @@ def test_office_files_of_related_kinds(tmp_path: Path, collect: Collect) -> None
         copy = rewritten(tmp_path / "a.pptx", name, kind.format("presentationml.presentation"), new)
         assert (one(collect, copy).text, one(collect, copy).format) == ("Opening", "pptx")
     wrong = rewritten(tmp_path / "a.docx", "c.docx", kind.format("wordprocessingml.document"), "x")
-    assert entry_of(collect, wrong).reason == "damaged: not a DOCX file (content type application/x)"
+    assert entry_of(collect, wrong).reason.text() == "damaged: not a DOCX file (content type application/x)"
 
 
 def test_controls_equations_and_nested_tables_in_docx(tmp_path: Path, collect: Collect) -> None:
@@ -311,4 +311,4 @@ def test_chapters_by_another_spelling_of_their_name(tmp_path: Path, collect: Col
     for listed, stored in (("Text/One.xhtml", "text/one.xhtml"), ("e\u0301t%C3%A9.xhtml", "été.xhtml")):
         assert one(collect, book(tmp_path / "a.epub", listed, stored)).text == "It began."
     entry = entry_of(collect, book(tmp_path / "b.epub", "two.xhtml", "one.xhtml"))
-    assert (entry.state, entry.reason) == ("failed", "damaged: its chapter two.xhtml is not in it")
+    assert (entry.state, entry.reason.text()) == ("failed", "damaged: its chapter two.xhtml is not in it")

@@ -15,6 +15,7 @@ import pytest
 from hardware import needs_any_file_name, needs_no_root
 
 from indexer.errors import SourceError
+from indexer.ledger import Code
 from indexer.records import KnownFile, Stamp
 from indexer.sources import Entry, ReadOptions, open_sources, read
 from indexer.sources.ignores import DEFAULT_PATTERNS
@@ -38,7 +39,7 @@ def names(entries: list[Entry], root: Path, state: str = "read") -> list[str]:
 
 
 def reasons(entries: list[Entry], root: Path) -> dict[str, str]:
-    return {os.path.relpath(entry.uri, root): entry.reason for entry in entries if entry.reason}
+    return {os.path.relpath(entry.uri, root): entry.reason.text() for entry in entries if entry.reason.text()}
 
 
 def test_a_folder_is_read_in_sorted_order_with_file_metadata(tmp_path: Path, collect: Collect) -> None:
@@ -239,7 +240,7 @@ def test_what_programs_write_is_ignored_by_default(tmp_path: Path, collect: Coll
     assert names(entries, tmp_path) == sorted(kept, key=lambda name: ("/" in name, name))
     default = {name for name, reason in reasons(entries, tmp_path).items() if "ignored by default" in reason}
     assert default == set(written)
-    assert all(entry.ignored for entry in entries if "ignored" in entry.reason)
+    assert all(entry.ignored for entry in entries if "ignored" in entry.reason.text())
     assert (
         len(collect(tmp_path, ignore=False)) == len(kept) + len(written) + 1
     )  # the hidden file is left out in any case
@@ -353,8 +354,8 @@ def test_an_unchanged_file_is_not_opened(tmp_path: Path, collect: Collect, monke
     with monkeypatch.context() as patch:
         patch.setattr("builtins.open", lambda *_, **__: pytest.fail("opened"))
         again = collect(tmp_path, known=known)
-    assert [(entry.uri, entry.state, entry.reason) for entry in again] == [
-        (entry.uri, "unchanged" if entry.state == "read" else "skipped", entry.reason) for entry in first
+    assert [(entry.uri, entry.state, entry.reason.text()) for entry in again] == [
+        (entry.uri, "unchanged" if entry.state == "read" else "skipped", entry.reason.text()) for entry in first
     ]
     assert [entry.state for entry in collect(tmp_path, known=known, rehash=True)] == [entry.state for entry in first]
 
@@ -363,7 +364,7 @@ def test_a_file_that_changed_or_was_too_young_or_failed_is_read_again(tmp_path: 
     path = write(tmp_path / "a.txt", "one")
     known = recorded(collect(path))
     assert collect(path, known=recorded(collect(path), age_s=1.9))[0].state == "read"
-    failed = {str(path): KnownFile(known[str(path)].stamp, ((str(path), "failed", "why"),))}
+    failed = {str(path): KnownFile(known[str(path)].stamp, ((str(path), "failed", Code.OTHER("why")),))}
     assert collect(path, known=failed)[0].state == "read"
     status = path.stat()
     path.write_text("two")
@@ -445,7 +446,7 @@ def test_an_unreadable_file_fails_and_the_rest_is_read(
 
     monkeypatch.setattr("builtins.open", refuse)
     entries = collect(tmp_path)
-    assert [(entry.state, entry.reason) for entry in entries] == [
+    assert [(entry.state, entry.reason.text()) for entry in entries] == [
         ("failed", "cannot be read: Permission denied"),
         ("read", ""),
     ]

@@ -136,7 +136,7 @@ def test_vectors_of_another_recipe_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text(json.dumps(record))
     assert _ingested(index, tmp_path / "x.jsonl") == (0, 1)
     (row,) = snapshot_of(index).ledger("failed")
-    assert "another recipe" in row.reason
+    assert "another recipe" in row.reason.text()
     assert issubclass(RecipeMismatch, BadInput)
 
 

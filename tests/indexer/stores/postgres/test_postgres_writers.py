@@ -75,7 +75,7 @@ def test_writers_of_the_same_documents_and_files_in_any_order(address: str) -> N
             for step in range(12):
                 names = chance.sample([f"u{i}" for i in range(12)], 6)
                 files = [f"/f{name[1:]}" for name in names]
-                rows = [LedgerRow(file, uri, "indexed", "") for file, uri in zip(files, names, strict=True)]
+                rows = [LedgerRow(file, uri, "indexed") for file, uri in zip(files, names, strict=True)]
                 if chance.random() < 0.25:
                     writer.remove(names[:3])
                 elif chance.random() < 0.3:

@@ -1,0 +1,231 @@
+"""The values of the ledger: the states of files and records, and the reasons for them.
+
+A reason is a code with arguments, and its sentence is made where it is shown. Programs and SQL compare codes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from enum import Enum, unique
+from functools import cache, lru_cache
+from typing import Literal, get_args
+
+LedgerState = Literal["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
+
+STATES: tuple[LedgerState, ...] = get_args(LedgerState)
+
+HELD: tuple[LedgerState, ...] = ("indexed", "updated", "unchanged")
+"""The states of rows whose record became the document of its uri."""
+
+MAX_REASON_CHARACTERS = 200
+
+_LINE = re.compile(r"line ([1-9]\d*): (.*)", re.DOTALL)
+
+
+@unique
+class Code(Enum):
+    """The codes of reasons, each with its sentence. The ledger stores the name of a code in lower case.
+
+    A sentence can be changed; `parse` then needs the earlier one too, because an index of an earlier format has it.
+    """
+
+    NONE = ""
+    OTHER = "{}"
+    """The text of an error that likewise does not word itself, or of a code that this version does not know."""
+
+    # What the ledger and the model decide.
+    DUPLICATE = "duplicate id: a later record of the same run has it"
+    """The document was taken from another file."""
+    LEFT_OUT = "no text that the model can read: left out when the model of the index was changed"
+    """The document is in the other index alone. The next run that opens its file makes it UNREADABLE."""
+    UNREADABLE = "no text that the model can read"
+    """Another model may have the document."""
+    NO_VECTOR = 'has no "vector", and the index has no model to embed it with'
+
+    # Files and folders that are not opened.
+    NAME_NOT_UTF_8 = "its name is not valid UTF-8: rename it"
+    CANNOT_BE_READ = "cannot be read: {}"
+    CANNOT_BE_LISTED = "cannot be listed: {}"
+    AN_INDEX = "an index of likewise"
+    HIDDEN_FILE = "hidden file"
+    HIDDEN_FOLDER = "hidden folder"
+    IGNORED_BY_DEFAULT = "ignored by default: --no-ignore reads it"
+    IGNORED_BY_FILE = "ignored by {}"
+    PIPE = "a pipe, not a file"
+    SOCKET = "a socket, not a file"
+    DEVICE = "a device, not a file"
+    LINK_TO_NOTHING = "a link that leads nowhere"
+    LINK_OUT_OF_FOLDER = "a link that leaves the folder, to {}"
+    LINK_TO_FILE_READ = "a link to {}, which is read itself"
+
+    # Files without a text.
+    EMPTY = "empty"
+    TABLE_TOO_LARGE = "a table without a column of text, {} MB, over the limit of {} MB: raise --max-file-mb"
+    TOO_LARGE = "{} MB, over the limit of {} MB: raise --max-file-mb"
+    NO_TEXT = "holds no text"
+    BINARY = "a binary file, of no format that likewise reads"
+    BINARY_WITH_NUL = "a binary file: it holds NUL characters"
+    WORD_97 = "Word 97-2003: save it as .docx"
+    POWERPOINT_97 = "PowerPoint 97-2003: save it as .pptx"
+    EXCEL_97 = "Excel 97-2003 or binary: save it as .xlsx"
+    OUTLOOK = "an Outlook message: save it as .eml"
+    IWORK = "an Apple iWork file: export it as PDF, or to an Office format"
+    EBOOK = "an e-book of a format that is not read: convert it to EPUB"
+    IMAGE = "an image: run it through OCR and index the text"
+    ARCHIVE = "an archive: unpack it and index the folder"
+    AUDIO_OR_VIDEO = "audio or video: index a transcript"
+    DRAWING = "a drawing without words"
+    NO_TEXT_IN_PAGES = "no text in its pages (scanned?): run it through OCR first"
+
+    # Encodings.
+    ENCODING_UNKNOWN = "its encoding cannot be found out: save it as UTF-8"
+    WRONG_ENCODING = "is written in {}: save it as UTF-8"
+    WRONG_WIDE_BYTES = "is {} with bytes that do not fit: save it as UTF-8"
+    WRONG_BYTE = "is UTF-8 but for 1 byte, the first in line {}: save it as UTF-8"
+    WRONG_BYTES = "is UTF-8 but for {} bytes, the first in line {}: save it as UTF-8"
+
+    # Records and tables.
+    RECORD_TOO_LARGE = "the record is over {} MB: raise --max-file-mb, or close an open quote"
+    QUOTE_NEVER_CLOSED = (
+        'a quote that begins here is never closed, and takes in all that follows: close it, or write it as ""'
+    )
+    WRONG_CELLS = "has {} cells where the header has {}"
+    NO_ROWS = "holds no rows below its header"
+    NO_ID_COLUMN = 'has no column "{}", which --id-field names (columns: {})'
+    NO_TEXT_COLUMN = 'has no column "{}", which --text-field names (columns: {})'
+    NO_RECORDS = "holds no records"
+    NO_RECORD_WITH_TEXT = "holds no record with a text: name its member with --text-field"
+    NO_RECORD_WITH_MEMBER = 'no record has "{}", which --text-field names'
+    NOT_UTF_8 = "not valid UTF-8 (byte {})"
+    HALF_A_CHARACTER = "an escape \\uD800 to \\uDFFF has no partner: it is half a character"
+    NOT_JSON_AT_COLUMN = "not valid JSON ({}, column {})"
+    NOT_JSON = "not valid JSON ({})"
+    NOT_AN_OBJECT = "not a JSON object (found {})"
+    EMPTY_TEXT = "its text is empty"
+    NO_ID_MEMBER = 'has no "{}", which --id-field names'
+    WRONG_ID = 'its id "{}" must be a string or a number (found {})'
+    NO_TEXT_MEMBER = 'has no "{}", which --text-field names'
+    RECORD_WITHOUT_TEXT = 'has no text: give it a "text", or name the member with --text-field'
+    NULL_TEXT = 'its text "{}" is null'
+    WRONG_TEXT = 'its text "{}" must be a string or a number (found {})'
+    WRONG_VECTOR_MEMBER = 'its "vector" must be a list of numbers (found {} in it)'
+    WRONG_VECTOR = 'its "vector" must be a list of numbers (found {})'
+    INFINITE_VECTOR = 'its "vector" must hold finite numbers'
+
+    # Files that their reader refuses.
+    READER_FAILED = "damaged, or no {} file ({})"
+    READER_CRASHED = "its reader crashed ({} {})"
+    TOO_SLOW = "reading it takes longer than {} seconds"
+    TOO_MUCH_MEMORY = "reading it takes more than {} GiB of memory"
+    TOO_MUCH_TEXT = "it unpacks to {} characters, over the bound of {}"
+    ENCRYPTED = "encrypted: save it without a password"
+    ENCRYPTED_OFFICE = "encrypted, or of an older format: save it without a password in the current one"
+    DRM = "encrypted (DRM)"
+    TOO_MANY_MEMBERS = "a zip bomb: {} members, over the bound of {}"
+    TOO_MANY_BYTES = "a zip bomb: unpacks to {} bytes, over the bound of {}"
+    ZIP_BOMB = "a zip bomb: {} unpacks to {} bytes"
+    XML_ENTITIES = "{} declares XML entities, which are not expanded"
+    NOT_ZIP = "damaged: not a readable zip file ({})"
+    NOT_RTF = "damaged: not an RTF file, which begins with {{\\rtf"
+    NOT_PPTX = "damaged: not a PPTX file (content type {})"
+    NOT_DOCX = "damaged: not a DOCX file (content type {})"
+    NOT_PDF = "damaged: not a readable PDF ({})"
+    NO_EPUB_PACKAGE = "damaged: no EPUB package in it"
+    NO_CHAPTER = "damaged: its chapter {} is not in it"
+    NO_MAIL_HEADERS = "damaged: no e-mail headers"
+    WRONG_MAIL_ENCODING = "damaged: not valid {}"
+    HTML_CUT_OFF = "damaged: read as far as line {} ({})"
+    NO_OPENDOCUMENT_BODY = "damaged: no OpenDocument body in it"
+    NO_OPENDOCUMENT_CONTENT = "damaged: no OpenDocument content in it"
+    WRONG_XML = "damaged: not well-formed XML ({})"
+
+    # Notes of readers, for documents that are indexed.
+    RTF_CUT_OFF = "its end is missing: it was read as far as it goes"
+    PAGE_WITHOUT_NAVIGATION = "navigation and form controls are left out, which are more than 1 % of its visible words"
+    XML_AS_SOURCE = "not well-formed XML, its source is indexed ({})"
+    RECORDS_AS_ONE = "{} records without a text were read as one document: name it with --text-field"
+    ROWS_AS_ONE = "{} rows without a column of text were read as one document: name it with --text-field"
+
+    def __call__(self, *arguments: object) -> Reason:
+        """Return the reason with these arguments, each as one line."""
+        return Reason(
+            self, tuple(_short(re.sub(r"\s+", " ", str(each)), 2 * MAX_REASON_CHARACTERS) for each in arguments)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a file or record has its state.
+
+    Attributes:
+        arguments: what the sentence of the code names; numbers as they are shown.
+        line: line of its file that a record begins in; None for a whole file.
+    """
+
+    code: Code
+    arguments: tuple[str, ...] = ()
+    line: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.code is not Code.NONE
+
+    def text(self) -> str:
+        """Return the sentence in one line of at most MAX_REASON_CHARACTERS; empty without a reason."""
+        place = "" if self.line is None else f"line {self.line}: "
+        return _short(" ".join(f"{place}{self.code.value.format(*self.arguments)}".split()), MAX_REASON_CHARACTERS)
+
+    def stored(self) -> str:
+        """Return what the ledger stores: a JSON object without its empty members; empty without a reason."""
+        if not self:
+            return ""
+        members = {"code": self.code.name.lower(), "arguments": self.arguments, "line": self.line}
+        return json.dumps({name: value for name, value in members.items() if value}, ensure_ascii=False)
+
+
+NO_REASON = Reason(Code.NONE)
+
+
+def _short(line: str, most: int) -> str:
+    """Return a line of at most `most` characters: its end says what to do, so its middle is cut."""
+    if len(line) <= most:
+        return line
+    end = most // 2
+    return f"{line[: most - end - 3]} … {line[-end:]}"
+
+
+@lru_cache(4096)
+def from_stored(text: str) -> Reason:
+    """Return the reason that the ledger stores, also in an index of the earlier formats, which store its sentence."""
+    if not text:
+        return NO_REASON
+    try:
+        members = json.loads(text)
+        name, arguments, line = members["code"].upper(), tuple(members.get("arguments", ())), members.get("line")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return parse(text)
+    if name not in Code.__members__:  # of a newer version
+        return Reason(Code.OTHER, (": ".join([name.lower(), *arguments]),), line)
+    return Reason(Code[name], arguments, line)
+
+
+def parse(sentence: str) -> Reason:
+    """Return the reason that a sentence tells. One that is not known is `Code.OTHER`, word for word."""
+    at_line = _LINE.fullmatch(sentence)
+    line, rest = (int(at_line[1]), at_line[2]) if at_line else (None, sentence)
+    for code, pattern in _patterns():
+        if (match := pattern.fullmatch(rest)) is not None:
+            return Reason(code, match.groups(), line)
+    return Reason(Code.OTHER, (rest,), line)
+
+
+@cache
+def _patterns() -> list[tuple[Code, re.Pattern[str]]]:
+    """Return the pattern of each sentence, in the order of the codes: the first that fits is right."""
+    known = [code for code in Code if code not in {Code.NONE, Code.OTHER}]
+    return [(code, re.compile(_pattern(code.value), re.DOTALL)) for code in known]
+
+
+def _pattern(sentence: str) -> str:
+    return "(.*)".join(re.escape(part.format()) for part in sentence.split("{}"))

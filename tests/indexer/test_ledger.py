@@ -1,0 +1,174 @@
+"""The codes of the ledger: the sentence of each, what is stored, and what an earlier format has stored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from indexer.ledger import MAX_REASON_CHARACTERS, NO_REASON, Code, Reason, from_stored, parse
+
+SENTENCES: list[tuple[Reason, str]] = [
+    (Code.DUPLICATE(), "duplicate id: a later record of the same run has it"),
+    (Code.LEFT_OUT(), "no text that the model can read: left out when the model of the index was changed"),
+    (Code.UNREADABLE(), "no text that the model can read"),
+    (Code.NO_VECTOR(), 'has no "vector", and the index has no model to embed it with'),
+    (Code.NAME_NOT_UTF_8(), "its name is not valid UTF-8: rename it"),
+    (Code.CANNOT_BE_READ("Permission denied"), "cannot be read: Permission denied"),
+    (Code.CANNOT_BE_LISTED("Permission denied"), "cannot be listed: Permission denied"),
+    (Code.AN_INDEX(), "an index of likewise"),
+    (Code.HIDDEN_FILE(), "hidden file"),
+    (Code.HIDDEN_FOLDER(), "hidden folder"),
+    (Code.IGNORED_BY_DEFAULT(), "ignored by default: --no-ignore reads it"),
+    (Code.IGNORED_BY_FILE(".gitignore"), "ignored by .gitignore"),
+    (Code.PIPE(), "a pipe, not a file"),
+    (Code.SOCKET(), "a socket, not a file"),
+    (Code.DEVICE(), "a device, not a file"),
+    (Code.LINK_TO_NOTHING(), "a link that leads nowhere"),
+    (Code.LINK_OUT_OF_FOLDER("/etc"), "a link that leaves the folder, to /etc"),
+    (Code.LINK_TO_FILE_READ("b.txt"), "a link to b.txt, which is read itself"),
+    (Code.EMPTY(), "empty"),
+    (
+        Code.TABLE_TOO_LARGE("1.2", "1"),
+        "a table without a column of text, 1.2 MB, over the limit of 1 MB: raise --max-file-mb",
+    ),
+    (Code.TOO_LARGE("1,024.0", "64"), "1,024.0 MB, over the limit of 64 MB: raise --max-file-mb"),
+    (Code.NO_TEXT(), "holds no text"),
+    (Code.BINARY(), "a binary file, of no format that likewise reads"),
+    (Code.BINARY_WITH_NUL(), "a binary file: it holds NUL characters"),
+    (Code.WORD_97(), "Word 97-2003: save it as .docx"),
+    (Code.POWERPOINT_97(), "PowerPoint 97-2003: save it as .pptx"),
+    (Code.EXCEL_97(), "Excel 97-2003 or binary: save it as .xlsx"),
+    (Code.OUTLOOK(), "an Outlook message: save it as .eml"),
+    (Code.IWORK(), "an Apple iWork file: export it as PDF, or to an Office format"),
+    (Code.EBOOK(), "an e-book of a format that is not read: convert it to EPUB"),
+    (Code.IMAGE(), "an image: run it through OCR and index the text"),
+    (Code.ARCHIVE(), "an archive: unpack it and index the folder"),
+    (Code.AUDIO_OR_VIDEO(), "audio or video: index a transcript"),
+    (Code.DRAWING(), "a drawing without words"),
+    (Code.NO_TEXT_IN_PAGES(), "no text in its pages (scanned?): run it through OCR first"),
+    (Code.ENCODING_UNKNOWN(), "its encoding cannot be found out: save it as UTF-8"),
+    (Code.WRONG_ENCODING("utf-16"), "is written in utf-16: save it as UTF-8"),
+    (Code.WRONG_WIDE_BYTES("UTF-16"), "is UTF-16 with bytes that do not fit: save it as UTF-8"),
+    (Code.WRONG_BYTE("2"), "is UTF-8 but for 1 byte, the first in line 2: save it as UTF-8"),
+    (Code.WRONG_BYTES("3", "2"), "is UTF-8 but for 3 bytes, the first in line 2: save it as UTF-8"),
+    (Code.RECORD_TOO_LARGE("1"), "the record is over 1 MB: raise --max-file-mb, or close an open quote"),
+    (
+        Code.QUOTE_NEVER_CLOSED(),
+        'a quote that begins here is never closed, and takes in all that follows: close it, or write it as ""',
+    ),
+    (Code.WRONG_CELLS(4, 3), "has 4 cells where the header has 3"),
+    (Code.NO_ROWS(), "holds no rows below its header"),
+    (Code.NO_ID_COLUMN("key", "a, b"), 'has no column "key", which --id-field names (columns: a, b)'),
+    (Code.NO_TEXT_COLUMN("key", "a, b"), 'has no column "key", which --text-field names (columns: a, b)'),
+    (Code.NO_RECORDS(), "holds no records"),
+    (Code.NO_RECORD_WITH_TEXT(), "holds no record with a text: name its member with --text-field"),
+    (Code.NO_RECORD_WITH_MEMBER("key"), 'no record has "key", which --text-field names'),
+    (Code.NOT_UTF_8(11), "not valid UTF-8 (byte 11)"),
+    (Code.HALF_A_CHARACTER(), "an escape \\uD800 to \\uDFFF has no partner: it is half a character"),
+    (Code.NOT_JSON_AT_COLUMN("Expecting value", 1), "not valid JSON (Expecting value, column 1)"),
+    (Code.NOT_JSON("NaN is not a finite number"), "not valid JSON (NaN is not a finite number)"),
+    (Code.NOT_AN_OBJECT("a list"), "not a JSON object (found a list)"),
+    (Code.EMPTY_TEXT(), "its text is empty"),
+    (Code.NO_ID_MEMBER("key"), 'has no "key", which --id-field names'),
+    (Code.WRONG_ID("id", "a list"), 'its id "id" must be a string or a number (found a list)'),
+    (Code.NO_TEXT_MEMBER("key"), 'has no "key", which --text-field names'),
+    (Code.RECORD_WITHOUT_TEXT(), 'has no text: give it a "text", or name the member with --text-field'),
+    (Code.NULL_TEXT("text"), 'its text "text" is null'),
+    (Code.WRONG_TEXT("text", "a list"), 'its text "text" must be a string or a number (found a list)'),
+    (Code.WRONG_VECTOR_MEMBER("a list"), 'its "vector" must be a list of numbers (found a list in it)'),
+    (Code.WRONG_VECTOR("a string"), 'its "vector" must be a list of numbers (found a string)'),
+    (Code.INFINITE_VECTOR(), 'its "vector" must hold finite numbers'),
+    (Code.READER_FAILED("docx", "KeyError: 'x'"), "damaged, or no docx file (KeyError: 'x')"),
+    (Code.READER_CRASHED("signal", 9), "its reader crashed (signal 9)"),
+    (Code.TOO_SLOW("60"), "reading it takes longer than 60 seconds"),
+    (Code.TOO_MUCH_MEMORY(2), "reading it takes more than 2 GiB of memory"),
+    (Code.TOO_MUCH_TEXT("1,000", "100"), "it unpacks to 1,000 characters, over the bound of 100"),
+    (Code.ENCRYPTED(), "encrypted: save it without a password"),
+    (Code.ENCRYPTED_OFFICE(), "encrypted, or of an older format: save it without a password in the current one"),
+    (Code.DRM(), "encrypted (DRM)"),
+    (Code.TOO_MANY_MEMBERS("20,001", "20,000"), "a zip bomb: 20,001 members, over the bound of 20,000"),
+    (Code.TOO_MANY_BYTES("2", "1"), "a zip bomb: unpacks to 2 bytes, over the bound of 1"),
+    (Code.ZIP_BOMB("a.xml", "2"), "a zip bomb: a.xml unpacks to 2 bytes"),
+    (Code.XML_ENTITIES("a.xml"), "a.xml declares XML entities, which are not expanded"),
+    (Code.NOT_ZIP("File is not a zip file"), "damaged: not a readable zip file (File is not a zip file)"),
+    (Code.NOT_RTF(), "damaged: not an RTF file, which begins with {\\rtf"),
+    (Code.NOT_PPTX("x"), "damaged: not a PPTX file (content type x)"),
+    (Code.NOT_DOCX("x"), "damaged: not a DOCX file (content type x)"),
+    (Code.NOT_PDF("x"), "damaged: not a readable PDF (x)"),
+    (Code.NO_EPUB_PACKAGE(), "damaged: no EPUB package in it"),
+    (Code.NO_CHAPTER("two.xhtml"), "damaged: its chapter two.xhtml is not in it"),
+    (Code.NO_MAIL_HEADERS(), "damaged: no e-mail headers"),
+    (Code.WRONG_MAIL_ENCODING("utf-8"), "damaged: not valid utf-8"),
+    (Code.HTML_CUT_OFF("1", "x"), "damaged: read as far as line 1 (x)"),
+    (Code.NO_OPENDOCUMENT_BODY(), "damaged: no OpenDocument body in it"),
+    (Code.NO_OPENDOCUMENT_CONTENT(), "damaged: no OpenDocument content in it"),
+    (Code.WRONG_XML("x"), "damaged: not well-formed XML (x)"),
+    (Code.RTF_CUT_OFF(), "its end is missing: it was read as far as it goes"),
+    (
+        Code.PAGE_WITHOUT_NAVIGATION(),
+        "navigation and form controls are left out, which are more than 1 % of its visible words",
+    ),
+    (Code.XML_AS_SOURCE("x"), "not well-formed XML, its source is indexed (x)"),
+    (Code.RECORDS_AS_ONE("5,001"), "5,001 records without a text were read as one document: name it with --text-field"),
+    (
+        Code.ROWS_AS_ONE("5,001"),
+        "5,001 rows without a column of text were read as one document: name it with --text-field",
+    ),
+]
+"""A reason of every code, and its sentence in indexes of formats 1 and 2. A new wording needs a pattern of the old."""
+
+
+def test_every_code_is_here_once() -> None:
+    assert [reason.code for reason, _ in SENTENCES] == [code for code in Code if code not in {Code.NONE, Code.OTHER}]
+
+
+@pytest.mark.parametrize(("reason", "sentence"), SENTENCES)
+def test_a_reason_is_shown_stored_and_recognised(reason: Reason, sentence: str) -> None:
+    assert reason.text() == sentence
+    at_line = replace(reason, line=12)
+    assert at_line.text() == f"line 12: {sentence}"
+    for each in (reason, at_line):
+        assert from_stored(each.stored()) == each
+        assert parse(each.text()) == each == from_stored(each.text())
+
+
+def test_what_is_stored() -> None:
+    assert (NO_REASON.stored(), NO_REASON.text(), bool(NO_REASON), from_stored("")) == ("", "", False, NO_REASON)
+    assert Code.DUPLICATE().stored() == '{"code": "duplicate"}'
+    stored = replace(Code.WRONG_CELLS(4, 3), line=7).stored()
+    assert json.loads(stored) == {"code": "wrong_cells", "arguments": ["4", "3"], "line": 7}
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "why",
+        "a sentence of nobody: it has 2 parts",
+        "line 0012: why",
+        "line x: why",
+        "{}",
+        '{"code":',
+        '{"code": 1}',
+        "é",
+    ],
+)
+def test_a_foreign_sentence_stays_word_for_word(sentence: str) -> None:
+    assert parse(sentence).code is Code.OTHER
+    assert from_stored(sentence).text() == from_stored(from_stored(sentence).stored()).text() == sentence
+
+
+def test_a_code_of_a_newer_version_is_shown() -> None:
+    stored = json.dumps({"code": "on_the_moon", "arguments": ["far", "away"], "line": 3})
+    assert from_stored(stored) == Reason(Code.OTHER, ("on_the_moon: far: away",), 3)
+    assert from_stored('{"code": "on_the_moon"}').text() == "on_the_moon"
+
+
+def test_a_sentence_is_one_short_line() -> None:
+    long = Code.NO_TEXT_COLUMN("key", "\n".join(f"column {number}" for number in range(1000)))
+    assert len(long.text()) == MAX_REASON_CHARACTERS
+    assert long.text().startswith('has no column "key", which --text-field names (columns: column 0 column 1')
+    assert long.text().endswith("column 998 column 999)")
+    assert len(long.stored()) < 3 * MAX_REASON_CHARACTERS
+    assert from_stored(long.stored()) == long
