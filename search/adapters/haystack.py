@@ -7,12 +7,13 @@ no place there is kept beside them under the one key `_haystack`, of which no fi
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from haystack import Document, component, default_from_dict, default_to_dict
@@ -28,6 +29,9 @@ from indexer.filters.tree import ExactText
 from search import Hit, Searcher
 from search.adapters.storage import log_notes, open_or_create, packed, require_own_vectors, require_same, unpacked
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 Condition = dict[str, Any]
 """A filter as likewise's mapping."""
 
@@ -35,6 +39,17 @@ _KEY = "_haystack"
 _EMBEDDED: Condition = {f"metadata.{_KEY}.unembedded": {"exists": False}}
 _UNFILTERED = ("content", "blob", "meta", "score", "embedding", "sparse_embedding")
 _ORDERINGS = (">", ">=", "<", "<=")
+
+
+def _in_thread(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """Return the coroutine that runs a method in a thread; of a subclass, the method of that class."""
+
+    @functools.wraps(method)
+    async def run(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = await asyncio.to_thread(getattr(self, method.__name__), *args, **kwargs)
+        return result
+
+    return run
 
 
 class LikewiseDocumentStore:
@@ -267,74 +282,66 @@ class LikewiseDocumentStore:
         values = [_meta(document.metadata).get(name) for document in self._matching(filters)]
         return [value for value in values if value is not None]
 
-    # coroutines: each runs its method in a thread
+    # coroutines
 
-    async def write_documents_async(
-        self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
-    ) -> int:
-        return await asyncio.to_thread(self.write_documents, documents, policy)
+    write_documents_async = _in_thread(write_documents)
+    delete_documents_async = _in_thread(delete_documents)
+    delete_all_documents_async = _in_thread(delete_all_documents)
+    delete_by_filter_async = _in_thread(delete_by_filter)
+    update_by_filter_async = _in_thread(update_by_filter)
+    count_documents_async = _in_thread(count_documents)
+    count_documents_by_filter_async = _in_thread(count_documents_by_filter)
+    filter_documents_async = _in_thread(filter_documents)
+    embedding_retrieval_async = _in_thread(embedding_retrieval)
+    bm25_retrieval_async = _in_thread(bm25_retrieval)
+    get_metadata_fields_info_async = _in_thread(get_metadata_fields_info)
+    get_metadata_field_min_max_async = _in_thread(get_metadata_field_min_max)
+    get_metadata_field_unique_values_async = _in_thread(get_metadata_field_unique_values)
+    count_unique_metadata_by_filter_async = _in_thread(count_unique_metadata_by_filter)
 
-    async def delete_documents_async(self, document_ids: list[str]) -> None:
-        await asyncio.to_thread(self.delete_documents, document_ids)
 
-    async def delete_all_documents_async(self) -> None:
-        await asyncio.to_thread(self.delete_all_documents)
+class _Retriever:
+    """The parameters of a retriever, and the form in which a pipeline stores them."""
 
-    async def delete_by_filter_async(self, filters: dict[str, Any]) -> int:
-        return await asyncio.to_thread(self.delete_by_filter, filters)
-
-    async def update_by_filter_async(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
-        return await asyncio.to_thread(self.update_by_filter, filters, meta)
-
-    async def count_documents_async(self) -> int:
-        return await asyncio.to_thread(self.count_documents)
-
-    async def count_documents_by_filter_async(self, filters: dict[str, Any]) -> int:
-        return await asyncio.to_thread(self.count_documents_by_filter, filters)
-
-    async def filter_documents_async(self, filters: dict[str, Any] | None = None) -> list[Document]:
-        return await asyncio.to_thread(self.filter_documents, filters)
-
-    async def embedding_retrieval_async(
+    def __init__(
         self,
-        query_embedding: list[float],
+        document_store: LikewiseDocumentStore,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
-        return_embedding: bool = True,
-    ) -> list[Document]:
-        return await asyncio.to_thread(self.embedding_retrieval, query_embedding, filters, top_k, return_embedding)
+        filter_policy: FilterPolicy = FilterPolicy.REPLACE,
+    ) -> None:
+        """Set the defaults of `run`.
 
-    async def bm25_retrieval_async(
-        self, query: str, filters: dict[str, Any] | None = None, top_k: int = 10
-    ) -> list[Document]:
-        return await asyncio.to_thread(self.bm25_retrieval, query, filters, top_k)
+        Args:
+            filters: only documents that match.
+            top_k: how many documents, 1 or more.
+            filter_policy: whether filters given to `run` replace these, or are merged with them.
+        """
+        _require_store(document_store)
+        self.document_store = document_store
+        self.filters = filters
+        self.top_k = top_k
+        self.filter_policy = filter_policy
 
-    async def get_metadata_fields_info_async(self) -> dict[str, dict[str, str]]:
-        return await asyncio.to_thread(self.get_metadata_fields_info)
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `from_dict` makes a retriever of."""
+        parameters = {**vars(self), "document_store": self.document_store.to_dict()}
+        own = {name: value for name, value in parameters.items() if not name.startswith("_")}
+        return default_to_dict(self, **{**own, "filter_policy": self.filter_policy.value})
 
-    async def get_metadata_field_min_max_async(self, metadata_field: str) -> dict[str, Any]:
-        return await asyncio.to_thread(self.get_metadata_field_min_max, metadata_field)
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the retriever that `to_dict` described."""
+        retriever: Self = default_from_dict(cls, _with_store(data))
+        return retriever
 
-    async def get_metadata_field_unique_values_async(
-        self,
-        metadata_field: str,
-        search_term: str | None = None,
-        from_: int = 0,
-        size: int = 10,
-        filters: dict[str, Any] | None = None,
-    ) -> tuple[list[Any], int]:
-        return await asyncio.to_thread(
-            self.get_metadata_field_unique_values, metadata_field, search_term, from_, size, filters
-        )
-
-    async def count_unique_metadata_by_filter_async(
-        self, filters: dict[str, Any], metadata_fields: list[str]
-    ) -> dict[str, int]:
-        return await asyncio.to_thread(self.count_unique_metadata_by_filter, filters, metadata_fields)
+    def _limits(self, filters: dict[str, Any] | None, top_k: int | None) -> tuple[dict[str, Any] | None, int]:
+        """Return the filters and the number of documents for one call of `run`."""
+        return apply_filter_policy(self.filter_policy, self.filters, filters), self.top_k if top_k is None else top_k
 
 
 @component
-class LikewiseEmbeddingRetriever:
+class LikewiseEmbeddingRetriever(_Retriever):
     """Finds the documents of a LikewiseDocumentStore whose embeddings are nearest to that of a question."""
 
     def __init__(
@@ -345,7 +352,7 @@ class LikewiseEmbeddingRetriever:
         return_embedding: bool = False,
         filter_policy: FilterPolicy = FilterPolicy.REPLACE,
     ) -> None:
-        """Set what `run` does unless it is told otherwise.
+        """Set the defaults of `run`.
 
         Args:
             filters: only documents that match.
@@ -353,102 +360,32 @@ class LikewiseEmbeddingRetriever:
             return_embedding: return documents with their embeddings.
             filter_policy: whether filters given to `run` replace these, or are merged with them.
         """
-        _require_store(document_store)
-        self.document_store = document_store
-        self.filters = filters
-        self.top_k = top_k
+        _Retriever.__init__(self, document_store, filters, top_k, filter_policy)  # `component` makes the class again.
         self.return_embedding = return_embedding
-        self.filter_policy = filter_policy
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` makes a retriever of."""
-        return default_to_dict(
-            self,
-            document_store=self.document_store.to_dict(),
-            filters=self.filters,
-            top_k=self.top_k,
-            return_embedding=self.return_embedding,
-            filter_policy=self.filter_policy.value,
-        )
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> LikewiseEmbeddingRetriever:
-        """Return the retriever that `to_dict` described."""
-        return default_from_dict(cls, _with_store(data))
 
     @component.output_types(documents=list[Document])
     def run(
         self, query_embedding: list[float], filters: dict[str, Any] | None = None, top_k: int | None = None
     ) -> dict[str, list[Document]]:
         """Return the nearest documents under "documents", best first."""
-        filters = apply_filter_policy(self.filter_policy, self.filters, filters)
-        top_k = self.top_k if top_k is None else top_k
-        found = self.document_store.embedding_retrieval(query_embedding, filters, top_k, self.return_embedding)
-        return {"documents": found}
+        limits = self._limits(filters, top_k)
+        return {"documents": self.document_store.embedding_retrieval(query_embedding, *limits, self.return_embedding)}
 
-    @component.output_types(documents=list[Document])
-    async def run_async(
-        self, query_embedding: list[float], filters: dict[str, Any] | None = None, top_k: int | None = None
-    ) -> dict[str, list[Document]]:
-        """As `run`, in a thread."""
-        found: dict[str, list[Document]] = await asyncio.to_thread(self.run, query_embedding, filters, top_k)
-        return found
+    run_async = _in_thread(run)
 
 
 @component
-class LikewiseBM25Retriever:
+class LikewiseBM25Retriever(_Retriever):
     """Finds the documents of a LikewiseDocumentStore that hold words of a question."""
-
-    def __init__(
-        self,
-        document_store: LikewiseDocumentStore,
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        filter_policy: FilterPolicy = FilterPolicy.REPLACE,
-    ) -> None:
-        """Set what `run` does unless it is told otherwise.
-
-        Args:
-            filters: only documents that match.
-            top_k: how many documents, 1 or more.
-            filter_policy: whether filters given to `run` replace these, or are merged with them.
-        """
-        _require_store(document_store)
-        self.document_store = document_store
-        self.filters = filters
-        self.top_k = top_k
-        self.filter_policy = filter_policy
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` makes a retriever of."""
-        return default_to_dict(
-            self,
-            document_store=self.document_store.to_dict(),
-            filters=self.filters,
-            top_k=self.top_k,
-            filter_policy=self.filter_policy.value,
-        )
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> LikewiseBM25Retriever:
-        """Return the retriever that `to_dict` described."""
-        return default_from_dict(cls, _with_store(data))
 
     @component.output_types(documents=list[Document])
     def run(
         self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
     ) -> dict[str, list[Document]]:
         """Return the documents with words of the question under "documents", best first."""
-        filters = apply_filter_policy(self.filter_policy, self.filters, filters)
-        return {"documents": self.document_store.bm25_retrieval(query, filters, self.top_k if top_k is None else top_k)}
+        return {"documents": self.document_store.bm25_retrieval(query, *self._limits(filters, top_k))}
 
-    @component.output_types(documents=list[Document])
-    async def run_async(
-        self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
-    ) -> dict[str, list[Document]]:
-        """As `run`, in a thread."""
-        found: dict[str, list[Document]] = await asyncio.to_thread(self.run, query, filters, top_k)
-        return found
+    run_async = _in_thread(run)
 
 
 def _require_store(document_store: object) -> None:
