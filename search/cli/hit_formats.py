@@ -24,9 +24,7 @@ FIELDS = (
 )
 _METADATA = "metadata."
 
-_PLUS = {"vi", "vim", "nvim", "gvim", "view", "emacs", "emacsclient", "nano", "pico", "micro", "kak", "joe", "ne"}
-_GOTO = {"code", "code-insiders", "codium", "cursor"}
-_COLON = {"subl", "zed", "hx", "helix"}
+_PLUS = {"vi", "vim", "nvim", "emacs", "nano"}
 
 
 def print_paths(hits: Iterable[Hit], *, nul: bool) -> None:
@@ -141,8 +139,8 @@ def editor_command(editor: str, path: str, line: int | None) -> list[str]:
         return [*command, path]
     if name in _PLUS:
         return [*command, f"+{line}", path]
-    if name in _GOTO:
+    if name == "code":
         return [*command, "-g", f"{path}:{line}"]
-    if name in _COLON:
+    if name == "subl":
         return [*command, f"{path}:{line}"]
     return [*command, path]

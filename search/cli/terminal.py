@@ -71,10 +71,10 @@ def link_style(environment: Mapping[str, str]) -> LinkStyle:
     version = environment.get("VTE_VERSION", "")
     if (
         forced
-        or program in ("iTerm.app", "WezTerm", "ghostty", "Hyper", "Tabby")
+        or program in ("iTerm.app", "WezTerm", "ghostty")
         or (version.isdecimal() and int(version) >= 5000)
         or term.startswith(("foot", "alacritty", "xterm-ghostty"))
-        or not {"WT_SESSION", "KONSOLE_VERSION", "DOMTERM"}.isdisjoint(environment)
+        or not {"WT_SESSION", "KONSOLE_VERSION"}.isdisjoint(environment)
     ):
         return "file"
     return ""
