@@ -53,10 +53,8 @@ _HISTOGRAM_TEXTS = 1024
 @click.option("--truncate", is_flag=True, help="Cut texts that are longer than the model reads.")
 @click.option("--tokens", is_flag=True, help="Write one vector per token, as the layers give it: not of unit length.")
 @click.option("--words", is_flag=True, help="Write one vector per word: the mean of its tokens' vectors.")
-@click.option("-o", "--output", type=Path, metavar="FILE", help="The .npy, .safetensors, .jsonl or .csv file to write.")
-@click.option(
-    "--format", "kind", metavar="F", help="npy, safetensors, jsonl or csv.  [default: by the ending of the file]"
-)
+@click.option("-o", "--output", type=Path, metavar="FILE", help="The .npy, .safetensors or .jsonl file to write.")
+@click.option("--format", "kind", metavar="F", help="npy, safetensors or jsonl.  [default: by the ending of the file]")
 @click.option("--histogram", type=Path, metavar="FILE", help="Draw the distribution of hidden values in each layer.")
 @click.option(
     "--precision",
@@ -96,7 +94,7 @@ def embed(
     \b
     likewise embed "how do vaccines work" "bread" -o two.npy
     likewise embed --file notes.jsonl --recipe all-MiniLM-L6-v2 --recipe all-MiniLM-L6-v2:cls@-2 -o both.safetensors
-    likewise embed - --format csv < sentences.txt
+    likewise embed - --format jsonl < sentences.txt
     likewise embed "on the river bank" --tokens --layers -4..-1 --combine concat -o tokens.npy
     """
     from indexer.encoders.inspection.plots import picture

@@ -1,9 +1,7 @@
-"""Writing vectors to files that other programs read: JSON lines, CSV, .npy, .safetensors."""
+"""Writing vectors to files that other programs read: JSON lines, .npy, .safetensors."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import sys
@@ -19,7 +17,7 @@ from indexer.encoders.recipe import Recipe
 from indexer.errors import BadInput, StorageError
 from indexer.records import Vector
 
-Format = Literal["jsonl", "csv", "npy", "safetensors"]
+Format = Literal["jsonl", "npy", "safetensors"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
@@ -82,7 +80,7 @@ def open_vectors(path: Path | None, kind: Format) -> Iterator[VectorFile]:
         StorageError: the disk is full or cannot be written.
     """
     makers: dict[Format, Callable[[BinaryIO], VectorFile]]
-    makers = {"jsonl": JsonLines, "csv": Csv, "npy": Npy, "safetensors": Safetensors}
+    makers = {"jsonl": JsonLines, "npy": Npy, "safetensors": Safetensors}
     if path is None:
         yield makers[kind](sys.stdout.buffer)
         return
@@ -125,38 +123,6 @@ class JsonLines:
 
     def close(self) -> None:
         """Every line is complete."""
-
-
-class Csv:
-    """One row per text and recipe: id, text, recipe, v0, v1, ...; or one row per token, with its name. UTF-8."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._width = file, 0
-
-    def write(self, rows: Sequence[EmbeddedText]) -> None:
-        text = io.StringIO(newline="")
-        table = csv.writer(text, lineterminator="")
-        for row in rows:
-            width = row.vectors.shape[-1]
-            if not self._width:
-                self._width = width
-                token_column = ["token"] if row.tokens is not None else []
-                table.writerow(["id", "text", "recipe", *token_column, *(f"v{axis}" for axis in range(width))])
-                text.write("\n")
-            if width != self._width:
-                raise BadInput(
-                    f"a CSV table has one width, and these recipes give {self._width} and {width} dimensions: "
-                    "write .safetensors or .jsonl"
-                )
-            for index, vector in enumerate(row.vectors.reshape(-1, width)):
-                token = [row.tokens[index]] if row.tokens is not None else []
-                table.writerow([row.id, row.text, row.name, *token])
-                text.write(f",{_numbers(vector)}\n")
-        self._file.write(text.getvalue().encode())
-        self._file.flush()
-
-    def close(self) -> None:
-        """Every row is complete."""
 
 
 class Npy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import json
 import shutil
@@ -51,14 +50,10 @@ def read(file: Path) -> np.ndarray:
     if file.suffix == ".safetensors":
         (found,) = load_file(file).values()
         return found
-    if file.suffix == ".csv":
-        with file.open(newline="", encoding="utf-8") as lines:
-            rows = list(csv.DictReader(lines))
-        return np.array([[value for name, value in row.items() if name[1:].isdigit()] for row in rows], np.float32)
     return np.array([json.loads(line)["vector"] for line in file.read_text().splitlines()], np.float32)
 
 
-@pytest.mark.parametrize("ending", ["npy", "safetensors", "csv", "jsonl"])
+@pytest.mark.parametrize("ending", ["npy", "safetensors", "jsonl"])
 @pytest.mark.parametrize("recipe", ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2:cls@-2", "tiny:mean@-4..-1+concat"])
 def test_a_file_holds_the_encoders_vectors_exactly(
     likewise: Callable[..., Any],
@@ -144,16 +139,15 @@ def test_vectors_of_tokens_are_transformers_hidden_states(
 def test_tokens_and_words_in_every_format(
     likewise: Callable[..., Any], tiny: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """A table has a row a token, whatever the texts' lengths; .npy holds one text; a word is its tokens' mean."""
+    """A line has a vector for each token; .npy holds one text; a word is its tokens' mean."""
     asked = ["--model", tiny("bert"), "--layers", "2"]
     lines = [json.loads(line) for line in likewise("embed", *TEXTS, *asked, "--tokens").out.splitlines()]
-    table = tmp_path / "tokens.csv"
-    likewise("embed", *TEXTS, *asked, "--tokens", "-o", table)
-    with table.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["token"] for row in rows] == [token for line in lines for token in line["tokens"]]
-    stacked = np.concatenate([np.array(line["vectors"], np.float32) for line in lines])
-    assert np.abs(read(table) - stacked).max() < FLOAT32 * max(1, np.abs(stacked).max())
+    assert all(len(line["tokens"]) == len(line["vectors"]) for line in lines)
+    tensors = tmp_path / "tokens.safetensors"
+    likewise("embed", *TEXTS, *asked, "--tokens", "-o", tensors)
+    for name, vectors in load_file(tensors).items():
+        wanted = np.array(lines[int(name.rpartition("/")[2])]["vectors"], np.float32)
+        assert np.abs(vectors - wanted).max() < FLOAT32 * max(1, np.abs(wanted).max())
     said = likewise("embed", TEXTS[0], *asked, "--tokens", "-o", tmp_path / "one.npy")
     assert said.code == 0
     one = np.load(tmp_path / "one.npy")
@@ -180,7 +174,7 @@ def test_streams_are_read_and_written_in_batches(
     texts = [f"the river bank {'snow ' * (number % 7)}of the house" for number in range(11)]
     model = ["--model", tiny("bert"), "--precision", "float32"]
     wanted = load_encoder(tiny("bert"), precision="float32").encode(texts)
-    for name in ("a.npy", "a.csv", "a.jsonl", "a.safetensors"):
+    for name in ("a.npy", "a.jsonl", "a.safetensors"):
         said = likewise("embed", "-", *model, "-o", tmp_path / name, "--json", stdin="\r\n".join(texts) + "\n")
         assert said.json["texts"] == 11
         assert np.abs(read(tmp_path / name) - wanted).max() < FLOAT32
@@ -282,19 +276,19 @@ def test_bins_grow_with_the_values_and_lose_none() -> None:
         (["a", "--recipe", "m:x"], "'x' is not a pooling"),
         (["a", "--recipe", "m", "--model", "m"], "give one or the other"),
         (["a", "--tokens", "--words"], "choose one"),
-        (["a", "-o", "x.txt"], "no ending that names a format (.jsonl, .csv, .npy, .safetensors)"),
+        (["a", "-o", "x.txt"], "no ending that names a format (.jsonl, .npy, .safetensors)"),
+        (["a", "-o", "x.csv"], "no ending that names a format (.jsonl, .npy, .safetensors)"),
+        (["a", "--format", "csv"], "format 'csv' is not one of jsonl, npy, safetensors"),
         (["a", "--format", "npy"], "give --output FILE.npy"),
         (["a", "-o", "nowhere/x.npy"], "cannot be written (No such file or directory)"),
         (["a", "-o", "."], "no ending"),
-        (["a", "-o", "/dev/null", "--format", "csv"], "not a regular file"),
+        (["a", "-o", "/dev/null", "--format", "jsonl"], "not a regular file"),
         (["a", "--histogram", "x.txt"], "end it in .png, .svg, .pdf"),
         (["a", "--histogram", "nowhere/x.png"], "there is no folder"),
         (["--file", "nowhere.txt"], "nowhere.txt cannot be read"),
         (["-"], "standard input holds no text"),
         (["-", "--jsonl"], "standard input holds no text"),
         (["a", "--model", "nobody/nothing"], "not on this machine"),
-        (["a", "--recipe", "all-MiniLM-L6-v2", "--recipe", "all-MiniLM-L6-v2:mean@-2..-1+concat", "-o", "x.csv"],
-         "a CSV table has one width, and these recipes give 384 and 768"),
         (["a", "--recipe", "all-MiniLM-L6-v2", "--recipe", "all-MiniLM-L6-v2:cls", "-o", "x.npy"],
          "an .npy file holds one array, the vectors of one recipe"),
     ],
@@ -308,12 +302,12 @@ def test_errors_are_one_line_and_leave_no_file(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.csv").write_text("what was there")
+    (tmp_path / "x.npy").write_text("what was there")
     ended = likewise("embed", *arguments)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1), ended
     assert said in ended.err
-    assert [each.name for each in tmp_path.iterdir()] == ["x.csv"]
-    assert (tmp_path / "x.csv").read_text() == "what was there"
+    assert [each.name for each in tmp_path.iterdir()] == ["x.npy"]
+    assert (tmp_path / "x.npy").read_text() == "what was there"
 
 
 @pytest.mark.parametrize(
@@ -336,12 +330,9 @@ def test_texts_are_written_as_they_are(
 ) -> None:
     texts = ['a "snow", dog\nand\ttwo', "Füße – 雪\u2028\x1b[31m"]
     records = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-    for ending in ("csv", "jsonl"):
-        file = tmp_path / f"x.{ending}"
-        assert likewise("embed", "-", "--jsonl", "--model", tiny("roberta"), "-o", file, stdin=records).code == 0
-        with file.open(newline="", encoding="utf-8") as lines:
-            rows = list(csv.DictReader(lines)) if ending == "csv" else [json.loads(line) for line in lines]
-        assert [row["text"] for row in rows] == texts
+    file = tmp_path / "x.jsonl"
+    assert likewise("embed", "-", "--jsonl", "--model", tiny("roberta"), "-o", file, stdin=records).code == 0
+    assert [json.loads(line)["text"] for line in file.read_text(encoding="utf-8").splitlines()] == texts
 
 
 def test_numbers_read_back_are_the_same_float32(tmp_path: Path) -> None:
@@ -349,10 +340,10 @@ def test_numbers_read_back_are_the_same_float32(tmp_path: Path) -> None:
     vectors = rng.normal(size=(50, 40)).astype(np.float32) * 10.0 ** rng.integers(-30, 30, size=(50, 40))
     vectors = vectors.astype(np.float32)
     recipe = load_encoder("all-MiniLM-L6-v2").recipe
-    for name in ("x.csv", "x.jsonl"):
-        with open_vectors(tmp_path / name, format_of(tmp_path / name, None)) as out:
-            out.write([EmbeddedText(at, at, "a", "m", recipe, None, vector) for at, vector in enumerate(vectors)])
-        assert np.array_equal(read(tmp_path / name), vectors)
+    file = tmp_path / "x.jsonl"
+    with open_vectors(file, format_of(file, None)) as out:
+        out.write([EmbeddedText(at, at, "a", "m", recipe, None, vector) for at, vector in enumerate(vectors)])
+    assert np.array_equal(read(file), vectors)
 
 
 def test_a_full_disk_leaves_no_file(
