@@ -95,11 +95,11 @@ if step == "make":
             index.add(Document(f"d{i}", f"text {i} " + "some words of it " * 5) for i in range(start, start + 5000))
     with IndexCore.open(address, old) as core, core.store.writer() as writer:  # as every run ends
         writer.settle()
-        after_embedding(core, writer, quiet, quiet)
+        after_embedding(core, writer)
 else:
     with IndexCore.open(address, old) as main:
         other = open_next(main, settings_of_new(new)[0], new, disk=quiet)
-        print(build(main, other, committed=quiet, step=quiet, note=quiet).passages)
+        print(build(main, other).passages)
 # getrusage counts the memory that the parent had when it started this process.
 print(int(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1]) / 1024)
 """

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from itertools import islice
 from os import PathLike
@@ -14,23 +14,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from indexer.batches import Incoming, Prepared, diff, refuse_empty
+from indexer.context import Context
 from indexer.embedding import BATCH_CHARACTERS, FIT_BATCH_CHARACTERS, Embedding, Ready
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, load_with_recipe
 from indexer.encoders.endpoint_address import EndpointAddress
 from indexer.encoders.recipe import is_endpoint
-from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, IndexDamaged, ModelError
 from indexer.identity import as_fitted, index_was_replaced, require_recipe
-from indexer.notes import Note
 from indexer.records import Changes, Document, Span, Vector
 from indexer.settings import Settings
 from indexer.stores.open import open_store
-from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Store
-from indexer.stores.vectors import unit_rows
+from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Store, Writer
 
 if TYPE_CHECKING:
-    from indexer.encoders.hardware import Precision
-    from indexer.stores.vector_cache import VectorCache
+    from indexer.notes import Note
+
+Model = str | PathLike[str] | Recipe | RecipeSpec | Encoder
+"""A model as a caller names it: a name, a folder, a recipe, its text, an endpoint's address or an encoder."""
 
 
 class IndexCore:
@@ -38,38 +38,52 @@ class IndexCore:
 
     Attributes:
         store: the store of the index.
+        context: how it is worked on.
         settings: the settings when the index was opened, or when this object last changed them.
     """
 
-    def __init__(self, store: Store, encoder: Encoder | None = None, *, runtime: Runtime | None = None) -> None:
+    def __init__(self, store: Store, encoder: Encoder | None = None, context: Context | None = None) -> None:
+        """Work on the index of a store.
+
+        Args:
+            encoder: of the index's recipe; None loads it when it is needed.
+        """
         self.store = store
+        self.context = context or Context()
         self.settings = self.stored_settings()
         self._encoder = encoder
-        self._runtime = runtime or Runtime()
-        self._cache: tuple[VectorCache, Precision] | None = None
         self._languages_read = False
-        self._tell: Note = lambda _: None
         self._embedding = Embedding(self.settings.passages) if self.settings.passages else None
 
     @classmethod
     def open(
-        cls,
-        address: str | PathLike[str],
-        model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None = None,
-        *,
-        runtime: Runtime | None = None,
+        cls, address: str | PathLike[str], model: Model | None = None, context: Context | None = None
     ) -> IndexCore:
         """Open an index that exists; arguments and errors are those of `Index.open`."""
-        core = cls(open_store(address), runtime=runtime)
+        core = cls(open_store(address), None, context)
+        return core if model is None else core.with_model(model)
+
+    def with_model(self, model: Model) -> IndexCore:
+        """Return this index with the encoder of `model`.
+
+        The model of an index behind an endpoint is then asked at the address that `model` names.
+
+        Raises:
+            RecipeMismatch: the model is not the one that the index was made with.
+        """
         if isinstance(model, Recipe):
-            core.require(model)
-        elif (
-            isinstance(model, str) and is_endpoint(model) and core.recipe is not None and core.recipe.remote is not None
-        ):
-            core.use_endpoint(model)
-        elif model is not None:
-            core.use(*load_with_recipe(model, core._runtime))
-        return core
+            self.require(model)
+            return self
+        if isinstance(model, str) and is_endpoint(model) and self.recipe is not None and self.recipe.remote is not None:
+            model = replace(self.recipe, model=str(EndpointAddress.parse(model)))
+        return self.with_encoder(*load_with_recipe(model, self.context.runtime))
+
+    def with_encoder(self, encoder: Encoder, recipe: Recipe) -> IndexCore:
+        """Return this index with an encoder of `recipe`. Raises RecipeMismatch as `require` does for `recipe`."""
+        self.require(recipe)
+        with self.store.snapshot() as snapshot:
+            fitted = as_fitted(encoder, self.recipe, snapshot.fitted_parameters())
+        return IndexCore(self.store, fitted, self.context)
 
     def close(self) -> None:
         self.store.close()
@@ -90,10 +104,9 @@ class IndexCore:
     def recipe(self) -> Recipe | None:
         return self.settings.recipe
 
-    @property
-    def runtime(self) -> Runtime:
-        """How the encoder computes, if it is loaded by this object."""
-        return self._runtime
+    def writer(self) -> AbstractContextManager[Writer]:
+        """Hold the writer of the store for the length of a block; the context says whether to wait for another one."""
+        return self.store.writer(wait=self.context.wait, on_wait=self.context.listener.waiting)
 
     def stored_settings(self) -> Settings:
         """Return the settings that are stored now."""
@@ -119,60 +132,23 @@ class IndexCore:
 
     def _stored_encoder(self, recipe: Recipe, fitted_parameters: bytes | None) -> Encoder:
         """Return the encoder of the stored recipe; with a cache its model may be loaded later."""
-        if self._cache is None or fitted_parameters is not None:
-            return get_encoder(recipe, fitted_parameters, self._runtime)
+        if self.context.vector_cache is None or fitted_parameters is not None:
+            return get_encoder(recipe, fitted_parameters, self.context.runtime)
         from indexer.deferred_encoder import load_deferred
 
-        return load_deferred(recipe, self._runtime, self._cache[0])[0]
+        return load_deferred(recipe, self.context.runtime, self.context.vector_cache)[0]
 
     def require(self, recipe: Recipe) -> None:
         """Raise RecipeMismatch, naming both recipes, unless vectors of `recipe` may be mixed with the index's."""
         require_recipe(self.address, self.recipe, recipe)
 
-    def use_cache(self, cache: VectorCache | None, precision: Precision) -> None:
-        """Look for vectors of documents in a cache first; None looks in none.
-
-        Args:
-            precision: the one that embeds. Vectors of int8 also depend on the documents that it was calibrated on, so
-                they are not cached.
-        """
-        self._cache = None if cache is None or precision == "int8" else (cache, precision)
-
-    def use_cache_of(self, other: IndexCore) -> None:
-        """Use the same cache as another index."""
-        self._cache = other._cache
-
-    def tell_at_once(self, tell: Note) -> None:
-        """Tell the notes that the user should read before documents are embedded. They are also in the results."""
-        self._tell = tell
-
-    def tell_like(self, other: IndexCore) -> None:
-        """Tell notes at once where another index does."""
-        self._tell = other._tell
-
-    @property
-    def has_cache(self) -> bool:
-        return self._cache is not None
-
     def cached(self, encoder: Encoder, ready: Ready = lambda encoder: encoder) -> Encoder:
         """Return `encoder` behind the cache, if there is one, and made ready at once otherwise."""
-        if self._cache is None:
+        if self.context.vector_cache is None:
             return ready(encoder)
         from indexer.cached_encoder import CachedEncoder
 
-        return CachedEncoder(encoder, *self._cache, ready)
-
-    def use(self, encoder: Encoder, recipe: Recipe) -> None:
-        """Embed with this encoder from now on. Raises RecipeMismatch as `require` does for `recipe`."""
-        self.require(recipe)
-        with self.store.snapshot() as snapshot:
-            self._encoder = as_fitted(encoder, self.recipe, snapshot.fitted_parameters())
-
-    def use_endpoint(self, address: str) -> None:
-        """Ask the index's model at this address from now on. Raises RecipeMismatch if another model answers there."""
-        assert self.recipe is not None
-        recipe = replace(self.recipe, model=str(EndpointAddress.parse(address)))
-        self.use(get_encoder(recipe, None, self._runtime), recipe)
+        return CachedEncoder(encoder, self.context.vector_cache, self.context.runtime.precision, ready)
 
     def record_model_place(self, model: str) -> None:
         """Store the name or folder under which the model of this recipe is found now."""
@@ -181,7 +157,7 @@ class IndexCore:
             assert stored.recipe is not None
             return replace(stored, recipe=replace(stored.recipe, model=model))
 
-        with self.store.writer() as writer:
+        with self.writer() as writer:
             self.settings = writer.change(renamed)
 
     def compile(self) -> None:
@@ -193,7 +169,7 @@ class IndexCore:
         from indexer.deferred_encoder import loaded
         from indexer.encoders.openvino.export import compile_encoder
 
-        with self.store.writer():
+        with self.writer():
             compile_encoder(loaded(self.encoder), self.store.artifacts())
 
     @property
@@ -211,7 +187,7 @@ class IndexCore:
         refuse_empty(prepared)
         if not prepared.work:
             return Changes(unchanged=prepared.unchanged, notes=prepared.notes)
-        with self.store.writer() as writer:
+        with self.writer() as writer:
             self._require_as_opened()
             if self._hashes(batch) != prepared.compared_with:
                 notes = prepared.notes  # an encoder tells them once
@@ -228,12 +204,12 @@ class IndexCore:
         self._require_as_opened()
         notes: list[str] = []
         hashes = self._hashes(batch)
-        if self.recipe is not None and not self.recipe.fitted:
-            embedded = [document for document, vectors in batch if vectors is None]
-            self._read_languages(embedded, notes.append)
-            self._fit(embedded)
         changed, unchanged = diff(batch, hashes, self.settings.meaning)
-        self._read_languages([item.document for item in changed if item.action != "rewrite"], notes.append)
+        notes.extend(self._read_languages([item.document for item in changed if item.action != "rewrite"]))
+        if self.recipe is not None and not self.recipe.fitted:
+            self._fit([item.document for item in changed if item.action == "embed"])
+            # What was fitted is a part of every content hash.
+            changed, unchanged = diff(batch, hashes, self.settings.meaning)
         passages = iter(self._embed([item.document for item in changed if item.action == "embed"], notes.append))
         work: list[EmbeddedDocument] = []
         empty: list[str] = []
@@ -256,17 +232,17 @@ class IndexCore:
             raise BadInput(f"{documents[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
         return self._embedding.embed(self.encoder, documents, note=note, cached=self.cached)
 
-    def _read_languages(self, documents: Sequence[Document], note: Note) -> None:
+    def _read_languages(self, documents: Sequence[Document]) -> list[str]:
         """Look at the languages of the first documents that this object writes: once, because a sample is enough.
 
         They decide the language of a new index if that was left to them. Documents that are too short to say anything
         leave it open for the next ones.
 
-        Args:
-            note: is told what the user should know, as `tell_at_once` says before anything is embedded.
+        Returns:
+            What the user should know. The listener receives it now, before anything is embedded.
         """
         if self._languages_read or not documents:
-            return
+            return []
         from indexer.language_notes import other_language_note, unread_note, word_language
         from indexer.languages import SAMPLE_TEXTS, languages_of, say_something
 
@@ -275,7 +251,7 @@ class IndexCore:
         if stored.language_open:
             texts += self._stored_texts(SAMPLE_TEXTS)
         if not say_something(texts):
-            return
+            return []
         self._languages_read = True
         shares = languages_of(texts)
         if stored.language_open:
@@ -284,10 +260,10 @@ class IndexCore:
         else:
             other = other_language_note(stored.language, shares)
         unread = unread_note(self.recipe, shares) if self.recipe is not None else None
-        for message in (unread, other):
-            if message is not None:
-                self._tell(message)
-                note(message)
+        notes = [message for message in (unread, other) if message is not None]
+        for message in notes:
+            self.context.listener.note(message)
+        return notes
 
     def _stored_texts(self, count: int) -> list[str]:
         """Return the texts of the first documents of the index, up to a damaged one."""
@@ -298,7 +274,7 @@ class IndexCore:
 
     def settle_language(self, language: str) -> None:
         """Store the language of an index that left it open, unless another writer was first."""
-        with self.store.writer() as writer:
+        with self.writer() as writer:
             self._require_as_opened()
             self.settings = writer.change(
                 lambda stored: (
@@ -306,19 +282,9 @@ class IndexCore:
                 )
             )
 
-    def take_width_of(self, vectors: Vector, names: list[str]) -> None:
-        """Set the width to that of these rows (n, dimensions), if the index has none yet.
-
-        Raises:
-            BadInput: a row cannot be stored. A refused vector gives an index no width.
-        """
-        if not self.settings.dimensions:
-            unit_rows(vectors, vectors.shape[1], names)
-            self.take_width(vectors.shape[1])
-
     def take_width(self, dimensions: int) -> None:
         """Set the width of vectors in an index that was made for any width and has no vectors yet."""
-        with self.store.writer() as writer:
+        with self.writer() as writer:
             self._require_as_opened()
             self.settings = writer.change(lambda stored: replace(stored, dimensions=stored.dimensions or dimensions))
 
@@ -333,7 +299,7 @@ class IndexCore:
             if replace(self.settings, dimensions=stored.dimensions).kind == stored.kind:
                 self.settings = stored  # another writer has added the first vector
         if self.settings.kind != self.stored_settings().kind:
-            with self.store.writer():  # wait for another thread that is just storing what it fitted
+            with self.writer():  # wait for another thread that is just storing what it fitted
                 if self.settings.kind != self.stored_settings().kind:
                     raise index_was_replaced(self.address)
 
@@ -346,7 +312,7 @@ class IndexCore:
             return
         from indexer.encoders import fit_post
 
-        with self.store.writer() as writer:
+        with self.writer() as writer:
             recipe = self.settings.recipe
             if recipe is None or recipe.fitted:  # another thread has fitted it
                 return

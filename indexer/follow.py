@@ -21,7 +21,7 @@ batch at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import MappingProxyType
@@ -30,6 +30,7 @@ from typing import TypeVar
 from indexer.batches import Incoming, batches
 from indexer.core import IndexCore
 from indexer.ledger import HELD, NO_REASON, Code
+from indexer.listener import Commit
 from indexer.records import Document, Stamp
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome, Store, Writer
 
@@ -76,33 +77,23 @@ class Followed:
         )
 
 
-Committed = Callable[[int, int, int], None]
-"""What is told of each commit: how many documents were looked at so far and how many there are, and the passages."""
-
-
-def ignore(compared: int, documents: int, passages: int) -> None:
-    """Tell nobody of a commit."""
-
-
 def follow(
     main: Store,
     other: IndexCore,
     writer: Writer,
     left_out: Mapping[str, bytes] = MappingProxyType({}),
-    committed: Committed = ignore,
 ) -> Followed:
     """Bring `other` up to `main`, which others may write to meanwhile. Its model is loaded only to embed something.
 
     Args:
         writer: the writer of `other`.
         left_out: of an earlier call: documents that are not tried again as long as their content is the same.
-        committed: called after each commit, and at the end.
 
     Raises:
         ModelError: the model of `other` cannot be loaded.
         IndexDamaged: a document of `main` is damaged.
     """
-    earlier_notes = len(writer.notes)
+    earlier_notes, listener = len(writer.notes), other.context.listener
     with main.snapshot() as snapshot:
         listed = snapshot.uris()
     # Removed first: it needs no model, and nobody expects a removed text to stay because a model cannot be reached.
@@ -134,8 +125,8 @@ def follow(
             writer.put(Batch([replace(item, origin=origins.pop(item.document.uri)) for item in work]))
         unread |= {uri: origins.pop(uri) for uri in prepared.empty}
         done += Followed(len(work), sum(len(item.spans) for item in work if item.spans), notes=prepared.notes)
-        committed(compared, len(listed), done.passages)
-    committed(len(listed), len(listed), done.passages)
+        listener.committed(Commit(done.documents, done.passages, compared, len(listed)))
+    listener.committed(Commit(done.documents, done.passages, len(listed), len(listed)))
     unread |= {uri: origins.pop(uri) for uri in blank}
     with other.store.snapshot() as snapshot:  # an earlier text of what cannot be read now
         outdated_texts = list(snapshot.hashes(unread))

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from indexer.batches import Spans, Vectors, batches, with_own_vectors, without_vectors
+from indexer.context import Context
 from indexer.copying import backup
 from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
@@ -85,6 +86,7 @@ class Index:
             ModelError: the model cannot be loaded.
         """
         name_host(model)
+        context = Context(Runtime(precision, device, trust_remote_code))
         settings, encoder = settings_of_new(
             model,
             dimensions=dimensions,
@@ -92,9 +94,9 @@ class Index:
             overlap=overlap,
             language=language,
             tokenizer=tokenizer,
-            runtime=Runtime(precision, device, trust_remote_code),
+            runtime=context.runtime,
         )
-        return cls(IndexCore(create_store(path, settings), encoder))
+        return cls(IndexCore(create_store(path, settings), encoder, context))
 
     @classmethod
     def temporary(
@@ -154,7 +156,7 @@ class Index:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             RecipeMismatch: `model` is not the one the index was made with.
         """
-        return cls(IndexCore.open(path, model, runtime=Runtime(precision, device, trust_remote_code)))
+        return cls(IndexCore.open(path, model, Context(Runtime(precision, device, trust_remote_code))))
 
     def close(self) -> None:
         """Release connections and memory. A later call opens what it needs again. A temporary index is deleted."""

@@ -14,7 +14,8 @@ from indexer.core import IndexCore
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
 from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
-from indexer.records import Changes, Document, KnownFile, Span, Stamp
+from indexer.listener import Commit
+from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.sources import Entry, ReadOptions, Source, read
 from indexer.sources.source import STDIN
 from indexer.stores.port import (
@@ -63,10 +64,6 @@ class Summary:
         return Summary(**(sums | {"reason": self.reason or other.reason}))
 
 
-Reading = Callable[[str | None, int, int], None]
-"""What is told of reading: the file that is opened or passed over, how many that makes, and the size of them all in
-bytes; or None, how many documents are about to be compared and embedded, and the size."""
-
 _UNREAD = Stamp(-1, 0, 0, 0)
 """The stamp of a file that has to be opened by the next run that comes to it."""
 
@@ -87,23 +84,14 @@ class Run:
     documents comes from a file that the run has met before it. Between runs, the record that was read last counts.
     """
 
-    def __init__(
-        self,
-        index: IndexCore,
-        writer: Writer,
-        options: ReadOptions,
-        committed: Callable[[Summary, Changes, int], None],
-        reading: Reading | None = None,
-    ) -> None:
+    def __init__(self, index: IndexCore, writer: Writer, options: ReadOptions) -> None:
         """Begin a run.
 
         Args:
             writer: the writer of the index, held until the run has ended.
-            committed: called after each commit with the counts so far, the changes and the bytes read so far.
-            reading: called with each file, and before documents are embedded.
         """
-        self._reading = reading
-        self._index, self._writer, self._options, self._committed = index, writer, options, committed
+        self._index, self._writer, self._options = index, writer, options
+        self._listener = index.context.listener
         self._batch = _Batch()
         self._counts = dict.fromkeys(("indexed", "unchanged", "updated", "skipped", "failed"), 0)
         self._notes: dict[str, None] = {}
@@ -159,10 +147,10 @@ class Run:
                 if entry.file != file and entry.opened and entry.file in self._known_files:
                     # Until it is read to its end, the next run has to open it: its stamp may still hold.
                     self._batch.stamps[entry.file] = _UNREAD
-                if entry.file != file and entry.stamp is not None and self._reading is not None:
+                if entry.file != file and entry.stamp is not None:
                     self._files_told += 1
                     self._read_bytes += entry.stamp.size
-                    self._reading(entry.file, self._files_told, self._read_bytes)
+                    self._listener.reading(entry.file, self._files_told, self._read_bytes)
                 file, last = entry.file, entry
                 self._take(entry)
                 if self._batch.characters >= self._index.batch_characters:
@@ -309,18 +297,24 @@ class Run:
                     f"{entry.uri}: its vectors were made by another recipe than the index's (whiten or center that "
                     "is fitted again makes another recipe): export without --vectors, or copy the index with backup"
                 )
-            names = [entry.uri] * len(embedded.spans)
-            self._index.take_width_of(embedded.vectors, names)
-            return replace(embedded, vectors=stored_rows(embedded.vectors, self._index.settings.dimensions, names))
+            return replace(
+                embedded, vectors=self._rows(stored_rows, embedded.vectors, [entry.uri] * len(embedded.spans))
+            )
         if entry.vector is None:
             return None
         vector = np.array([entry.vector], np.float32)
-        self._index.take_width_of(vector, [entry.uri])
-        if len(entry.vector) != (dimensions := self._index.settings.dimensions):
+        dimensions = self._index.settings.dimensions
+        if dimensions and len(entry.vector) != dimensions:
             advice = "; an index for it is made with --dimensions" if self._index.recipe is not None else ""
             raise BadInput(f"its vector has {len(entry.vector)} dimensions and the index {dimensions}{advice}")
-        row = unit_rows(vector, dimensions, [entry.uri])
-        return Embedded((Span(0, len(entry.document.text)),), row)
+        return Embedded((Span(0, len(entry.document.text)),), self._rows(unit_rows, vector, [entry.uri]))
+
+    def _rows(self, check: Callable[[Vector, int, list[str]], Vector], vectors: Vector, names: list[str]) -> Vector:
+        """Return valid rows; the first ones give their width to an index that has none. A refused one gives none."""
+        rows = check(vectors, self._index.settings.dimensions or vectors.shape[1], names)
+        if not self._index.settings.dimensions:
+            self._index.take_width(rows.shape[1])
+        return rows
 
     def _finish(self, last: Entry) -> None:
         """Record that a file was read to its end, given its last entry."""
@@ -335,8 +329,8 @@ class Run:
 
     def _commit(self) -> None:
         batch, self._batch = self._batch, _Batch()
-        if batch.documents and self._reading is not None:
-            self._reading(None, len(batch.documents), self._read_bytes)
+        if batch.documents:
+            self._listener.embedding(len(batch.documents))
         prepared = self._index.prepare([(document, embedded) for document, embedded, _ in batch.documents.values()])
         self._notes |= dict.fromkeys(prepared.notes)
         states, work = prepared.states(), prepared.work
@@ -363,7 +357,7 @@ class Run:
                 self._read_files.discard(row.file)
                 self._reasons[row.reason] += 1
         self._passages += sum(len(item.spans) for item in work if item.spans)
-        self._committed(self.summary, changes, self._bytes)
+        self._listener.committed(Commit(self._counts["indexed"], self._passages, self._bytes, changes=changes))
 
     def _put_each(self, work: Sequence[EmbeddedDocument]) -> tuple[Changes, dict[str, str]]:
         """Commit documents one by one, because the store cannot hold one of them.

@@ -21,13 +21,10 @@ from indexer.encoders import Encoder
 from indexer.encoders.locate import find_model, weight_files
 from indexer.encoders.recipe import Recipe
 from indexer.errors import BadInput, IndexDamaged, ModelError, NotAnIndex, RecipeMismatch, StorageError
-from indexer.follow import Committed, Followed, carry_over, follow, ignore, waiting
+from indexer.follow import Followed, carry_over, follow, waiting
 from indexer.identity import require_recipe
-from indexer.notes import Note
 from indexer.settings import Settings
 from indexer.stores.port import Info, Place, Store, Writer
-
-OnWait = Callable[[str], None]
 
 _BYTES_PER_NUMBER = 4
 """Of a vector: two bytes in the database and two in what is searched."""
@@ -77,15 +74,12 @@ def open_next(
     encoder: Encoder,
     *,
     disk: Callable[[int, int | None], None],
-    wait: bool = True,
-    on_wait: OnWait | None = None,
 ) -> IndexCore:
     """Open the index that is to take the place of `main`, or make it.
 
     Args:
         settings, encoder: of the new model, as `embedding.settings_of_new` returns them.
         disk: is told about how many bytes will be written, and how many are free.
-        wait, on_wait: as in `Store.writer`.
 
     Raises:
         BadInput: `main` has no model, has this one already, or another one is on its way or kept.
@@ -95,7 +89,7 @@ def open_next(
     store, address = main.store, main.address
     if main.recipe is None:
         raise BadInput(f"{address}: holds your own vectors, which no model can make again: make a new index")
-    with store.writer(wait=wait, on_wait=on_wait):
+    with main.writer():
         beside = _require_readable(store)
         if beside is not None and beside.place == "previous":
             raise BadInput(
@@ -121,16 +115,14 @@ def open_next(
             stored = main.stored_settings()
             same = replace(settings, recall=stored.recall, language=stored.language, language_open=stored.language_open)
             other = store.make_beside(same)
-    core = IndexCore(other, runtime=main.runtime)
-    core.use_cache_of(main)
+    core = IndexCore(other, context=main.context)
     if not _is_same(core.settings, settings):
         raise BadInput(
             f"{address}: is being changed to {core.recipe} already: go on with that model, or remove what there is of "
             f"it with likewise migrate {quote(address)} --drop"
         )
     assert settings.recipe is not None
-    core.use(encoder, settings.recipe)
-    return core
+    return core.with_encoder(encoder, settings.recipe)
 
 
 def _require_readable(store: Store) -> Beside | None:
@@ -151,43 +143,28 @@ def _is_same(stored: Settings, settings: Settings) -> bool:
     return stored.passages == settings.passages
 
 
-def build(
-    main: IndexCore,
-    other: IndexCore,
-    *,
-    committed: Committed,
-    step: Note,
-    note: Note,
-    wait: bool = True,
-    on_wait: OnWait | None = None,
-) -> Followed:
+def build(main: IndexCore, other: IndexCore) -> Followed:
     """Embed what `other` lacks, measure its cosines and compile its encoder, while `main` is searched and written to.
-
-    Args:
-        committed: see `follow`.
-        step: is told which long step begins.
-        note: gets sentences that the caller should read.
-        wait, on_wait: as in `Store.writer`; the lock is that of `other`.
 
     Returns:
         What was written. An interruption keeps what was committed, and the next call goes on from there.
     """
     from indexer.runs import after_embedding, is_unfinished  # which import every reader of files: `back` needs none
 
-    with other.store.writer(wait=wait, on_wait=on_wait) as writer:
-        done = _follow_in_rounds(main, other, writer, committed)
+    with other.writer() as writer:
+        done = _follow_in_rounds(main, other, writer)
         if done.documents or is_unfinished(other):
-            step("making the new vectors quick to search")
+            other.context.listener.step("making the new vectors quick to search")
             writer.settle()
-            after_embedding(other, writer, step, note)
+            done = replace(done, notes=(*done.notes, *after_embedding(other, writer)))
     return done
 
 
-def _follow_in_rounds(main: IndexCore, other: IndexCore, writer: Writer, committed: Committed) -> Followed:
+def _follow_in_rounds(main: IndexCore, other: IndexCore, writer: Writer) -> Followed:
     """Follow an index that others write to, until few documents are left to follow under its lock."""
     done = Followed()
     for _ in range(_MAX_ROUNDS):
-        followed = follow(main.store, other, writer, done.left_out, committed)
+        followed = follow(main.store, other, writer, done.left_out)
         done += followed
         if followed.documents <= _FEW_DOCUMENTS:
             break
@@ -205,14 +182,7 @@ def still_there(main: IndexCore, other: IndexCore, place: Place = "next") -> Ite
         raise
 
 
-def switch(
-    main: IndexCore,
-    other: IndexCore,
-    left_out: Mapping[str, bytes] = MappingProxyType({}),
-    *,
-    wait: bool = True,
-    on_wait: OnWait | None = None,
-) -> Followed:
+def switch(main: IndexCore, other: IndexCore, left_out: Mapping[str, bytes] = MappingProxyType({})) -> Followed:
     """Follow the last changes and let `other` take the place of `main`, in one commit. Close both afterwards.
 
     Args:
@@ -221,20 +191,14 @@ def switch(
     Returns:
         What was still written to `other`.
     """
-    return _exchange(main.store, other, "next", left_out, wait, on_wait)
+    return _exchange(main, other, "next", left_out)
 
 
-def back(
-    main: IndexCore, *, committed: Committed = ignore, wait: bool = True, on_wait: OnWait | None = None
-) -> Followed:
+def back(main: IndexCore) -> Followed:
     """Bring the vectors before the last `switch` or `back` up to date and return to them. Close `main` afterwards.
 
     Others may read and write meanwhile, until the last documents are followed. A call that was interrupted has changed
     nothing, and the next one goes on where it was.
-
-    Args:
-        committed: see `follow`.
-        wait, on_wait: as in `Store.writer`.
 
     Returns:
         What was written to the vectors that are in use now.
@@ -245,22 +209,21 @@ def back(
         ModelError, RecipeMismatch: documents have changed, and the model that is to embed them cannot be loaded.
     """
     store = main.store
-    with store.writer(wait=wait, on_wait=on_wait):  # which completes a switch that was killed
+    with main.writer():  # which completes a switch that was killed
         previous = store.beside("previous")
         if previous is None:
             raise BadInput(f"{main.address}: no vectors of another model are kept, so there are none to return to")
         _require_readable(store)
-        other = IndexCore(previous, runtime=main.runtime)
-    other.use_cache_of(main)
+        other = IndexCore(previous, context=main.context)
     with still_there(main, other, "previous"), _waiting_told(store, other):
-        with previous.writer(wait=wait, on_wait=on_wait) as writer:
-            done = _follow_in_rounds(main, other, writer, committed)
+        with other.writer() as writer:
+            done = _follow_in_rounds(main, other, writer)
             if done.passages:
                 from indexer.calibration.background import renew
 
                 writer.settle()
                 renew(previous, other.cached(other.encoder), growth=2)
-        return done + _exchange(store, other, "previous", done.left_out, wait, on_wait)
+        return done + _exchange(main, other, "previous", done.left_out)
 
 
 @contextmanager
@@ -275,20 +238,14 @@ def _waiting_told(store: Store, other: IndexCore) -> Iterator[None]:
         raise
 
 
-def _exchange(
-    store: Store,
-    other: IndexCore,
-    place: Place,
-    left_out: Mapping[str, bytes],
-    wait: bool,
-    on_wait: OnWait | None,
-) -> Followed:
+def _exchange(main: IndexCore, other: IndexCore, place: Place, left_out: Mapping[str, bytes]) -> Followed:
+    store = main.store
     with ExitStack() as held:
-        held.enter_context(store.writer(wait=wait, on_wait=on_wait))
+        held.enter_context(main.writer())
         # Between the verdict and this lock, others may have removed what was compared, or built something else there.
         if not _is_beside(store, other, place):
             raise _overtaken(store)
-        writer = held.enter_context(other.store.writer(wait=wait, on_wait=on_wait))
+        writer = held.enter_context(other.writer())
         held.enter_context(store.exchange(place))  # the last one in, and so the first one out
         followed = follow(store, other, writer, left_out)
         carry_over(store, other.store, writer)
@@ -308,14 +265,15 @@ def _overtaken(store: Store) -> BadInput:
     return BadInput(f"{store.address}: another process has just changed its model: look at likewise info")
 
 
-def drop(store: Store, *, wait: bool = True, on_wait: OnWait | None = None) -> Beside:
+def drop(main: IndexCore) -> Beside:
     """Remove the index beside this one, half built, kept from before or damaged, and return what it was.
 
     Raises:
         BadInput: there is none.
         IndexLocked: another process is building it.
     """
-    with store.writer(wait=wait, on_wait=on_wait):
+    store = main.store
+    with main.writer():
         beside = describe_beside(store)
         other = None if beside is None else store.beside(beside.place)
         if beside is None or other is None:

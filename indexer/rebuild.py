@@ -15,7 +15,6 @@ from indexer.core import IndexCore
 from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.ledger import Code
-from indexer.notes import Note
 from indexer.settings import Settings
 from indexer.stores.port import PLACES, Batch, LedgerRow, Writer
 
@@ -24,26 +23,23 @@ from indexer.stores.port import PLACES, Batch, LedgerRow, Writer
 def rebuild_index(
     old: IndexCore,
     describe: Callable[[], tuple[Settings, Encoder | None]],
-    *,
-    note: Note,
-    wait: bool = True,
-    on_wait: Callable[[str], None] | None = None,
-) -> Iterator[IndexCore]:
+) -> Iterator[tuple[IndexCore, tuple[str, ...]]]:
     """Make the successor of an index, filled with its documents. It replaces the index if the block ends without error.
 
     Searches use the old index until then, and find the new one by themselves afterwards.
 
     Args:
         describe: returns the settings and the encoder of the successor.
-        note: gets a sentence about documents that the new model cannot read, and the notes of the encoder.
-        wait, on_wait: as in `Store.writer`.
+
+    Yields:
+        The successor, and notes: about documents that the new model cannot read, and those of the encoder.
 
     Raises:
         BadInput: the index holds the user's own vectors, which no model can make again.
     """
     if old.recipe is None:
         raise BadInput(f"{old.address}: holds your own vectors; make a new index and add them again")
-    with old.store.writer(wait=wait, on_wait=on_wait):
+    with old.writer():
         if any(old.store.beside(place) is not None for place in PLACES):
             raise BadInput(
                 f"{old.address}: vectors of another model stand beside it, which a rebuild would remove: remove them "
@@ -51,13 +47,9 @@ def rebuild_index(
             )
         settings, encoder = describe()
         successor = old.store.successor(_carry_over(old.stored_settings(), settings))
-        with successor as store, IndexCore(store, encoder) as new, store.writer() as writer:
-            new.use_cache_of(old)
-            new.tell_like(old)
-            _copy_documents(old, new, writer, note)
-            for message in writer.notes:
-                note(message)
-            yield new
+        with successor as store, IndexCore(store, encoder, old.context) as new, store.writer() as writer:
+            notes = _copy_documents(old, new, writer)
+            yield new, (*notes, *writer.notes)
 
 
 def _carry_over(old: Settings, new: Settings) -> Settings:
@@ -66,27 +58,30 @@ def _carry_over(old: Settings, new: Settings) -> Settings:
     return replace(new, recall=old.recall, words_bias=words_bias, sources=old.sources)
 
 
-def _copy_documents(old: IndexCore, new: IndexCore, writer: Writer, note: Note) -> None:
+def _copy_documents(old: IndexCore, new: IndexCore, writer: Writer) -> list[str]:
+    """Copy the documents and the ledger, and return notes."""
+    notes: list[str] = []
     rows: dict[str, list[LedgerRow]] = {}
     with old.store.snapshot() as snapshot:
         for row in snapshot.ledger():
             rows.setdefault(row.uri, []).append(row)
     for batch in batches(((document, None) for document in old.store.iterate()), lambda: new.batch_characters):
-        _commit(new, writer, batch, rows, note)
+        notes.extend(_commit(new, writer, batch, rows))
     # The remaining rows belong to no document: files and records that were skipped or failed.
     writer.put(Batch(rows=[row for remaining in rows.values() for row in remaining]))
+    return notes
 
 
 def _commit(
-    new: IndexCore, writer: Writer, batch: Sequence[Incoming], rows: dict[str, list[LedgerRow]], note: Note
-) -> None:
+    new: IndexCore, writer: Writer, batch: Sequence[Incoming], rows: dict[str, list[LedgerRow]]
+) -> tuple[str, ...]:
     prepared = new.prepare(batch)
-    for message in prepared.notes:
-        note(message)
+    notes = prepared.notes
     if prepared.empty:
-        note(
+        notes = (
+            *notes,
             f"{len(prepared.empty)} documents, such as {prepared.empty[0]}, have no text that the new model can read "
-            "and were left out"
+            "and were left out",
         )
     left_out = dict.fromkeys(prepared.empty, Code.UNREADABLE())
     carried = [
@@ -95,3 +90,4 @@ def _commit(
         for row in rows.pop(document.uri, ())
     ]
     writer.put(Batch(prepared.work, carried))
+    return notes

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indexer.core import IndexCore
 from indexer.encoders import Encoder, steady
 from indexer.errors import BadInput, ModelError
-from indexer.ingest import Reading, Run, Summary
+from indexer.ingest import Run, Summary
 from indexer.map.draw import redraw_if_outdated
-from indexer.notes import Note
-from indexer.records import Changes
 from indexer.sources import ReadOptions, Source
 from indexer.sources.recorded import record
 from indexer.stores.port import Writer
@@ -50,18 +48,12 @@ def index_sources(
     prune: bool = False,
     yes: bool = False,
     recall: float | None = None,
-    committed: Callable[[Summary, Changes, int], None],
-    step: Note,
-    reading: Reading | None = None,
 ) -> Outcome:
     """Read sources into an index, which remembers them for `likewise update`.
 
     Args:
         prune: remove documents that are no longer in their source; with `yes` even more than half of the index.
         recall: share of the ten nearest passages that an approximate segment must find.
-        committed: called after each commit with the counts so far, the changes and the bytes read so far.
-        step: is told which long step begins.
-        reading: is told of each file, and before documents are embedded.
     """
     notes: list[str] = []
     pruned, refused = 0, None
@@ -69,7 +61,7 @@ def index_sources(
         earlier = snapshot.settings.sources
     if (remembered := tuple(record(earlier, sources, options))) != earlier:
         writer.change(lambda settings: replace(settings, sources=remembered))
-    run = Run(index, writer, options, committed, reading)
+    run = Run(index, writer, options)
     summary = run.feed(sources)
     if prune:
         try:
@@ -78,9 +70,9 @@ def index_sources(
             refused = error
     writer.settle(recall)
     if run.embedded or is_unfinished(index):
-        after_embedding(index, writer, step, notes.append)
+        notes.extend(after_embedding(index, writer))
     notes.extend(run.notes)
-    redraw_if_outdated(index.store, step, notes.append)
+    notes.extend(redraw_if_outdated(index.store, index.context.listener))
     with index.store.snapshot() as snapshot:
         return Outcome(summary, pruned, refused, tuple(notes), snapshot.documents, snapshot.passages)
 
@@ -100,28 +92,28 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
     return first
 
 
-def after_embedding(index: IndexCore, writer: Writer, step: Note, note: Note) -> None:
-    """Measure the index's cosines and compile its encoder; `note` gets the accuracy that int8 has lost."""
+def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
+    """Measure the index's cosines and compile its encoder. Return notes, such as the accuracy that int8 has lost."""
     from indexer.calibration.background import renew
 
     if index.recipe is None:
-        return
+        return []
     try:
         encoder = index.encoder
         renew(index.store, index.cached(steady(encoder)))
     except ModelError as error:  # possible where every passage came with its vectors
-        note(f"{error}: the vectors are stored, but hits will have no percentiles")
-        return
+        return [f"{error}: the vectors are stored, but hits will have no percentiles"]
     if index.recipe.remote is not None:
         if not _settled(index):
             writer.change(lambda settings: replace(settings, uncompiled="the model is behind an endpoint"))
-        return
-    step("compiling the encoder, so that questions are quick")
-    _compile(index, writer, note)
+        return []
+    index.context.listener.step("compiling the encoder, so that questions are quick")
+    notes = _compile(index, writer)
     lost = _loss(encoder)
     if lost is not None:
         cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
-        note(f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}")
+        notes.append(f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}")
+    return notes
 
 
 def _loss(encoder: Encoder) -> Loss | None:
@@ -146,20 +138,22 @@ def _settled(index: IndexCore) -> bool:
     return index.store.artifacts().exists() or bool(index.stored_settings().uncompiled)
 
 
-def _compile(index: IndexCore, writer: Writer, note: Note) -> None:
-    """Compile the encoder if that was not tried yet; where it fails, record the reason."""
+def _compile(index: IndexCore, writer: Writer) -> list[str]:
+    """Compile the encoder if that was not tried yet. If it fails, record the reason and return a note."""
     if _settled(index):
-        return
+        return []
     from indexer.encoders.openvino.kept import keep, take_kept
 
-    artifacts, recipe = index.store.artifacts(), index.recipe
-    if index.has_cache and recipe is not None and take_kept(recipe, artifacts):
-        return
+    artifacts = index.store.artifacts()
+    cached = index.recipe if index.context.vector_cache is not None else None
+    if cached is not None and take_kept(cached, artifacts):
+        return []
     try:
         index.compile()
-        if index.has_cache and recipe is not None:
-            keep(recipe, artifacts)
+        if cached is not None:
+            keep(cached, artifacts)
     except ModelError as error:
         reason = str(error)
         writer.change(lambda settings: replace(settings, uncompiled=reason))
-        note(f"{error}: a question will take some seconds")
+        return [f"{error}: a question will take some seconds"]
+    return []

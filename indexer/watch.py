@@ -16,9 +16,7 @@ from pathlib import Path
 
 from indexer.core import IndexCore
 from indexer.errors import IndexLocked, LikewiseError
-from indexer.ingest import Summary
-from indexer.notes import Note
-from indexer.records import Changes
+from indexer.listener import Commit, Listener
 from indexer.runs import Outcome, index_sources
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores.open import is_uri
@@ -40,6 +38,23 @@ class _Stopped(Exception):
     """The watch was told to stop in the middle of a run."""
 
 
+class _Scanning(Listener):
+    """The listener of all scans: it passes each note on once, and ends a scan after a commit if the watch stops."""
+
+    def __init__(self, listener: Listener, stop: threading.Event) -> None:
+        self._listener, self._stop = listener, stop
+        self._notes: set[str] = set()
+
+    def note(self, text: str) -> None:
+        if text not in self._notes:
+            self._notes.add(text)
+            self._listener.note(text)
+
+    def committed(self, commit: Commit) -> None:
+        if self._stop.is_set():
+            raise _Stopped
+
+
 class Watch:
     """Scans sources at the start, after changes and on a timer."""
 
@@ -47,30 +62,31 @@ class Watch:
         self,
         sources: Sequence[str],
         options: ReadOptions,
-        open_index: Callable[[], AbstractContextManager[IndexCore]],
+        open_index: Callable[[Listener], AbstractContextManager[IndexCore]],
         address: str,
         *,
         every_s: float,
         prune: bool,
         yes: bool,
         report: Callable[[Outcome], None],
-        note: Note,
+        listener: Listener,
     ) -> None:
         """Prepare to watch; `run` does it.
 
         Args:
             sources: SOURCE arguments.
-            open_index: opens the index for one scan, creating it if there is none.
+            open_index: opens the index for one scan with this listener, creating it if there is none.
             address: where the index is; changes in its folder are no reason to scan.
             every_s: seconds between the scans of the timer.
             prune, yes: see `Run.prune`; an empty or missing source prunes nothing.
             report: called after each scan.
-            note: is told what the user should know.
+            listener: receives notes about the watch and its scans.
         """
         self._sources, self._options, self._open, self._address = tuple(sources), options, open_index, address
         self._every_s, self._prune, self._yes = every_s, prune, yes
-        self._report, self._note = report, note
+        self._report, self._listener = report, listener
         self._stop, self._changed = threading.Event(), threading.Event()
+        self._scanning = _Scanning(listener, self._stop)
 
     def stop(self) -> None:
         """End the watch after the commit in progress. Safe to call from a signal handler."""
@@ -109,21 +125,17 @@ class Watch:
         try:
             self._scan()
         except LikewiseError as error:  # a source that is unmounted, a full disk: the next scan may find it mended
-            self._note(f"{error}; the watch goes on")
+            self._listener.note(f"{error}; the watch goes on")
 
     def _scan(self) -> None:
         """Run once over the sources."""
         sources = open_sources(self._sources, self._options)
         empty = [source.argument for source in sources if not any(file.status for file in source.files())]
         if empty and self._prune:
-            self._note(f"{', '.join(empty)}: empty, so nothing is pruned")
-
-        def committed(done: Summary, changes: Changes, characters: int) -> None:
-            if self._stop.is_set():
-                raise _Stopped
+            self._listener.note(f"{', '.join(empty)}: empty, so nothing is pruned")
 
         try:
-            with self._open() as index, self._writer(index) as writer:
+            with self._open(self._scanning) as index, self._writer(index) as writer:
                 outcome = index_sources(
                     index,
                     writer,
@@ -131,14 +143,12 @@ class Watch:
                     self._options,
                     prune=self._prune and not empty,
                     yes=self._yes,
-                    committed=committed,
-                    step=lambda _: None,
                 )
         except _Stopped:
             return
         self._report(outcome)
         if outcome.refused is not None:
-            self._note(str(outcome.refused))
+            self._listener.note(str(outcome.refused))
 
     @contextmanager
     def _writer(self, index: IndexCore) -> Iterator[Writer]:
@@ -151,7 +161,9 @@ class Watch:
                     writer = held.enter_context(index.store.writer(wait=False))
                 except IndexLocked:
                     if not waits:
-                        self._note(f"{self._address} is being written by another process: waiting until it is done")
+                        self._listener.waiting(
+                            f"{self._address} is being written by another process: waiting until it is done"
+                        )
                     waits = True
                     if self._stop.wait(_LOCKED_S):
                         raise _Stopped from None
@@ -192,7 +204,9 @@ class Watch:
             ):
                 self._changed.set()
         except (OSError, RuntimeError) as error:
-            self._note(f"{_why_no_events(error)}: changes are found by the scan every {self._every_s:g} seconds")
+            self._listener.note(
+                f"{_why_no_events(error)}: changes are found by the scan every {self._every_s:g} seconds"
+            )
 
     def _matters(self, change: object, path: str) -> bool:
         """Return whether an event is not of the index itself."""

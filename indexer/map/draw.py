@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from indexer.listener import SILENT, Listener
 from indexer.map.file import Map, outdated, read_map, write_map
 from indexer.map.projection import project, require_umap, seconds_to_project
 from indexer.map.regions import find_regions
-from indexer.notes import Note
 from indexer.records import Vector
 from indexer.stores.analysis import stored_analysis
 from indexer.stores.port import Store
@@ -18,11 +18,11 @@ from indexer.stores.port import Store
 _TITLE_WEIGHT = 3  # a title says more than the text that follows
 
 
-def draw_map(store: Store, step: Note) -> Map:
+def draw_map(store: Store, listener: Listener = SILENT) -> Map:
     """Compute places and regions, and store them beside the index.
 
     Args:
-        step: is told what begins and how long it takes.
+        listener: receives the steps and how long the longest one takes.
 
     Raises:
         ModuleNotFoundError: the extra `map` is not installed.
@@ -30,12 +30,12 @@ def draw_map(store: Store, step: Note) -> Map:
         StorageError: the disk refuses.
     """
     require_umap()
-    step("reading the vectors")
+    listener.step("reading the vectors")
     uris, texts, vectors = document_vectors(store)
     seconds = seconds_to_project(vectors)
-    step(f"placing {len(uris):,} documents, about {_duration(seconds)}")
+    listener.step(f"placing {len(uris):,} documents, about {_duration(seconds)}")
     places = project(vectors)
-    step("naming the regions")
+    listener.step("naming the regions")
     with store.snapshot() as snapshot:
         analysis = stored_analysis(snapshot.settings.language)
     drawn = Map(tuple(uris), places, tuple(find_regions(places, texts, analysis)))
@@ -45,20 +45,23 @@ def draw_map(store: Store, step: Note) -> Map:
     return drawn
 
 
-def redraw_if_outdated(store: Store, step: Note, note: Note, draw: Callable[[Store, Note], Map] = draw_map) -> None:
-    """Draw an existing map again if a quarter of the documents has come or gone since."""
+def redraw_if_outdated(
+    store: Store, listener: Listener = SILENT, draw: Callable[[Store, Listener], Map] = draw_map
+) -> list[str]:
+    """Draw an existing map again if a quarter of the documents has come or gone since, and return notes."""
     with store.snapshot() as snapshot:
         record = snapshot.settings.map
     if record is None or (drawn := read_map(store.derived(), record)) is None:
-        return
+        return []
     with store.snapshot() as snapshot:
         uris = list(snapshot.hashes())
     if not outdated(record, uris, drawn):
-        return
+        return []
     try:
-        draw(store, step)
+        draw(store, listener)
     except ModuleNotFoundError as error:
-        note(f"the map is out of date, and drawing it again needs {error.name}: pip install 'likewise[map]'")
+        return [f"the map is out of date, and drawing it again needs {error.name}: pip install 'likewise[map]'"]
+    return []
 
 
 def document_vectors(store: Store) -> tuple[list[str], list[str], Vector]:

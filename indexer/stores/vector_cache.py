@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from indexer.encoders.cache import cache_folder
-from indexer.notes import Note
 
 VARIABLE = "LIKEWISE_VECTOR_CACHE"
 """If this environment variable is `off`, no vector is cached."""
@@ -155,11 +154,6 @@ class VectorCache:
                 (count,) = connection.execute("SELECT count(*) FROM vector").fetchone()
                 return count, _bytes(connection), _max_bytes(connection)
         return 0, 0, DEFAULT_MAX_BYTES
-
-    def tell(self, note: Note) -> None:
-        """Tell what went wrong, if anything did."""
-        for problem in self.problems:
-            note(problem)
 
     def close(self) -> None:
         with self._own_lock():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from search.cli.options import IndexCommand, json_option, no_wait_option, trust_option
-from search.cli.output import say, say_json, shown, warn
+from search.cli.output import say, say_json, shown
 
 
 @click.command("compile", cls=IndexCommand)
@@ -20,11 +20,13 @@ def compile_command(path: str, trust_remote_code: bool, no_wait: bool, as_json: 
     \b
     likewise compile papers.index
     """
+    from indexer.context import Context
     from indexer.core import IndexCore
     from indexer.encoders.runtime import Runtime
+    from search.cli.progress import Console
 
-    runtime = Runtime(trust_remote_code=trust_remote_code)
-    with IndexCore.open(path, runtime=runtime) as index, index.store.writer(wait=not no_wait, on_wait=warn):
+    context = Context(Runtime(trust_remote_code=trust_remote_code), listener=Console(), wait=not no_wait)
+    with IndexCore.open(path, context=context) as index, index.writer():
         index.compile()
         folder = index.store.artifacts()
     size = sum(file.stat().st_size for file in folder.iterdir())

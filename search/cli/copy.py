@@ -8,7 +8,6 @@ import click
 
 from search.cli.options import complete_path, json_option
 from search.cli.output import count_of, number, say, say_json, shown, warn_of, without_passwords
-from search.cli.progress import counted_documents
 
 
 @click.command("copy")
@@ -41,6 +40,7 @@ def copy_command(source: str, destination: str | None, drop: bool, as_json: bool
         raise click.UsageError("Missing argument 'TO'.")
     from indexer.copying import copy
     from indexer.stores.open import open_store
+    from search.cli.progress import counted_documents
 
     with closing(open_store(source)) as store, counted_documents("copying") as progress:
         with store.snapshot() as snapshot:

@@ -24,10 +24,11 @@ def map_command(path: str, as_json: bool) -> None:
     """
     from indexer.map.draw import draw_map
     from indexer.stores.open import open_store
+    from search.cli.progress import Steps
 
     with closing(open_store(path)) as store:
         try:
-            drawn = draw_map(store, lambda step: say(f"{step} …", err=True))
+            drawn = draw_map(store, Steps())
         except ModuleNotFoundError as error:
             raise missing_extra(error, "map") from error
         address = store.address

@@ -93,49 +93,42 @@ def _change(
     no_wait: bool,
     as_json: bool,
 ) -> None:
+    from indexer.context import Context
     from indexer.core import IndexCore
     from indexer.errors import BadInput
     from indexer.migrate import build, open_next, still_there, switch
-    from search.cli.progress import DocumentProgress
+    from search.cli.progress import MigrationProgress
     from search.cli.runs import vectors_cached
     from search.evaluation.migration import compare_vectors
 
     texts, judgments = _judged(path, queries, qrels)
     notes: list[str] = []
-    told: set[str] = set()
-    wait: dict[str, Any] = {"wait": not no_wait, "on_wait": warn}
+    progress = MigrationProgress()
     with (
-        vectors_cached(not no_cache, notes.append) as cache,
-        IndexCore.open(path, runtime=options.runtime) as main,
+        vectors_cached(not no_cache, notes) as cache,
+        IndexCore.open(path, context=Context(options.runtime, cache, progress, wait=not no_wait)) as main,
     ):
-        main.use_cache(cache, options.precision)
         if main.recipe is None:
             raise BadInput(f"{path}: holds your own vectors, which no model can make again: make a new index")
         settings, encoder = options.settings(main, cache)
         assert encoder is not None
-        other = open_next(main, settings, encoder, disk=_tell_disk, **wait)
-
-        def tell(message: str) -> None:
-            told.add(message)
-            warn(message)
-
-        other.tell_at_once(tell)
-        with still_there(main, other), DocumentProgress() as progress:
-            done = build(main, other, committed=progress.committed, step=progress.step, note=notes.append, **wait)
+        other = open_next(main, settings, encoder, disk=_tell_disk)
+        with still_there(main, other), progress:
+            done = build(main, other)
             verdict = compare_vectors(
-                main.store, other.store, progress.step, texts, judgments, trust_remote_code=options.trust_remote_code
+                main.store, other.store, progress, texts, judgments, trust_remote_code=options.trust_remote_code
             )
         notes += [*done.notes, *verdict.notes, *_left_out([*done.left_out], str(other.recipe))]
         old, new = str(main.recipe), str(other.recipe)
         with other.store.snapshot() as snapshot:
             documents, passages = snapshot.documents, snapshot.passages
-        warn_of(note for note in notes if note not in told)
+        warn_of(note for note in notes if note not in progress.printed)
         if not as_json:
             _print_verdict(verdict, old, new)
         switched = yes or _asked(new)
         if switched:
             after = _lost_with(main)
-            switch(main, other, done.left_out, **wait)
+            switch(main, other, done.left_out)
             warn_of(after)
             notes += after
     if as_json:
@@ -206,25 +199,26 @@ def _lost_with(main: IndexCore) -> list[str]:
 
 
 def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_json: bool) -> None:
+    from indexer.context import Context
     from indexer.core import IndexCore
     from indexer.encoders.runtime import Runtime
     from indexer.migrate import back
-    from search.cli.progress import DocumentProgress
+    from search.cli.progress import MigrationProgress
     from search.cli.runs import vectors_cached
 
+    runtime, progress = Runtime(trust_remote_code=trust_remote_code), MigrationProgress()
     notes: list[str] = []
     with (
-        vectors_cached(not no_cache, notes.append) as cache,
-        IndexCore.open(path, runtime=Runtime(trust_remote_code=trust_remote_code)) as main,
+        vectors_cached(not no_cache, notes) as cache,
+        IndexCore.open(path, context=Context(runtime, cache, progress, wait=not no_wait)) as main,
     ):
-        main.use_cache(cache, "auto")
         left = str(main.recipe)
-        with DocumentProgress() as progress:
-            followed = back(main, committed=progress.committed, wait=not no_wait, on_wait=warn)
+        with progress:
+            followed = back(main)
     with IndexCore.open(path) as now, now.store.snapshot() as snapshot:
         model, documents, passages = str(now.recipe), snapshot.documents, snapshot.passages
     notes += [*followed.notes, *_left_out([*followed.left_out], model)]
-    warn_of(notes)
+    warn_of(note for note in notes if note not in progress.printed)
     if as_json:
         rest = {"followed": followed.documents, "removed": followed.removed, "left_out": len(followed.left_out)}
         say_json(_numbers(left, model, documents, passages, True) | rest | {"notes": notes})
@@ -236,11 +230,13 @@ def _back(path: str, no_wait: bool, no_cache: bool, trust_remote_code: bool, as_
 
 
 def _drop(path: str, no_wait: bool, as_json: bool) -> None:
+    from indexer.context import Context
     from indexer.core import IndexCore
     from indexer.migrate import drop
+    from search.cli.progress import Console
 
-    with IndexCore.open(path) as main:
-        dropped = drop(main.store, wait=not no_wait, on_wait=warn)
+    with IndexCore.open(path, context=Context(listener=Console(), wait=not no_wait)) as main:
+        dropped = drop(main)
         with main.store.snapshot() as snapshot:
             model, documents, passages = str(main.recipe), snapshot.documents, snapshot.passages
     if as_json:

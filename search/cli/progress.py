@@ -1,37 +1,55 @@
-"""The progress bar of an indexing run."""
+"""What commands show while they work: notes on standard error, and a bar on a terminal."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from search.cli.output import count_of, number, on_terminal, printable
+from indexer.listener import Commit, Listener
+from search.cli.output import count_of, number, on_terminal, printable, say, say_json, warn
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from indexer.ingest import Summary
     from indexer.sources import Source
 
 _REDRAW_S = 0.1
 _NAME_CHARACTERS = 40
 
 
-class Progress:
-    """A bar on a terminal: documents, passages, rate and time left, by bytes read. Elsewhere it draws nothing."""
+class Console(Listener):
+    """Prints notes on standard error at once.
 
-    def __init__(self, sources: list[Source]) -> None:
+    Attributes:
+        printed: the notes that were printed; they are not printed again with the result.
+    """
+
+    def __init__(self) -> None:
+        self.printed: set[str] = set()
+
+    def note(self, text: str) -> None:
+        self.printed.add(text)
+        warn(text)
+
+    def waiting(self, text: str) -> None:
+        warn(text)
+
+
+class _WithBar(Console):
+    """A bar on a terminal; elsewhere it draws nothing."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__()
         self._bar = _bar() if on_terminal() else None
-        self._counts = ""  # of the commits so far
-        self._shown = 0.0  # when a file was shown last
         if self._bar is not None:
-            self._task = self._bar.add_task("reading", total=_size(sources))
+            self._task = self._bar.add_task(description, start=False, total=None)
 
     def __enter__(self) -> Self:
         if self._bar is not None:
+            self._bar.start_task(self._task)  # Opening the index and waiting for a writer do not count.
             self._bar.start()
         return self
 
@@ -39,38 +57,55 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def show(self, done: Summary, read: int) -> None:
+    def step(self, text: str) -> None:
         if self._bar is not None:
-            rate = done.indexed / max(self._bar.tasks[0].elapsed or 0, 1e-9)
-            rated = f", {rate:.0f} documents/s" if rate >= 1 else f", {rate * 60:.0f} documents/min" if rate else ""
-            self._counts = f"{number(done.indexed)} documents, {number(done.passages)} passages{rated}"
-            self._bar.update(self._task, completed=read, description=self._counts)
+            self._bar.update(self._task, description=text)
 
-    def reading(self, file: str | None, count: int, size: int) -> None:
-        """Show what is read and embedded between two commits, of which the first may take minutes.
+
+class RunProgress(_WithBar):
+    """The console of an indexing run, with a bar: documents, passages, rate and time left, by bytes read."""
+
+    def __init__(self, sources: Sequence[Source], *, stream: bool = False) -> None:
+        """Prepare to show a run; the bar is drawn for the length of a block.
 
         Args:
-            file, count, size: as `indexer.ingest.Reading`.
+            stream: whether to print the uris of each commit as a line of JSON.
         """
+        super().__init__("reading")
+        self._stream = stream
+        self._counts = ""  # of the commits so far
+        self._shown = 0.0  # when a file was shown last
+        if self._bar is not None:
+            self._bar.update(self._task, total=_size(sources))
+
+    def committed(self, commit: Commit) -> None:
+        if self._bar is not None:
+            rate = commit.done / max(self._bar.tasks[0].elapsed or 0, 1e-9)
+            rated = f", {rate:.0f} documents/s" if rate >= 1 else f", {rate * 60:.0f} documents/min" if rate else ""
+            self._counts = f"{number(commit.done)} documents, {number(commit.passages)} passages{rated}"
+            self._bar.update(self._task, completed=commit.position, description=self._counts)
+        uris = [*commit.changes.added, *commit.changes.replaced, *commit.changes.updated]
+        if self._stream and uris:
+            say_json({"committed": uris})
+
+    def reading(self, file: str, files: int, size: int) -> None:
+        """Show the files that are read before the first commit, which may take minutes."""
+        if self._bar is None or time.monotonic() - self._shown < _REDRAW_S:
+            return
+        name = printable(os.path.basename(file))  # noqa: PTH119
+        self._show(f"reading {name[:_NAME_CHARACTERS]}, {number(files)} files, {size / 2**20:,.1f} MB")
+
+    def embedding(self, documents: int) -> None:
+        self._show(f"embedding {count_of(documents, 'document')}")
+
+    def _show(self, text: str) -> None:
         if self._bar is None:
             return
         from rich.markup import escape
 
-        now = time.monotonic()
-        if file is None:
-            text = f"embedding {count_of(count, 'document')}"
-        elif now - self._shown < _REDRAW_S:
-            return
-        else:
-            name = printable(os.path.basename(file))  # noqa: PTH119
-            text = f"reading {name[:_NAME_CHARACTERS]}, {number(count)} files, {size / 2**20:,.1f} MB"
-        self._shown = now
+        self._shown = time.monotonic()
         counts = f"{self._counts}; " if self._counts else ""
         self._bar.update(self._task, description=escape(f"{counts}{text}"))
-
-    def note(self, text: str) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, description=text)
 
 
 @contextmanager
@@ -89,34 +124,25 @@ def counted_documents(action: str) -> Iterator[Callable[[int, int], None]]:
         yield show
 
 
-class DocumentProgress:
-    """A bar on a terminal: documents that were compared, passages that were embedded. Elsewhere it draws nothing."""
+class MigrationProgress(_WithBar):
+    """The console of a change of the model, with a bar: documents that were compared, passages that were embedded."""
 
     def __init__(self) -> None:
-        self._bar = _bar() if on_terminal() else None
-        if self._bar is not None:
-            self._task = self._bar.add_task("comparing documents", total=None)
+        super().__init__("comparing documents")
 
-    def __enter__(self) -> Self:
+    def committed(self, commit: Commit) -> None:
         if self._bar is not None:
-            self._bar.start()
-        return self
+            rate = commit.passages / max(self._bar.tasks[0].elapsed or 0, 1e-9)
+            documents = f"{number(commit.position)} of {number(commit.total or 0)} documents"
+            text = f"{documents}, {number(commit.passages)} passages, {rate:,.0f}/s"
+            self._bar.update(self._task, total=commit.total, completed=commit.position, description=text)
 
-    def __exit__(self, *ended: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
-    def committed(self, compared: int, documents: int, passages: int) -> None:
-        """Show how far it is; the arguments are those of `indexer.follow.Committed`."""
-        if self._bar is not None:
-            rate = passages / max(self._bar.tasks[0].elapsed or 0, 1e-9)
-            text = f"{number(compared)} of {number(documents)} documents, {number(passages)} passages, {rate:,.0f}/s"
-            self._bar.update(self._task, total=documents, completed=compared, description=text)
+class Steps(Console):
+    """The console of a command without a bar: it prints each long step as a line."""
 
     def step(self, text: str) -> None:
-        """Show which long step begins."""
-        if self._bar is not None:
-            self._bar.update(self._task, description=text)
+        say(f"{text} …", err=True)
 
 
 def _bar() -> Bar:
@@ -134,7 +160,7 @@ def _bar() -> Bar:
     )
 
 
-def _size(sources: list[Source]) -> int | None:
+def _size(sources: Sequence[Source]) -> int | None:
     """Return the size in bytes of all files of the run; None where it is not known, as with standard input."""
     if any(source.root == "-" for source in sources):
         return None

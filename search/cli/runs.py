@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from search.cli.output import count_of, number, quoted, say, say_json, warn, warn_of
-from search.cli.progress import Progress
+from search.cli.progress import RunProgress
 from search.cli.vector_options import VectorOptions
 
 if TYPE_CHECKING:
+    from indexer.context import Context
     from indexer.core import IndexCore
     from indexer.ingest import Summary
-    from indexer.notes import Note
-    from indexer.records import Changes
     from indexer.sources import ReadOptions, Source
     from indexer.stores.vector_cache import VectorCache
 
@@ -55,26 +54,25 @@ def run_and_report(
     Raises:
         BadInput: nothing was pruned although that was asked for.
     """
+    from indexer.context import Context
     from indexer.runs import index_sources, merged
 
-    sources = [source for _, opened in groups for source in opened]
+    progress = RunProgress([source for _, opened in groups for source in opened], stream=options.stream)
     notes: list[str] = []
-    told: set[str] = set()
     with (
-        vectors_cached(not options.no_cache, notes.append) as cache,
-        open_for_writing(address, vector_options, options.rebuild, options.no_wait, notes.append, told, cache) as index,
-        index.store.writer(wait=not options.no_wait, on_wait=warn) as writer,
-        Progress(sources) as progress,
+        vectors_cached(not options.no_cache, notes) as cache,
+        open_for_writing(
+            address,
+            vector_options,
+            Context(vector_options.runtime, cache, progress, wait=not options.no_wait),
+            rebuild=options.rebuild,
+        ) as (index, rebuild_notes),
+        index.writer() as writer,
+        progress,
     ):
+        notes.extend(rebuild_notes)
         if vector_options.dimensions is not None and not index.settings.dimensions:
             index.take_width(vector_options.dimensions)
-
-        def committed(done: Summary, changes: Changes, characters: int) -> None:
-            progress.show(done, characters)
-            uris = [*changes.added, *changes.replaced, *changes.updated]
-            if options.stream and uris:
-                say_json({"committed": uris})
-
         outcome = merged(
             [
                 index_sources(
@@ -85,16 +83,13 @@ def run_and_report(
                     prune=options.prune,
                     yes=options.yes,
                     recall=options.recall,
-                    committed=committed,
-                    step=progress.note,
-                    reading=progress.reading,
                 )
                 for read_options, opened in groups
             ]
         )
     notes.extend(outcome.notes)
     summary, pruned = outcome.summary, outcome.pruned
-    warn_of(note for note in notes if note not in told)
+    warn_of(note for note in notes if note not in progress.printed)
     if bare:
         warn(f"{', '.join(bare)}: no file to read")
     counts = _counts(summary, pruned, options.rebuild)
@@ -112,12 +107,12 @@ def run_and_report(
     _advise(summary, pruned, address)
     if outcome.refused is not None:
         raise outcome.refused
-    return 1 if summary.failed or _unread(sources, summary) else 0
+    return 1 if summary.failed or _unread([source for _, opened in groups for source in opened], summary) else 0
 
 
 @contextmanager
-def vectors_cached(wanted: bool, note: Note) -> Iterator[VectorCache | None]:
-    """Open the user's cache of vectors, and tell at the end what was wrong with it."""
+def vectors_cached(wanted: bool, notes: list[str]) -> Iterator[VectorCache | None]:
+    """Open the user's cache of vectors; at the end, what was wrong with it is added to the notes."""
     from indexer.stores.vector_cache import open_vector_cache
 
     cache = open_vector_cache() if wanted else None
@@ -125,37 +120,26 @@ def vectors_cached(wanted: bool, note: Note) -> Iterator[VectorCache | None]:
         yield cache
     finally:
         if cache is not None:
-            cache.tell(note)
+            notes.extend(cache.problems)
             cache.close()
 
 
 @contextmanager
 def open_for_writing(
-    address: str,
-    options: VectorOptions,
-    rebuild: bool,
-    no_wait: bool,
-    note: Note,
-    told: set[str],
-    cache: VectorCache | None = None,
-) -> Iterator[IndexCore]:
+    address: str, options: VectorOptions, context: Context, *, rebuild: bool = False
+) -> Iterator[tuple[IndexCore, tuple[str, ...]]]:
     """Open the index to write into: a new one, the existing one, or a rebuilt one that replaces it at the end.
 
-    Args:
-        told: gets the notes that are printed at once, before documents are embedded.
+    Yields:
+        The index, and the notes of a rebuild.
     """
     from indexer.core import IndexCore
     from indexer.errors import BadInput
     from indexer.rebuild import rebuild_index
     from indexer.stores.open import create_store, is_store
 
-    def tell(message: str) -> None:
-        if message not in told:
-            told.add(message)
-            warn(message)
-
     if not is_store(address):
-        settings, encoder = options.settings(cache=cache)
+        settings, encoder = options.settings(cache=context.cache)
         try:
             store = create_store(address, settings)
         except BadInput:
@@ -163,22 +147,15 @@ def open_for_writing(
                 raise
             # Another run has made it meanwhile: this one adds to it.
         else:
-            with IndexCore(store, encoder) as index:
-                index.use_cache(cache, options.precision)
-                index.tell_at_once(tell)
-                yield index
+            with IndexCore(store, encoder, context) as index:
+                yield index, ()
             return
-    with IndexCore.open(address, runtime=options.runtime) as index:
-        index.use_cache(cache, options.precision)
-        index.tell_at_once(tell)
+    with IndexCore.open(address, context=context) as index:
         if rebuild:
-            with rebuild_index(
-                index, lambda: options.settings(index, cache), note=note, wait=not no_wait, on_wait=warn
-            ) as successor:
+            with rebuild_index(index, lambda: options.settings(index, context.cache)) as successor:
                 yield successor
-            return
-        options.require_same(index)
-        yield index
+        else:
+            yield options.chosen(index), ()
 
 
 def _counts(summary: Summary, pruned: int, rebuild: bool) -> dict[str, int]:

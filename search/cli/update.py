@@ -10,7 +10,6 @@ import click
 
 from search.cli.options import IndexCommand, json_option, no_wait_option, trust_option
 from search.cli.output import quoted
-from search.cli.runs import RunOptions, run_and_report
 from search.cli.vector_options import VectorOptions
 
 
@@ -50,6 +49,7 @@ def update(
     from indexer.sources import open_sources
     from indexer.sources.recorded import groups
     from indexer.stores.open import open_store
+    from search.cli.runs import RunOptions, run_and_report
 
     with closing(open_store(path)) as store:
         with store.snapshot() as snapshot:

@@ -72,10 +72,13 @@ class VectorOptions:
             language=self.language or (AUTO if like is None or like.settings.language_open else like.settings.language),
         )
 
-    def require_same(self, index: IndexCore) -> None:
-        """Raise RecipeMismatch if these options differ from the settings of the index.
+    def chosen(self, index: IndexCore) -> IndexCore:
+        """Return an index that exists as these options choose it.
 
         If they name a model, it is loaded from there: the folder of the index's model may have moved.
+
+        Raises:
+            RecipeMismatch: the options differ from the settings of the index.
         """
         from indexer.errors import RecipeMismatch
         from indexer.stores.analysis import code, is_auto
@@ -87,13 +90,12 @@ class VectorOptions:
         if self.input_type and not (recipe is not None and recipe.remote is not None and recipe.remote.input_type):
             raise RecipeMismatch(f"{index.address}: was made without --input-type: leave it out, or --rebuild")
         if recipe is not None and recipe.remote is not None and self._names_endpoint_alone:
-            self._follow_endpoint(index, recipe)
+            index = self._at_endpoint(index, recipe)
         elif self.names_model and not (recipe and self._names_same(recipe)):
-            from indexer.encoders import load_with_recipe
             from indexer.encoders.locate import lasting_name
 
             spec = self._spec(recipe)
-            index.use(*load_with_recipe(spec, self.runtime))
+            index = index.with_model(spec)
             if self.model and recipe and (place := lasting_name(spec.model)) != recipe.model:
                 index.record_model_place(place)
         dimensions = index.settings.dimensions
@@ -112,6 +114,7 @@ class VectorOptions:
                 raise RecipeMismatch(
                     f"{index.address}: was made with {name} {stored} and not {option}: leave {name} out, or --rebuild"
                 )
+        return index
 
     def _name_host(self) -> None:
         """Record the host of an endpoint that --model names. The model that an index names is never recorded."""
@@ -131,14 +134,18 @@ class VectorOptions:
 
         return is_endpoint(self.model or "") and not (self.pooling or self.layers or self.combine)
 
-    def _follow_endpoint(self, index: IndexCore, recipe: Recipe) -> None:
-        """If --model is another address than the index's, use and record it; the probe text shows its model."""
+    def _at_endpoint(self, index: IndexCore, recipe: Recipe) -> IndexCore:
+        """Return the index with its model at the address of --model; another one is recorded.
+
+        The probe text shows whether the same model answers there.
+        """
         from indexer.encoders.endpoint_address import EndpointAddress
 
         address = str(EndpointAddress.parse(self.model or ""))
         if address != recipe.model:
-            index.use_endpoint(address)
+            index = index.with_model(address)
             index.record_model_place(address)
+        return index
 
     def _require_same_tokenizer(self, address: str, recipe: Recipe | None) -> None:
         from indexer.encoders.remote import tokenizer_sha256

@@ -12,10 +12,11 @@ import click
 
 from search.cli.extras import missing_extra
 from search.cli.options import SourceCommand, complete_path, json_option, trust_option, unless_configured
-from search.cli.output import count_of, number, say, say_json, warn, warn_of
+from search.cli.output import count_of, number, say, say_json, warn_of
 
 if TYPE_CHECKING:
     from indexer.core import IndexCore
+    from indexer.listener import Listener
     from indexer.runs import Outcome
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
@@ -81,6 +82,7 @@ def watch(
     except ModuleNotFoundError as error:
         raise missing_extra(error, "watch") from error
     from indexer.watch import Watch
+    from search.cli.progress import Console
     from search.cli.vector_options import VectorOptions
 
     model, language = unless_configured(path, model=model, language=language)
@@ -90,15 +92,16 @@ def watch(
         *(model, None, None, None, None, None, "auto", "auto", language, trust_remote_code),
     )
     notes: list[str] = []
-    told: set[str] = set()  # each is told once, not with every scan
+    console = Console()
 
     @contextmanager
-    def open_index() -> Iterator[IndexCore]:
+    def open_index(listener: Listener) -> Iterator[IndexCore]:
+        from indexer.context import Context
         from search.cli.runs import open_for_writing, vectors_cached
 
         with (
-            vectors_cached(True, notes.append) as cache,
-            open_for_writing(path, vectors, False, False, notes.append, told, cache) as index,
+            vectors_cached(True, notes) as cache,
+            open_for_writing(path, vectors, Context(vectors.runtime, cache, listener)) as (index, _),
         ):
             yield index
 
@@ -110,7 +113,7 @@ def watch(
             "failed": counts.failed,
             "pruned": outcome.pruned,
         }
-        warn_of(note for note in (*notes, *outcome.notes) if note not in told)
+        warn_of(note for note in (*notes, *outcome.notes) if note not in console.printed)
         notes.clear()
         if as_json:
             say_json({"seen": counts.seen, **changed, "documents": outcome.documents, "passages": outcome.passages})
@@ -129,7 +132,7 @@ def watch(
         prune=prune,
         yes=yes,
         report=report,
-        note=warn,
+        listener=console,
     )
     for number_of_signal in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number_of_signal, lambda *_: watching.stop())

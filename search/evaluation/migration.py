@@ -19,6 +19,7 @@ import numpy as np
 from indexer.calibration.probe import PseudoQuestion, pseudo_questions
 from indexer.calibration.sample import sample_by_content
 from indexer.errors import ModelError, RecipeMismatch
+from indexer.listener import Listener
 from indexer.notes import Note
 from indexer.records import Vector
 from indexer.settings import MIN_PSEUDO_QUESTIONS
@@ -105,7 +106,7 @@ class Verdict:
 def compare_vectors(
     old: Store,
     new: Store,
-    step: Note,
+    listener: Listener,
     queries: Mapping[str, str] | None = None,
     qrels: Qrels | None = None,
     *,
@@ -114,7 +115,7 @@ def compare_vectors(
     """Compare two indexes of the same documents.
 
     Args:
-        step: is told what begins.
+        listener: receives the steps.
         queries: the text of each judged question by its id; None without judgments.
         qrels: the judgments, by the uris of the indexes.
 
@@ -135,12 +136,12 @@ def compare_vectors(
     sentences = _readable(sides, sentences)
     texts = [one.question for one in sentences]
     if queries is not None and qrels is not None:
-        step("asking the judged questions")
+        listener.step("asking the judged questions")
         texts = [queries[query] for query in qrels.judged]
     elif not texts:
         texts = _readable_texts(sides, [passage.text[:_QUESTION_CHARACTERS] for passage in passages])
     dense, hybrid = ([side.ask(texts, mode) for side in sides] for mode in ("dense", "hybrid"))
-    step("asking sentences of the collection")
+    listener.step("asking sentences of the collection")
     found = [side.find(passages, sentences) for side in sides]
     size, count, width = _sizes([side.info() for side in sides])
     return Verdict(

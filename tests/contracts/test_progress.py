@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from hardware import needs_root
 
-from indexer import Index
-from indexer.ingest import Summary
+from indexer.context import Context
+from indexer.core import IndexCore
+from indexer.embedding import settings_of_new
+from indexer.listener import Commit, Listener
 from indexer.runs import index_sources
 from indexer.sources import ReadOptions, open_sources
+from indexer.stores.open import create_store
 from search.cli import progress as shown
-from search.cli.progress import Progress, _size
+from search.cli.progress import RunProgress, _size
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,16 +75,16 @@ print(_size(open_sources([{str(folder)!r}], ReadOptions())))
 def test_files_and_bytes_are_shown_before_the_first_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shown, "on_terminal", lambda: True)
     monkeypatch.setattr(shown, "_REDRAW_S", 0.0)
-    progress = Progress(open_sources([str(folder)], ReadOptions()))
+    progress = RunProgress(open_sources([str(folder)], ReadOptions()))
     assert progress._bar is not None
     task = progress._bar.tasks[0]
     progress.reading(str(folder / "a[red]\x1b.txt"), 3, 5 * 2**20)
     assert task.description == "reading a\\[red]\N{REPLACEMENT CHARACTER}.txt, 3 files, 5.0 MB"
-    progress.reading(None, 1200, 5 * 2**20)
+    progress.embedding(1200)
     assert task.description == "embedding 1,200 documents"
-    progress.show(Summary(indexed=1200, passages=3000), 3000)
+    progress.committed(Commit(done=1200, passages=3000, position=3000))
     assert task.description.startswith("1,200 documents, 3,000 passages")
-    progress.reading(None, 1, 0)
+    progress.embedding(1)
     assert task.description.endswith("; embedding 1 document")
 
 
@@ -89,15 +92,19 @@ def test_a_run_tells_each_file_and_what_it_embeds(
     folder: Path, tmp_path: Path, encoder: Any, lines: Callable[..., str]
 ) -> None:
     (folder / "r.jsonl").write_text(lines({"id": "1", "text": "one"}, {"id": "2", "text": "two"}))
-    told: list[tuple[str | None, int, int]] = []
+    told: list[tuple[str | None, int]] = []
+
+    class Recording(Listener):
+        def reading(self, file: str, files: int, size: int) -> None:
+            told.append((Path(file).name, size))
+            assert len(told) == files
+
+        def embedding(self, documents: int) -> None:
+            told.append((None, documents))
+
     sources, options = open_sources([str(folder)], ReadOptions()), ReadOptions()
-    with Index.create(tmp_path / "x.index", encoder) as index, index._core.store.writer() as writer:
-        index_sources(
-            index._core, writer, sources, options, committed=lambda *_: None, step=lambda _: None,
-            reading=lambda *each: told.append(each),
-        )  # fmt: skip
+    store = create_store(tmp_path / "x.index", settings_of_new(encoder)[0])
+    with IndexCore(store, encoder, Context(listener=Recording())) as index, index.writer() as writer:
+        index_sources(index, writer, sources, options)
     size = (folder / "r.jsonl").stat().st_size
-    assert [(name and Path(name).name, count, read) for name, count, read in told] == [
-        ("a.txt", 1, 10), ("b.md", 2, 210), ("r.jsonl", 3, 210 + size),
-        ("c.txt", 4, 3210 + size), (None, 5, 3210 + size),
-    ]  # fmt: skip
+    assert told == [("a.txt", 10), ("b.md", 210), ("r.jsonl", 210 + size), ("c.txt", 3210 + size), (None, 5)]

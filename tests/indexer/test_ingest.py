@@ -18,9 +18,12 @@ from hardware import needs_no_root
 from opened import snapshot_of, store_of
 
 from indexer import Document, Index
+from indexer.context import Context
+from indexer.core import IndexCore
 from indexer.errors import NothingKnown
 from indexer.ingest import Run
 from indexer.ledger import Code
+from indexer.listener import SILENT, Commit, Listener
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores.local.segments import seal
 from indexer.stores.port import ReasonCount
@@ -612,7 +615,7 @@ def test_the_ledger_and_the_documents_are_one_commit(
             raise KeyboardInterrupt
 
         monkeypatch.setattr(seal, "seal", fail)  # the first thing after the commit
-        run = Run(index._core, writer, options, lambda *_: None)
+        run = Run(index._core, writer, options)
         with pytest.raises(KeyboardInterrupt):
             run.feed(open_sources([str(notes)], options))
         assert (len(index), snapshot_of(index).ledger_counts()) == (4, {"indexed": 4})
@@ -744,11 +747,11 @@ def test_of_two_files_with_one_id_the_other_is_taken_when_one_goes(
         assert index.get("a").text == "of the first"
 
 
-def run_into(index: Index, *sources: Path, committed: Callable[..., None] = lambda *_: None) -> int:
+def run_into(index: Index, *sources: Path, listener: Listener = SILENT) -> int:
     """One run with --prune; returns how many files the next one has to read again."""
     opened = open_sources([str(source) for source in sources], ReadOptions())
     with store_of(index).writer() as writer:
-        run = Run(index._core, writer, ReadOptions(), committed)
+        run = Run(IndexCore(index._core.store, index.encoder, Context(listener=listener)), writer, ReadOptions())
         summary = run.feed(opened)
         run.prune(opened, summary.stale, yes=True)
     return summary.reread
@@ -808,9 +811,10 @@ def test_the_last_record_wins_after_any_edits_and_interrupted_runs(
     files = [tmp_path / "in" / f"{name}.jsonl" for name in "abcd"]
     write(tmp_path / "in" / "note.txt", "a file")
 
-    def interrupt(*_: Any) -> None:
-        if chance.random() < 0.5:
-            raise KeyboardInterrupt
+    class Interrupting(Listener):
+        def committed(self, commit: Commit) -> None:
+            if chance.random() < 0.5:
+                raise KeyboardInterrupt
 
     with Index.create(tmp_path / "x.index", encoder) as index:
         for step in range(12):
@@ -825,10 +829,10 @@ def test_the_last_record_wins_after_any_edits_and_interrupted_runs(
             existing = [file for file in files if file.exists()]
             if existing and chance.random() < 0.4:
                 with suppress(KeyboardInterrupt):
-                    run_into(index, chance.choice(existing), committed=interrupt)
+                    run_into(index, chance.choice(existing), listener=Interrupting())
             if chance.random() < 0.4:
                 with suppress(KeyboardInterrupt):
-                    run_into(index, tmp_path / "in", committed=interrupt)
+                    run_into(index, tmp_path / "in", listener=Interrupting())
             order = [tmp_path / "in"]
             if chance.random() < 0.3 and files[0].exists():
                 order.append(files[0])

@@ -11,10 +11,15 @@ import pytest
 from opened import snapshot_of
 
 from indexer import Document, Index, languages
+from indexer.context import Context
+from indexer.core import IndexCore
+from indexer.embedding import settings_of_new
 from indexer.encoders import Recipe
 from indexer.encoders.known_languages import reads_english_alone
 from indexer.language_notes import other_language_note, unread_note, word_language
 from indexer.languages import languages_of, named
+from indexer.listener import Listener
+from indexer.stores.open import create_store
 
 GERMAN = "Die alten Häuser der Stadt stehen seit vielen Jahren am Fluss, und niemand weiß, wer sie gebaut hat."
 FRENCH = "Les vieilles maisons de la ville sont au bord de la rivière depuis longtemps, et personne ne les a achetées."
@@ -162,9 +167,14 @@ def test_a_language_that_is_given_is_not_looked_for(tmp_path: Path) -> None:
 
 
 def test_the_note_comes_before_the_texts_are_embedded(tmp_path: Path, english_alone: Any) -> None:
-    with Index.create(tmp_path / "x.index", english_alone) as index:
-        seen_before: list[int] = []
-        index._core.tell_at_once(lambda _: seen_before.append(len(english_alone.seen)))
+    seen_before: list[int] = []
+
+    class Counting(Listener):
+        def note(self, text: str) -> None:
+            seen_before.append(len(english_alone.seen))
+
+    store = create_store(tmp_path / "x.index", settings_of_new(english_alone)[0])
+    with Index(IndexCore(store, english_alone, Context(listener=Counting()))) as index:
         (note,) = index.add(Document("a", GERMAN)).notes
         assert "all-MiniLM-L6-v2 reads English alone" in note
         assert seen_before == [0]

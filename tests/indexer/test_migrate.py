@@ -20,6 +20,7 @@ from word_encoder import WordEncoder
 
 from indexer import Document, Index
 from indexer.beside import describe_beside
+from indexer.context import Context
 from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.encoders import registry
@@ -35,6 +36,7 @@ from indexer.errors import (
 )
 from indexer.follow import Followed
 from indexer.ledger import Code
+from indexer.listener import Commit, Listener
 from indexer.migrate import back, build, drop, needed_bytes, open_next, still_there, switch
 from indexer.records import Stamp, Vector
 from indexer.runs import index_sources
@@ -81,7 +83,7 @@ def quiet(*_: Any) -> None:
 def built(main: IndexCore, encoder: Any) -> IndexCore:
     """Return the complete index beside `main`."""
     other = open_next(main, settings_of_new(encoder)[0], encoder, disk=quiet)
-    build(main, other, committed=quiet, step=quiet, note=quiet)
+    build(main, other)
     return other
 
 
@@ -121,12 +123,12 @@ def test_there_and_back(main: IndexCore, encoder: Any, make_encoder: Callable[..
     assert (encoder.seen, other_model.seen) == ([], [])
     assert back(old) == Followed()  # and forth again
     assert opened_again(main).recipe == other_model.recipe
-    beside = drop(main.store)
+    beside = drop(main)
     assert (beside.place, beside.model, beside.documents) == ("previous", "words", 40)
     with pytest.raises(BadInput, match="none to return to"):
         back(opened_again(main))
     with pytest.raises(BadInput, match="nothing to remove"):
-        drop(main.store)
+        drop(main)
 
 
 def test_what_writers_commit_meanwhile_is_followed(main: IndexCore, make_encoder: Callable[..., Any]) -> None:
@@ -138,7 +140,7 @@ def test_what_writers_commit_meanwhile_is_followed(main: IndexCore, make_encoder
     index.add(documents(50))
     index.remove(["d3", "d4"])
     other_model.seen.clear()
-    followed = build(main, other, committed=quiet, step=quiet, note=quiet)
+    followed = build(main, other)
     assert (followed.documents, followed.removed, contents(other)) == (3, 2, contents(main))
     assert len(of_documents(other_model)) == 1 + snapshot_of(other).vectors_of("d50").shape[0]
     index.add(documents(51))
@@ -167,7 +169,7 @@ def test_back_brings_over_what_was_written_since(main: IndexCore, encoder: Any, 
     other_model.seen.clear()
     assert back(old._core) == Followed()
     assert (contents(opened_again(main)), of_documents(other_model)) == (now, [])
-    drop(main.store)
+    drop(main)
 
 
 def test_others_write_while_the_previous_vectors_are_brought_up_to_date(main: IndexCore, make_encoder: Any) -> None:
@@ -176,20 +178,21 @@ def test_others_write_while_the_previous_vectors_are_brought_up_to_date(main: In
     index.add(documents(*range(100, 110)))
     written: list[int] = []
 
-    def another(compared: int, count: int, passages: int) -> None:
-        def write() -> None:  # of another thread: it would wait for a lock that `back` held
-            with IndexCore(open_store(main.address) if reopened else main.store) as core:
-                Index(core).add(documents(200))
+    def write() -> None:  # of another thread: it would wait for a lock that `back` held
+        reopened = not isinstance(main.store, ReferenceStore)
+        with IndexCore(open_store(main.address) if reopened else main.store) as core:
+            Index(core).add(documents(200))
 
-        if not written:
-            written.append(compared)
-            reopened = not isinstance(main.store, ReferenceStore)
-            thread = threading.Thread(target=write)
-            thread.start()
-            thread.join(60)
-            assert not thread.is_alive()
+    class Writing(Listener):
+        def committed(self, commit: Commit) -> None:
+            if not written:
+                written.append(commit.position)
+                thread = threading.Thread(target=write)
+                thread.start()
+                thread.join(60)
+                assert not thread.is_alive()
 
-    assert back(index._core, committed=another).documents == 11
+    assert back(IndexCore(index._core.store, context=Context(listener=Writing()))).documents == 11
     assert "d200" in contents(opened_again(main))
 
 
@@ -249,7 +252,7 @@ def test_documents_that_the_new_model_cannot_read_are_named(main: IndexCore, mak
     other_model = make_encoder(**OTHER)
     other = open_next(main, settings_of_new(other_model)[0], other_model, disk=quiet)
     for _ in range(2):
-        done = build(main, other, committed=quiet, step=quiet, note=quiet)
+        done = build(main, other)
         assert [*done.left_out] == ["empty"]
 
 
@@ -278,7 +281,7 @@ def test_runs_leave_the_old_vectors_what_the_new_model_cannot_read(
 
     def run(core: IndexCore) -> set[str]:
         with core.store.writer() as writer:
-            index_sources(core, writer, open_sources([str(folder)], options), options, committed=quiet, step=quiet)
+            index_sources(core, writer, open_sources([str(folder)], options), options)
         return {Path(uri).name for uri in snapshot_of(core).uris() if uri.startswith("/")}
 
     assert run(main) == {"a.txt", "b.txt", "c.txt"}
@@ -309,7 +312,7 @@ def pair(main: IndexCore, monkeypatch: pytest.MonkeyPatch) -> tuple[IndexCore, t
     for model in models:
         monkeypatch.setitem(registry._loaded, model.recipe.identity, model)
     switch(main, built(main, models[0]))
-    drop(main.store)
+    drop(main)
     now = opened_again(main)
     switch(now, built(now, models[1]))
     return opened_again(main), models
@@ -336,7 +339,7 @@ def test_every_sequence_of_writes_and_switches_leaves_the_documents_of_a_dict(  
         changed = {path for path, text in files.items() if is_read(text) and expected.get(path) != (text, None)}
         with now.store.writer() as writer:
             sources = open_sources([str(folder)], options)
-            outcome = index_sources(now, writer, sources, options, committed=quiet, step=quiet)
+            outcome = index_sources(now, writer, sources, options)
         assert outcome.summary.indexed == len(changed)  # and nothing else is embedded
         expected.update({path: (files[path], None) for path in changed})
         for path in [each for each in expected if each.startswith("/") and each not in files]:
@@ -418,20 +421,23 @@ def test_a_return_that_is_killed_goes_on_and_loses_no_document(pair: tuple[Index
 
 def test_a_build_that_is_interrupted_goes_on(main: IndexCore, make_encoder: Callable[..., Any]) -> None:
     other_model = make_encoder(**OTHER)
-    other = open_next(main, settings_of_new(other_model)[0], other_model, disk=quiet)
 
-    def interrupt(compared: int, documents: int, passages: int) -> None:
-        raise KeyboardInterrupt
+    class Interrupting(Listener):
+        def committed(self, commit: Commit) -> None:
+            raise KeyboardInterrupt
+
+    interrupted = IndexCore(main.store, context=Context(listener=Interrupting()))
+    other = open_next(interrupted, settings_of_new(other_model)[0], other_model, disk=quiet)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(other), "batch_characters", property(lambda self: 1000))
         with pytest.raises(KeyboardInterrupt):
-            build(main, other, committed=interrupt, step=quiet, note=quiet)
+            build(interrupted, other)
     kept = set(contents(other))
     assert 0 < len(kept) < 40
     other_model.seen.clear()
     again = open_next(main, settings_of_new(other_model)[0], other_model, disk=quiet)
-    assert build(main, again, committed=quiet, step=quiet, note=quiet).documents == 40 - len(kept)
+    assert build(main, again).documents == 40 - len(kept)
     assert len(of_documents(other_model)) == snapshot_of(again).info().passages - sum(
         len(snapshot_of(again).vectors_of(uri)) for uri in kept
     )
@@ -474,7 +480,7 @@ def test_post_processing_is_fitted_again(tmp_path: Path, encoder: Any, make_enco
         unfitted = replace(settings, recipe=replace(settings.recipe, post="center"))
         for _ in range(2):
             other = open_next(index._core, unfitted, other_model, disk=quiet)
-            build(index._core, other, committed=quiet, step=quiet, note=quiet)
+            build(index._core, other)
         switch(index._core, other)
     with Index.open(tmp_path / "x.index") as new:
         assert new.recipe is not None and new.recipe.fitted and new.recipe.post == "center"
@@ -503,7 +509,7 @@ def test_one_that_is_being_built_is_not_dropped_by_another(main: IndexCore, make
 
     def remove() -> None:
         try:
-            drop(main.store)
+            drop(main)
         except IndexLocked as error:
             errors.append(error)
 
@@ -520,7 +526,7 @@ def test_what_another_process_has_put_there_meanwhile_is_not_switched_to(
     main: IndexCore, encoder: Any, make_encoder: Callable[..., Any]
 ) -> None:
     compared = built(main, make_encoder(**OTHER))
-    drop(main.store)
+    drop(main)
     with pytest.raises(BadInput, match="another process has just changed"), still_there(main, compared):
         raise NotAnIndex("this is what a search finds")
     built(main, make_encoder(name="third", weights="3"))
@@ -647,7 +653,7 @@ def test_what_a_killed_process_was_making_or_removing_is_swept(folder: Path, mak
     with IndexCore.open(folder) as main:
         built(main, make_encoder(**OTHER))
         assert names(folder) == {"next"}
-        drop(main.store)
+        drop(main)
     assert names(folder) == set()
 
 
@@ -683,7 +689,7 @@ def test_a_damaged_one_beside_a_sound_index_is_told_and_can_be_dropped(
         report = Index(main).check()
         assert [problem for problem in report.problems if "--drop removes them" in problem] == list(report.problems)
         assert not report.ok
-        assert drop(main.store) == beside
+        assert drop(main) == beside
         assert (Index(main).check().ok, names(folder)) == (True, set())
 
 
@@ -740,7 +746,7 @@ def test_a_rebuild_does_not_remove_what_is_kept(folder: Path, encoder: Any, make
     with IndexCore.open(folder) as main:
         built(main, make_encoder(**OTHER))
         refused = pytest.raises(BadInput, match="stand beside it, which a rebuild would remove")
-        with refused, rebuild_index(main, lambda: settings_of_new(encoder), note=print):
+        with refused, rebuild_index(main, lambda: settings_of_new(encoder)):
             pass
 
 

@@ -37,7 +37,7 @@ def test_another_model_and_no_document_lost(folder: Path, make_encoder: Callable
     other = make_encoder(name="other", weights="2", max_tokens=64)
     with Index.open(folder) as old, Searcher(folder) as searcher:
         before = list(old)
-        with rebuild_index(old._core, lambda: settings_of_new(other), note=print) as new:
+        with rebuild_index(old._core, lambda: settings_of_new(other)) as (new, _):
             assert searcher.search("text7", 1)[0].uri == "d7"
             assert list(Index(new)) == before
         assert searcher.search("text7", 1)[0].uri == "d7"
@@ -58,7 +58,7 @@ def test_one_that_fails_leaves_the_old_index(folder: Path, make_encoder: Callabl
         other.ask = fail
     with Index.open(folder) as old:
         own = old.recipe
-        with pytest.raises(KeyboardInterrupt), rebuild_index(old._core, lambda: settings_of_new(other), note=print):
+        with pytest.raises(KeyboardInterrupt), rebuild_index(old._core, lambda: settings_of_new(other)):
             raise KeyboardInterrupt
     with Index.open(folder) as index:
         assert (len(index), index.recipe, index.check().ok) == (40, own, True)
@@ -82,7 +82,7 @@ def test_where_folders_cannot_be_exchanged_at_once_a_rename_that_fails_leaves_th
         patch.setattr("ctypes.CDLL", lambda *_, **__: object())  # a system without renameat2
         with (
             pytest.raises(OSError, match="Input/output"),
-            rebuild_index(old._core, lambda: settings_of_new(encoder), note=print),
+            rebuild_index(old._core, lambda: settings_of_new(encoder)),
         ):
             pass
     with Index.open(folder) as index:
@@ -93,13 +93,12 @@ def test_where_folders_cannot_be_exchanged_at_once_a_rename_that_fails_leaves_th
 def test_what_the_new_model_cannot_read_is_said(tmp_path: Path, folder: Path, encoder: Any) -> None:
     with Index.open(folder) as old:
         old.add([Document("blank", "")], vectors=np.ones((1, 64)))
-        notes: list[str] = []
-        with rebuild_index(old._core, lambda: settings_of_new(encoder), note=notes.append) as new:
+        with rebuild_index(old._core, lambda: settings_of_new(encoder)) as (new, notes):
             assert len(Index(new)) == 40
         assert [note[:41] for note in notes] == ["1 documents, such as blank, have no text "]
     own = Index.create(tmp_path / "own.index", dimensions=2)
     refused = pytest.raises(BadInput, match="your own vectors")
-    with own, refused, rebuild_index(own._core, lambda: settings_of_new(encoder), note=print):
+    with own, refused, rebuild_index(own._core, lambda: settings_of_new(encoder)):
         pass
 
 
@@ -138,7 +137,7 @@ def test_the_folder_is_never_missing_and_what_a_killed_rebuild_left_is_swept(fol
     watcher = threading.Thread(target=look)
     watcher.start()
     for _ in range(5):
-        with Index.open(folder) as old, rebuild_index(old._core, lambda: settings_of_new(encoder), note=print):
+        with Index.open(folder) as old, rebuild_index(old._core, lambda: settings_of_new(encoder)):
             pass
     done.set()
     watcher.join()
@@ -150,7 +149,7 @@ def test_through_a_link_the_folder_itself_is_replaced_and_settings_are_kept(fold
     link.symlink_to(folder.name)
     with Index.open(link) as old:
         old.compact(recall=0.9)
-        with rebuild_index(old._core, lambda: settings_of_new(encoder), note=print):
+        with rebuild_index(old._core, lambda: settings_of_new(encoder)):
             pass
     assert link.is_symlink()
     with Index.open(folder) as index:

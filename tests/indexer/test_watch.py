@@ -13,15 +13,24 @@ import pytest
 
 import indexer.watch
 from indexer import Index
+from indexer.context import Context
 from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.errors import SourceError
+from indexer.listener import Listener
 from indexer.runs import Outcome
 from indexer.sources import ReadOptions
 from indexer.stores.open import create_store, is_store
 from indexer.watch import Watch
 
 pytest.importorskip("watchfiles")
+
+
+class Noting(Listener):
+    """Keeps what it receives in a list."""
+
+    def __init__(self, notes: list[str]) -> None:
+        self.note = self.waiting = notes.append  # type: ignore[method-assign,assignment]
 
 
 class Watching:
@@ -31,13 +40,13 @@ class Watching:
         self.folder, self.outcomes, self.notes = folder, list[Outcome](), list[str]()
 
         @contextmanager
-        def open_index() -> Iterator[IndexCore]:
+        def open_index(listener: Listener) -> Iterator[IndexCore]:
             if is_store(str(folder)):
-                with IndexCore.open(str(folder)) as index:
+                with IndexCore.open(str(folder), context=Context(listener=listener)) as index:
                     yield index
             else:
                 settings, made = settings_of_new(encoder)
-                with IndexCore(create_store(str(folder), settings), made) as index:
+                with IndexCore(create_store(str(folder), settings), made, Context(listener=listener)) as index:
                     yield index
 
         settings: dict[str, Any] = {"every_s": 600.0, "prune": True, "yes": True, **options}
@@ -47,7 +56,7 @@ class Watching:
             open_index,
             str(folder),
             report=self.outcomes.append,
-            note=self.notes.append,
+            listener=Noting(self.notes),
             **settings,
         )
         self.thread = threading.Thread(target=self.watch.run)

@@ -22,9 +22,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     options = ReadOptions()
     index = Index.create(tmp_path_factory.mktemp("own") / "own.index")
     with store_of(index).writer() as writer:
-        summary = Run(index._core, writer, options, lambda *_: None).feed(
-            open_sources([str(DATA / "collection")], options)
-        )
+        summary = Run(index._core, writer, options).feed(open_sources([str(DATA / "collection")], options))
     assert (summary.indexed, summary.failed, summary.skipped) == (len(index), 0, 0)
     return index
 

@@ -13,6 +13,7 @@ import indexer.map.draw
 import indexer.map.projection
 from indexer import Document, Index
 from indexer.errors import BadInput
+from indexer.listener import Listener
 from indexer.map.draw import draw_map, redraw_if_outdated
 from indexer.map.file import NAME, Map, read_map, write_map
 from indexer.map.projection import neighbours_kept, principal_components, project
@@ -118,7 +119,12 @@ def topics(tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch) -> Pat
 def test_a_map_is_drawn_stored_and_copied(by_components: None, topics: Path, tmp_path: Path) -> None:
     said: list[str] = []
     store = open_store(topics)
-    drawn = draw_map(store, said.append)
+
+    class Recording(Listener):
+        def step(self, text: str) -> None:
+            said.append(text)
+
+    drawn = draw_map(store, Recording())
     assert said == ["reading the vectors", "placing 60 documents, about 10 s", "naming the regions"]
     assert drawn.uris == tuple(f"d{number}" for number in range(60))
     with Searcher(topics) as searcher:
@@ -133,17 +139,16 @@ def test_a_map_is_drawn_stored_and_copied(by_components: None, topics: Path, tmp
 
 
 def test_a_map_is_drawn_again_when_a_quarter_has_changed(by_components: None, topics: Path) -> None:
-    store, notes = open_store(topics), list[str]()
-    redraw_if_outdated(store, lambda _: None, notes.append)
+    store = open_store(topics)
+    assert redraw_if_outdated(store) == []
     assert Searcher(topics).map() is None
-    draw_map(store, lambda _: None)
+    draw_map(store)
     for added, documents in ((14, 60), (1, 75)):
         with Index.open(topics) as index:
             index.add([Document(f"new {added} {number}", "oven dough") for number in range(added)])
-        redraw_if_outdated(store, lambda _: None, notes.append)
+        assert redraw_if_outdated(store) == []
         drawn = Searcher(topics).map()
         assert drawn is not None and len(drawn.uris) == documents
-    assert notes == []
 
 
 @pytest.mark.slow  # UMAP compiles for half a minute
@@ -163,7 +168,7 @@ def test_a_table_for_other_explorers(by_components: None, topics: Path, tmp_path
     file = tmp_path / "topics.parquet"
     ended = likewise("export", str(topics), "--parquet", str(file))
     assert (ended.code, "60 document(s) have no x and y" in ended.err) == (0, True)
-    drawn = draw_map(open_store(topics), lambda _: None)
+    drawn = draw_map(open_store(topics))
     ended = likewise("export", str(topics), "--parquet", str(file), "--vectors")
     assert (ended.code, ended.err) == (0, "")
     rows = parquet.read_table(file).to_pylist()

@@ -102,7 +102,7 @@ def test_a_record_comes_back_as_it_was() -> None:
 def _ingested(index: Index, file: Path) -> tuple[int, int]:
     options = ReadOptions()
     with store_of(index).writer() as writer:
-        summary = Run(index._core, writer, options, lambda *_: None).feed(open_sources((str(file),), options))
+        summary = Run(index._core, writer, options).feed(open_sources((str(file),), options))
     return summary.indexed, summary.failed
 
 

@@ -1,0 +1,52 @@
+"""What a long call reports while it works. Whatever its caller should know is in its result too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from indexer.records import Changes
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The state of a run after one of its commits.
+
+    Attributes:
+        done: documents that were embedded so far.
+        passages: passages that were embedded so far.
+        position: bytes that were read so far; documents that were compared so far when the model is changed.
+        total: the last position; None where it is not known.
+        changes: the changes of this commit.
+    """
+
+    done: int
+    passages: int
+    position: int
+    total: int | None = None
+    changes: Changes = field(default_factory=Changes)
+
+
+class Listener:
+    """The receiver of what a call reports while it works. Every method does nothing: override what is needed."""
+
+    def note(self, text: str) -> None:
+        """Receive a fact that the user should read before the call ends. It is also among the notes of the result."""
+
+    def step(self, text: str) -> None:
+        """Receive the name of a long step that begins."""
+
+    def waiting(self, text: str) -> None:
+        """Receive, before the call waits for another writer, a message that names this writer."""
+
+    def reading(self, file: str, files: int, size: int) -> None:
+        """Receive the file that is read or passed over, the number of files so far and their size in bytes."""
+
+    def embedding(self, documents: int) -> None:
+        """Receive the number of documents that are compared and embedded next."""
+
+    def committed(self, commit: Commit) -> None:
+        """Receive the state of the run after a commit. An error that is raised here ends the run."""
+
+
+SILENT = Listener()
+"""The listener of a caller that does not listen."""
