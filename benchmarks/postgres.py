@@ -38,9 +38,9 @@ from benchmarks.scale import DIMENSIONS, embeddings, mixed
 from indexer import Document, Index
 from indexer.filters.parse import parse
 from indexer.stores.analysis import stored_analysis
+from indexer.stores.filter_sql import Sql
 from indexer.stores.open import open_store
 from indexer.stores.port import Ranking, Store
-from indexer.stores.postgres.filter_sql import Condition
 from search.modes import CANDIDATES
 
 QUESTIONS = 100
@@ -288,17 +288,17 @@ def measure_postings(count: int, uri: str) -> None:
         ).fetchall()
         mean = total / count
 
-        def asked(number: int, where: Condition) -> object:
+        def asked(number: int, where: Sql) -> object:
             parameters = (mean, count, analysis.terms(passages.texts[number]), *where.parameters)
             return connection.execute(_BM25.format(where=where.text), parameters).fetchall()  # type: ignore[arg-type]
 
-        few = Condition("AND p.passage %% 100 = 1", ())  # a filter that costs nothing to test: no join with documents
+        few = Sql("AND p.passage %% 100 = 1", ())  # a filter that costs nothing to test: no join with documents
         print(f"\n### {count:,} passages: postings in SQL\n\n| | |\n| --- | --- |")
         print(f"| rows | {sum(containing.values()):,} of {len(terms):,} terms |")
         print(f"| texts to terms | {analysed:.1f} s |")
         print(f"| rows written | {written:.1f} s |\n| index built | {built:.1f} s |")
         print(f"| on disk | {int(size) / 2**20:,.0f} MB |")
-        print(f"| 10 best passages | {median(lambda number: asked(number, Condition('', ())))} |")
+        print(f"| 10 best passages | {median(lambda number: asked(number, Sql('')))} |")
         print(f"| 10 best passages, filter 1 % | {median(lambda number: asked(number, few))} |", flush=True)
         connection.execute("DROP SCHEMA postings CASCADE")
 

@@ -24,6 +24,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from indexer.errors import LikewiseError, UnknownUri
+from indexer.filters.operators import ON_FIELDS
 from search.hits import Hit, Hits
 from search.query import Mode, Query
 from search.served import MAX_HITS, ServedIndex, ServedIndexes
@@ -166,7 +167,7 @@ def _describe_search(indexes: ServedIndexes) -> str:
     return (
         "Find passages by meaning and words. Each hit has a uri, lines for get_document, a score (higher is better) "
         "and a passage. `answered: false` says that nothing seems to answer.\n"
-        "Filters (where): = != < <= > >= in exists contains startswith endswith like under and or not ( ), on the "
+        f"Filters (where): {ON_FIELDS} under and or not ( ), on the "
         "fields of the index and on uri, title, path, format, modified. Examples: year >= 2020 and lang in "
         '("en", "de") · not draft = true · exists author · created >= 2024-01-31 · modified >= -7d · title like '
         '"%bread%" (any case) · under "/folder/of/files". On a list, a condition holds if one of its values satisfies '

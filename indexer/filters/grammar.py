@@ -15,6 +15,7 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
 
 from indexer.errors import FilterError
 from indexer.filters.dates import Date, Unit, before_now, read_date
+from indexer.filters.operators import COMPARISONS, ON_FIELDS, TEXT_OPERATORS
 from indexer.filters.tree import (
     BARE,
     COLUMNS,
@@ -27,7 +28,6 @@ from indexer.filters.tree import (
     Not,
     Or,
     TextMatch,
-    TextOp,
     Under,
     Value,
     Where,
@@ -43,6 +43,8 @@ MAX_CHARACTERS = 1_000_000
 # for each character.
 _BEFORE_TEXT = r"""(?=\s*["'])"""
 _NO_FIELD = r"(?![\w.-])(?!\s*(?:!=|[=<>]))"
+_PLAIN = "|".join(name for name, op in TEXT_OPERATORS.items() if not op.takes_pattern)
+_WITH_PATTERN = "|".join(name for name, op in TEXT_OPERATORS.items() if op.takes_pattern)
 _GRAMMAR = rf"""
 ?start: either
 ?either: both (_OR both)*
@@ -67,8 +69,8 @@ text: STRING
 pattern: STRING
 field: NAME | QUOTED
 
-TEXT_OP.4: /(contains|startswith|endswith){_BEFORE_TEXT}/i
-LIKE.4: /like{_BEFORE_TEXT}/i
+TEXT_OP.4: /({_PLAIN}){_BEFORE_TEXT}/i
+LIKE.4: /({_WITH_PATTERN}){_BEFORE_TEXT}/i
 UNDER.4: /under{_BEFORE_TEXT}/i
 _AND.3: /and{_NO_FIELD}/i
 _OR.3: /or{_NO_FIELD}/i
@@ -86,14 +88,11 @@ NAME: /{BARE}/
 %ignore /\s+/
 """
 
-_OPERATORS = {"=", "!=", "<", "<=", ">", ">="}
 _MEANT = {"==": "=", "===": "=", "<>": "!=", "!==": "!=", "=<": "<=", "=>": ">=", "!": "not"}
 _VALUE_HINT = "text in quotes, a number, a date such as 2024-01-31, true or false"
 _AGO_HINT = "the time that has passed is written -12h, -7d, -3w, -6mo or -1y"
 _QUOTE_HINT = "put it in quotes if it is text"
-_TEXT_OPS = get_args(TextOp)
-_WORD_OPS = ("in", "exists", *_TEXT_OPS)
-_OP_HINT = " ".join(["= != < <= > >= in exists", *_TEXT_OPS])
+_WORD_OPS = ("in", "exists", *TEXT_OPERATORS)
 
 
 class _Mistake(Exception):
@@ -149,9 +148,9 @@ class _Build(Transformer[Token, Where]):
 
     def compare(self, parts: list[Any]) -> Where:
         name, op, value = parts
-        if op not in _OPERATORS:
+        if op not in COMPARISONS:
             meant = _MEANT.get(op)
-            raise _Mistake(op, f'"{op}" is not a comparison', f"write {meant}" if meant else _OP_HINT)
+            raise _Mistake(op, f'"{op}" is not a comparison', f"write {meant}" if meant else ON_FIELDS)
         return Compare(name, str(op), value)  # type: ignore[arg-type]
 
     def contained(self, parts: list[Any]) -> Where:
@@ -165,11 +164,11 @@ class _Build(Transformer[Token, Where]):
 
     def text_match(self, parts: list[str]) -> Where:
         name, op, text = parts
-        return TextMatch(name, op.lower(), text)  # type: ignore[arg-type]  # the grammar's own operators
+        return TextMatch(name, op.lower(), text)
 
     def no_text_match(self, parts: list[str]) -> Where:
         name, op, text = parts
-        return TextMatch(name, op.lower(), text, negated=True)  # type: ignore[arg-type]
+        return TextMatch(name, op.lower(), text, negated=True)
 
     def under(self, parts: list[Any]) -> Where:
         token, folder = parts
@@ -302,11 +301,11 @@ def _token(error: UnexpectedToken, text: str) -> tuple[str, str]:  # noqa: PLR09
     if kind == "_IN":
         shown = f'"{token}"' if token.type == "NAME" else token if token.type != "$END" else '"en"'
         return f"expected a list in parentheses{after}", f"write in ({shown})"
-    if "OP" in possible and token.type == "NAME" and token.lower() in (*_TEXT_OPS, "under"):
+    if "OP" in possible and token.type == "NAME" and token.lower() in (*TEXT_OPERATORS, "under"):
         word = re.match(rf"\s+({BARE})", text[position + len(token) :])
         return f'expected text in quotes after "{token}"', f'as in {previous} {token} "{word[1] if word else "x"}"'
     if "OP" in possible:
-        hint = _OP_HINT
+        hint = ON_FIELDS
         if isinstance(previous, str) and previous.lower() == "under":
             hint = 'a folder is written in quotes, under "notes"'
         elif token.type == "NAME" and (near := get_close_matches(token.lower(), _WORD_OPS, 1, 0.75)):

@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from os import PathLike, fspath
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from indexer.errors import FilterError
 from indexer.filters.dates import from_datetime
+from indexer.filters.operators import COMPARISONS, TEXT_OPERATORS
 from indexer.filters.parse import parse
 from indexer.filters.tree import (
     COLUMNS,
@@ -25,10 +26,8 @@ from indexer.filters.tree import (
     Exists,
     In,
     Not,
-    Op,
     Or,
     TextMatch,
-    TextOp,
     Under,
     Value,
     Where,
@@ -40,11 +39,10 @@ from indexer.filters.tree import (
 Filter: TypeAlias = str | Mapping[str, Any] | Where
 """A filter as text, as a mapping, or as the tree that both become."""
 
-_COMPARISONS: tuple[Op, ...] = get_args(Op)
-_TEXT_OPS: Mapping[str, tuple[TextOp, bool]] = {
-    f"{word}{op}": (op, bool(word)) for op in get_args(TextOp) for word in ("", "not ")
+_TEXT_OPS: Mapping[str, tuple[str, bool]] = {
+    f"{word}{op}": (op, bool(word)) for op in TEXT_OPERATORS for word in ("", "not ")
 }
-_OPERATORS = (*_COMPARISONS, "in", "not in", "exists", *get_args(TextOp))
+_OPERATORS = (*COMPARISONS, "in", "not in", "exists", *TEXT_OPERATORS)
 _JOINED: Mapping[str, type[And | Or]] = {"and": And, "or": Or}
 
 
@@ -118,7 +116,7 @@ def _of_field(name: str, value: Any, place: str) -> Iterable[Where]:
         return
     for operator, operand in _conditions(value, place).items():
         here = f"{place}: {operator!r:.80}"
-        if operator in _COMPARISONS:
+        if operator in COMPARISONS:
             yield Compare(name, operator, _value(operand, here))
         elif operator in ("in", "not in"):
             if not isinstance(operand, list | tuple | set | frozenset):

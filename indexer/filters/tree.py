@@ -20,17 +20,16 @@ A field is a dotted path into the metadata, or one of `COLUMNS`. `metadata.X` al
 
 from __future__ import annotations
 
-import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from indexer.errors import FilterError
 from indexer.filters.dates import Date, read_date
-from indexer.filters.like import is_like
+from indexer.filters.operators import COMPARE, COMPARISONS, TEXT_OPERATORS, Op
 
 Scalar: TypeAlias = str | int | float | bool
 """A value of the metadata."""
@@ -46,8 +45,6 @@ Value: TypeAlias = Scalar | Date
 """A value that a filter compares with."""
 
 Type = Literal["number", "boolean", "text", "date"]
-Op = Literal["=", "!=", "<", "<=", ">", ">="]
-TextOp = Literal["contains", "startswith", "endswith", "like"]
 
 COLUMNS = ("uri", "title", "path", "format", "modified")
 """Fields of the document itself. All are text, and empty means missing."""
@@ -69,8 +66,8 @@ class Compare:
     value: Value
 
     def __post_init__(self) -> None:
-        if self.op not in get_args(Op):  # it becomes a part of the SQL
-            raise FilterError(f"filter: {self.op!r:.40} is not a comparison: use one of {' '.join(get_args(Op))}")
+        if self.op not in COMPARISONS:  # it becomes a part of the SQL
+            raise FilterError(f"filter: {self.op!r:.40} is not a comparison: use one of {' '.join(COMPARISONS)}")
         _require_values(self.field, (self.value,))
 
 
@@ -109,13 +106,13 @@ class TextMatch:
     """
 
     field: str
-    op: TextOp
+    op: str
     text: str
     negated: bool = False
 
     def __post_init__(self) -> None:
-        if self.op not in get_args(TextOp):
-            names = " ".join(get_args(TextOp))
+        if self.op not in TEXT_OPERATORS:
+            names = " ".join(TEXT_OPERATORS)
             raise FilterError(f"filter: {self.op!r:.40} is not a comparison of texts: use one of {names}")
         if not isinstance(self.text, str):
             kind = type(self.text).__name__
@@ -247,23 +244,6 @@ def metadata_field(path: str) -> str:
     return f"metadata.{path}" if path.split(".", 1)[0] in (*COLUMNS, "metadata") else path
 
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-_TEXT_TESTS: dict[TextOp, Callable[[str, str], bool]] = {
-    "contains": operator.contains,
-    "startswith": str.startswith,
-    "endswith": str.endswith,
-    "like": is_like,
-}
-
-
 Fields: TypeAlias = Mapping[str, Scalar | list[Scalar | None] | None]
 """Values of a document: columns by their names, metadata by the names that `metadata_field` returns."""
 
@@ -299,10 +279,10 @@ def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one per ki
             return matches(In(name, (value,)), fields)
         case Compare(name, "<" | "<=" | ">" | ">=" as order, Date() as value):
             way, bound = value.bound(order)
-            return any(_COMPARE[way](instant, bound) for instant in _instants(_values(name, fields)))
+            return any(COMPARE[way](instant, bound) for instant in _instants(_values(name, fields)))
         case Compare(name, op, value):
             same = (v for v in _values(name, fields) if type_of(v) == type_of(value))
-            return any(_COMPARE[op](v, value) for v in same)
+            return any(COMPARE[op](v, value) for v in same)
         case In(name):
             values = _values(name, fields)
             equal = any((type_of(v), v) in where.keys for v in values) or any(
@@ -311,7 +291,9 @@ def matches(where: Where, fields: Fields) -> bool:  # noqa: PLR0911 - one per ki
             return bool(values) and where.negated != equal
         case TextMatch(name, op, text, negated):
             values = _values(name, fields)
-            return bool(values) and negated != any(isinstance(v, str) and _TEXT_TESTS[op](v, text) for v in values)
+            return bool(values) and negated != any(
+                isinstance(v, str) and TEXT_OPERATORS[op].passes(v, text) for v in values
+            )
         case Under():
             return any(isinstance(path, str) and path.startswith(where.prefix) for path in _values("path", fields))
 

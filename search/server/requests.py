@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 from starlette.requests import Request
 
+from indexer.filters.operators import ON_FIELDS
 from search.query import Mode
 from search.served import MAX_HITS
 from search.server.limits import MAX_DIMENSIONS, MAX_EXPLAINED, MAX_FILTER_CHARACTERS, MAX_QUERY_CHARACTERS
@@ -21,7 +22,7 @@ Where = Annotated[
     Annotated[str, Field(max_length=MAX_FILTER_CHARACTERS)] | dict[str, Any] | None,
     Field(
         description="A filter: text, or the same as an object. Fields are listed by GET /v1/indexes. "
-        "Comparisons: = != < <= > >= in exists contains startswith endswith like; under takes a folder of paths.",
+        f"Comparisons: {ON_FIELDS}; under takes a folder of paths.",
         examples=[
             'year >= 2020 and lang in ("en", "de")',
             {"year": {">=": 2020}, "lang": {"in": ["en", "de"]}},

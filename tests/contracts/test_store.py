@@ -28,6 +28,7 @@ from indexer.encoders.recipe import Recipe
 from indexer.errors import BadInput, FilterError, IndexDamaged, IndexLocked, LikewiseError, NotAnIndex, NoWords
 from indexer.filters.dates import Date, read_date
 from indexer.filters.mapping import filter_tree
+from indexer.filters.operators import COMPARISONS, TEXT_OPERATORS
 from indexer.filters.parse import parse
 from indexer.filters.tree import (
     COLUMNS,
@@ -998,10 +999,10 @@ fields = st.sampled_from(
     ["x", "y", "y.z", "z", "x.y", "ü", "metadata.title", "metadata.metadata", "title", "path", "modified"]
 )
 conditions = st.one_of(
-    st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), compared),
+    st.builds(Compare, fields, st.sampled_from(COMPARISONS), compared),
     st.builds(In, fields, st.lists(compared, min_size=1, max_size=4).map(tuple), st.booleans()),
     st.builds(Exists, fields),
-    st.builds(TextMatch, fields, st.sampled_from(["contains", "startswith", "endswith", "like"]), parts, st.booleans()),
+    st.builds(TextMatch, fields, st.sampled_from([*TEXT_OPERATORS]), parts, st.booleans()),
     st.builds(Under, st.sampled_from(["/", "/a", "/a/b"])),
 )
 wheres: st.SearchStrategy[Where] = st.recursive(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from indexer.errors import FilterError
 from indexer.filters.dates import Date, from_datetime, read_date
 from indexer.filters.like import folding, in_sql, is_like
+from indexer.filters.operators import COMPARISONS, TEXT_OPERATORS
 from indexer.filters.parse import parse
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import (
@@ -34,7 +35,7 @@ from indexer.filters.tree import (
     render,
 )
 
-OPERATORS = ("contains", "startswith", "endswith", "like", "under")
+OPERATORS = (*TEXT_OPERATORS, "under")
 
 
 def date(text: str) -> Date:
@@ -59,7 +60,7 @@ scalars = st.one_of(
     texts,
     dates,
 )
-compares = st.builds(Compare, names, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), scalars)
+compares = st.builds(Compare, names, st.sampled_from(COMPARISONS), scalars)
 lists = st.builds(In, names, st.lists(scalars, min_size=1, max_size=4).map(tuple), st.booleans())
 text_matches = st.builds(TextMatch, names, st.sampled_from(OPERATORS[:-1]), texts, st.booleans())
 folders = st.builds(Under, texts.map(lambda text: absolute_folder("/" + text.replace("\0", ""))))

@@ -1,7 +1,7 @@
-"""Filters over SQLite: metadata as rows of field and value, and a filter's tree as SQL over them.
+"""Filters over SQLite: metadata as rows of field and value, and the dialect for filters over them.
 
-The meaning of a filter is in `indexer.filters.tree`, the flattening of metadata in flatten.py, and the fields that a
-filter may name are in field_types.py. The table `document` and the transactions are the catalog's.
+The flattening of metadata is in flatten.py, and the walk over a filter's tree in `indexer.stores.filter_sql`. The table
+`document` and the transactions are the catalog's.
 """
 
 from __future__ import annotations
@@ -9,32 +9,16 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from indexer.errors import FilterError
 from indexer.filters.dates import Date, day_of
 from indexer.filters.like import is_like
+from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
-from indexer.filters.tree import (
-    COLUMNS,
-    And,
-    Compare,
-    ExactText,
-    Exists,
-    In,
-    Not,
-    Or,
-    Scalar,
-    TextMatch,
-    Type,
-    Under,
-    Value,
-    Where,
-    type_of,
-)
-from indexer.stores.field_types import KEEPS_DATES, FieldTypes, expect, resolve
+from indexer.filters.tree import COLUMNS, Scalar, Type, Value
+from indexer.stores.field_types import KEEPS_DATES
+from indexer.stores.filter_sql import Sql, join_row
 from indexer.stores.flatten import Row
 from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
 
@@ -49,7 +33,6 @@ CREATE INDEX field_value_document ON field_value (document_id);
 
 _MAX_BOUND_VALUES = 50  # values that are bound one by one; a longer list is one parameter of JSON
 _MAX_ROW_PARTS = 16  # parts that are joined in one row; SQLite refuses expressions 1,000 levels deep
-_MAX_PARAMETERS = 32_000  # SQLite takes 32,766; the rest is for the caller
 
 _LONG_CHARACTERS = 1000  # about what SQLite keeps of a value inside a page
 
@@ -66,24 +49,15 @@ def add_functions(connection: sqlite3.Connection) -> None:
     connection.create_function(_LIKE, 2, is_like, deterministic=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Sql:
-    """A boolean expression over a row of `document`, and the parameters of its question marks.
+def select_ids(condition: Sql) -> str:
+    """Return a statement for the ids of the documents for which a condition holds. It may give an id twice.
 
-    Attributes:
-        select: a statement for the ids of the documents for which it is true, with the same parameters. It may give
-            an id twice.
+    Its parameters are those of the condition.
     """
-
-    text: str
-    parameters: tuple[Scalar, ...]
-
-    @property
-    def select(self) -> str:
-        # For a single membership no document has to be looked up: the rows of field_value name them already.
-        if self.text.startswith(_MEMBER) and self.text.count("document.id") == 1:
-            return self.text.removeprefix(_MEMBER)[:-1]
-        return f"SELECT id FROM document WHERE {self.text}"
+    # For a single membership no document has to be looked up: the rows of field_value name them already.
+    if condition.text.startswith(_MEMBER) and condition.text.count("document.id") == 1:
+        return condition.text.removeprefix(_MEMBER)[:-1]
+    return f"SELECT id FROM document WHERE {condition.text}"
 
 
 def write(conn: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[Row]]]) -> None:
@@ -179,151 +153,83 @@ def _documents_with(conn: sqlite3.Connection, field_ids: Sequence[int]) -> int:
     return int(conn.execute(distinct, field_ids).fetchone()[0])
 
 
-def compile_where(where: Where, types: FieldTypes) -> Sql:
-    """Return a filter as SQL: `SELECT id FROM document WHERE text` gives the matching documents. It is never NULL.
+class SqliteDialect:
+    """The dialect of SQLite, over a row of `document`."""
 
-    Args:
-        types: of an index without documents None, which allows every field.
+    max_parameters = 32_000  # SQLite takes 32,766; the rest is for the caller
+    nothing = Sql("0")
 
-    Raises:
-        FilterError: a field that no document has, a value of a type the field has nowhere, or too many values.
-    """
-    compiled = _compile(where, types)
-    if len(compiled.parameters) > _MAX_PARAMETERS:
-        raise FilterError("filter: too many conditions for one question: use in with a list, or ask in parts")
-    return Sql(compiled.text, tuple(compiled.parameters))
+    def join(self, word: str, parts: Sequence[Sql]) -> Sql:
+        """Join parts in an order and in groups that keep within the limits of SQLite's parser.
 
+        Its stack holds 100 tokens, and of several parentheses the first takes the fewest: so the deepest goes first.
+        A row of n parts is n levels deep for SQLite, which allows 1,000: many parts are put into groups of about the
+        square root of their number.
+        """
+        parts = sorted(parts, key=lambda part: -part.levels)
+        flat = [part for part in parts if not part.levels]
+        if len(parts) > _MAX_ROW_PARTS and 1 < len(flat) < len(parts):
+            return self.join(word, [*parts[: -len(flat)], self.join(word, flat)])
+        if len(parts) > _MAX_ROW_PARTS:
+            size = math.isqrt(len(parts))
+            parts = [join_row(word, parts[i : i + size]) for i in range(0, len(parts), size)]
+        return join_row(word, parts)
 
-@dataclass(frozen=True, slots=True)
-class _Expression:
-    text: str
-    parameters: list[Scalar]
-    levels: int = 0  # of parentheses around and, or
+    def exists(self, field: str, below: bool) -> Sql:
+        if field in COLUMNS:
+            return Sql(f"(document.{field} IS NOT NULL AND document.{field} <> '')")
+        names, parameters = "name = ?", [field]
+        if below:  # "/" follows "." in code points: every name that begins with the field and a dot
+            names, parameters = "name = ? OR (name >= ? AND name < ?)", [field, f"{field}.", f"{field}/"]
+        rows = f"SELECT document_id FROM field_value WHERE field_id IN (SELECT id FROM field WHERE {names})"
+        return Sql(f"{_MEMBER}{rows})", tuple(parameters))
 
+    def equals(self, field: str, kind: Type, values: Sequence[Value]) -> Sql:
+        dates = [value for value in values if isinstance(value, Date)]
+        if dates:
+            return _within(field, dates)
+        return _test(field, kind, *_equality([value for value in values if not isinstance(value, Date)]))
 
-def _compile(where: Where, types: FieldTypes) -> _Expression:  # noqa: PLR0911 - one per kind of node
-    match where:
-        case And(parts):
-            return _join(" AND ", [_compile(part, types) for part in parts])
-        case Or(parts):
-            return _join(" OR ", [_compile(part, types) for part in _merge_lists(parts)])
-        case Not(part):
-            inner = _compile(part, types)
-            return _Expression(f"NOT {inner.text}", inner.parameters, inner.levels)
-        case Exists(name):
-            expect(name, None, types)
-            return _exists(name, below=True)
-        case Compare() | In():
-            return _condition(resolve(where, types))
-        case TextMatch(name, _, text):
-            expect(name, ExactText(text), types)
-            return _text_match(where)
-        case Under():
-            return _test("path", "text", *_prefix_range(where.prefix))
+    def compares(self, field: str, kind: Type, op: Op, value: Scalar) -> Sql:
+        return _test(field, kind, f"{{0}} {op} ?", [value])
 
-
-def _condition(where: Compare | In) -> _Expression:
-    match where:
-        case Compare(name, "=" | "!=", value):
-            return _condition(In(name, (value,), negated=where.op == "!="))
-        case Compare(name, "<" | "<=" | ">" | ">=" as order, Date() as date):
-            way, bound = date.bound(order)
-            return _test(name, "date", f"{{}} {way} ?", [bound])
-        case Compare(name, op, value):
-            return _test(name, type_of(value), f"{{}} {op} ?", _scalars([value]))
-        case In(name, values, negated):
-            by_type: dict[Type, list[Value]] = {}
-            for value in values:
-                by_type.setdefault(type_of(value), []).append(value)
-            dates = by_type.pop("date", [])
-            if not by_type and not dates:  # equal to none of no values
-                return _exists(name) if negated else _Expression("0", [])
-            parts = [_test(name, kind, *_equality(_scalars(group))) for kind, group in by_type.items()]
-            if dates:
-                parts.append(_within(name, [date for date in dates if isinstance(date, Date)]))
-            equal = _join(" OR ", parts)
-            if not negated:
-                return equal
-            return _join(" AND ", [_exists(name), _Expression(f"NOT {equal.text}", equal.parameters)])
-
-
-def _scalars(values: Iterable[Value]) -> list[Scalar]:
-    return [value for value in values if not isinstance(value, Date)]
-
-
-def _join(word: str, parts: list[_Expression]) -> _Expression:
-    """Join parts in an order and in groups that keep within the limits of SQLite's parser.
-
-    Its stack holds 100 tokens, and of several parentheses the first takes the fewest: so the deepest goes first.
-    A row of n parts is n levels deep for SQLite, which allows 1,000: many parts are put into groups of about the
-    square root of their number.
-    """
-    parts = sorted(parts, key=lambda part: -part.levels)
-    flat = [part for part in parts if not part.levels]
-    if len(parts) > _MAX_ROW_PARTS and 1 < len(flat) < len(parts):
-        return _join(word, [*parts[: -len(flat)], _join(word, flat)])
-    if len(parts) > _MAX_ROW_PARTS:
-        size = math.isqrt(len(parts))
-        parts = [_row(word, parts[i : i + size]) for i in range(0, len(parts), size)]
-    return _row(word, parts)
-
-
-def _row(word: str, parts: list[_Expression]) -> _Expression:
-    if len(parts) == 1:
-        return parts[0]
-    text = "(" + word.join(part.text for part in parts) + ")"
-    return _Expression(text, [v for part in parts for v in part.parameters], 1 + max(part.levels for part in parts))
-
-
-def _merge_lists(parts: Iterable[Where]) -> list[Where]:
-    """Merge `x = 1 or x = 2` into one list: one look-up per field instead of one per value."""
-    lists: dict[str, list[Value]] = {}
-    rest: list[Where] = []
-    for part in parts:
-        match part:
-            case Compare(name, "=", value):
-                lists.setdefault(name, []).append(value)
-            case In(name, values, False):
-                lists.setdefault(name, []).extend(values)
-            case _:
-                rest.append(part)
-    return [*(In(name, tuple(values)) for name, values in lists.items()), *rest]
+    def passes(self, field: str, op: str, text: str) -> Sql:
+        return _test(field, "text", *_TEXT_TESTS[op](text))
 
 
 def _equality(values: list[Scalar]) -> tuple[str, list[Scalar]]:
     if len(values) <= _MAX_BOUND_VALUES:
-        return f"{{}} IN ({', '.join('?' * len(values))})", values
+        return f"{{0}} IN ({', '.join('?' * len(values))})", values
     # SQLite's JSON rounds some fractions and ends a text at a NUL: such values are bound one by one.
     exact = [v for v in values if isinstance(v, int) or (isinstance(v, str) and "\0" not in v)]
     other = [v for v in values if isinstance(v, float) or (isinstance(v, str) and "\0" in v)]
     bound = f" UNION ALL SELECT column1 FROM (VALUES {', '.join(['(?)'] * len(other))})" if other else ""
-    return f"{{}} IN (SELECT value FROM json_each(?){bound})", [json.dumps(exact), *other]
-
-
-def _text_match(where: TextMatch) -> _Expression:
-    name, text = where.field, where.text
-    if where.op == "startswith":
-        passes = _test(name, "text", *_prefix_range(text))
-    elif where.op == "contains":
-        passes = _test(name, "text", "instr({}, ?) > 0", [text])
-    elif where.op == "endswith":
-        # As bytes: SQLite counts the characters up to a NUL. A text ends with another if its UTF-8 does.
-        end = "substr(CAST({} AS BLOB), -?) = CAST(? AS BLOB)" if text else "{} IS NOT NULL"
-        passes = _test(name, "text", end, [len(text.encode()), text] if text else [])
-    else:
-        passes = _test(name, "text", f"{_LIKE}({{}}, ?)", [text])
-    if not where.negated:
-        return passes
-    return _join(" AND ", [_exists(name), _Expression(f"NOT {passes.text}", passes.parameters)])
+    return f"{{0}} IN (SELECT value FROM json_each(?){bound})", [json.dumps(exact), *other]
 
 
 def _prefix_range(prefix: str) -> tuple[str, list[Scalar]]:
     """Return a test whether a value begins with a text, as a range, which an index can look up, with its parameters."""
     end = end_of_prefix(prefix)
-    return ("{} >= ?", [prefix]) if end is None else ("{0} >= ? AND {0} < ?", [prefix, end])
+    return ("{0} >= ?", [prefix]) if end is None else ("{0} >= ? AND {0} < ?", [prefix, end])
 
 
-def _within(name: str, dates: Sequence[Date]) -> _Expression:
+def _end(text: str) -> tuple[str, list[Scalar]]:
+    # As bytes: SQLite counts the characters up to a NUL. A text ends with another if its UTF-8 does.
+    if not text:
+        return "{0} IS NOT NULL", []
+    return "substr(CAST({0} AS BLOB), -?) = CAST(? AS BLOB)", [len(text.encode()), text]
+
+
+_TEXT_TESTS: Mapping[str, Callable[[str], tuple[str, list[Scalar]]]] = {
+    "contains": lambda text: ("instr({0}, ?) > 0", [text]),
+    "startswith": _prefix_range,
+    "endswith": _end,
+    "like": lambda pattern: (f"{_LIKE}({{0}}, ?)", [pattern]),
+}
+"""The test of each operator of texts, with {0} in place of the value, and its parameters."""
+
+
+def _within(name: str, dates: Sequence[Date]) -> Sql:
     """Return whether a stored date is in one of these spans, however many there are."""
     if len(dates) == 1:
         return _test(name, "date", "{0} >= ? AND {0} < ?", [dates[0].start, dates[0].end])
@@ -339,30 +245,20 @@ def _within(name: str, dates: Sequence[Date]) -> _Expression:
         " AND field_value.value >= json_extract(span.value, '$[0]')"
         " AND field_value.value < json_extract(span.value, '$[1]')"
     )
-    return _Expression(f"{_MEMBER}{rows})", [json.dumps(spans), name, "date"])
+    return Sql(f"{_MEMBER}{rows})", (json.dumps(spans), name, "date"))
 
 
 _FIELD_ID = "(SELECT id FROM field WHERE name = ? AND type = ?)"
 
 
-def _test(name: str, kind: Type, test: str, values: list[Scalar]) -> _Expression:
+def _test(name: str, kind: Type, test: str, values: list[Scalar]) -> Sql:
     """Return whether a document has a value that passes a test.
 
     Args:
-        test: a boolean expression with {} in place of the value.
+        test: a boolean expression with {0} in place of the value.
     """
     if name in COLUMNS and kind != "date":
         column = f"document.{name}"
-        return _Expression(f"({column} IS NOT NULL AND {column} <> '' AND {test.format(column)})", values)
+        return Sql(f"({column} IS NOT NULL AND {column} <> '' AND {test.format(column)})", tuple(values))
     rows = f"SELECT document_id FROM field_value WHERE field_id = {_FIELD_ID} AND {test.format('value')}"
-    return _Expression(f"{_MEMBER}{rows})", [name, kind, *values])
-
-
-def _exists(name: str, below: bool = False) -> _Expression:
-    if name in COLUMNS:
-        return _Expression(f"(document.{name} IS NOT NULL AND document.{name} <> '')", [])
-    names, parameters = "name = ?", [name]
-    if below:  # "/" follows "." in code points: every name that begins with name and a dot
-        names, parameters = "name = ? OR (name >= ? AND name < ?)", [name, f"{name}.", f"{name}/"]
-    rows = f"SELECT document_id FROM field_value WHERE field_id IN (SELECT id FROM field WHERE {names})"
-    return _Expression(f"{_MEMBER}{rows})", [*parameters])
+    return Sql(f"{_MEMBER}{rows})", (name, kind, *values))

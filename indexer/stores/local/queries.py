@@ -15,8 +15,9 @@ from indexer.errors import IndexDamaged
 from indexer.filters.tree import And, Not, Or, Scalar, Where, render
 from indexer.records import Document, Section, Span, Vector
 from indexer.stores.document_rows import DocumentRow, damage_of, until_damage
+from indexer.stores.filter_sql import compile_where
 from indexer.stores.hashes import row_hash
-from indexer.stores.local.filter_sql import compile_where
+from indexer.stores.local.filter_sql import SqliteDialect, select_ids
 from indexer.stores.local.masks import AllowedRows, Flags, make_mask
 from indexer.stores.local.segments.files import SegmentFile
 from indexer.stores.local.views import View
@@ -186,8 +187,8 @@ def document_flags(view: View, where: Where) -> Flags:
             return _combine(np.logical_or, view, parts)
         case Not(part):
             return _flags(view, "SELECT id FROM document", ()) & ~document_flags(view, part)
-    condition = compile_where(where, view.state.fields)
-    return _flags(view, condition.select, condition.parameters)
+    condition = compile_where(where, view.state.fields, SqliteDialect())
+    return _flags(view, select_ids(condition), condition.parameters)
 
 
 def uris(view: View, where: Where | None) -> list[str]:

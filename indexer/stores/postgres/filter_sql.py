@@ -1,9 +1,8 @@
-"""Filters over PostgreSQL: metadata as rows of field and value, and a filter's tree as a condition with parameters.
+"""Filters over PostgreSQL: metadata as rows of field and value, and the dialect for filters over them.
 
-The meaning of a filter is in `indexer.filters.tree`, the flattening of metadata in flatten.py, and the fields that a
-filter may name are in field_types.py. Values are never a part of the SQL. Texts are compared in the collation "C",
-which orders UTF-8 by code point as Python does, and looked up by their first LOOKED_UP characters, as an index takes no
-longer ones.
+The flattening of metadata is in flatten.py, and the walk over a filter's tree in `indexer.stores.filter_sql`. Values
+are never a part of the SQL. Texts are compared in the collation "C", which orders UTF-8 by code point as Python does,
+and looked up by their first LOOKED_UP characters, as an index takes no longer ones.
 """
 
 from __future__ import annotations
@@ -13,30 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from indexer.errors import BadInput, FilterError
 from indexer.filters.dates import Date, day_of
 from indexer.filters.like import folding, in_sql
+from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
-from indexer.filters.tree import (
-    COLUMNS,
-    And,
-    Compare,
-    ExactText,
-    Exists,
-    In,
-    Not,
-    Or,
-    Scalar,
-    TextMatch,
-    Type,
-    Under,
-    Value,
-    Where,
-    type_of,
-)
-from indexer.stores.field_types import KEEPS_DATES, FieldTypes, expect, resolve
+from indexer.filters.tree import COLUMNS, Scalar, Type, Value
+from indexer.stores.field_types import KEEPS_DATES
+from indexer.stores.filter_sql import Sql, join_row
 from indexer.stores.flatten import Row
 from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
 from indexer.stores.postgres.connections import DeadlineConnection
@@ -44,16 +29,6 @@ from indexer.stores.postgres.schema import statement
 
 LOOKED_UP = 200
 """Characters of a text by which the indexes find it (schema.py)."""
-
-_MAX_PARAMETERS = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition over a row `d` of the table `document`, and the parameters of its placeholders. It is never NULL."""
-
-    text: str
-    parameters: tuple[Any, ...]
 
 
 def write_fields(connection: DeadlineConnection, tables: str, documents: Iterable[tuple[int, Sequence[Row]]]) -> None:
@@ -173,131 +148,110 @@ def _plain(value: Decimal) -> int | float:
     return int(value) if value == value.to_integral_value() and -(2**63) <= value < 2**63 else float(value)
 
 
-def compile_where(where: Where, types: FieldTypes, ids: FieldIds) -> Condition:
-    """Return a filter as a condition over a row `d` of `document`; `{tables}` in it stands for the schema.
+@dataclass(frozen=True, slots=True)
+class PostgresDialect:
+    """The dialect of PostgreSQL, over a row `d` of `document`; `{tables}` in it stands for the schema.
 
-    Args:
-        types: of an index without documents None, which allows every field.
+    Attributes:
         ids: of all fields that documents have.
-
-    Raises:
-        FilterError: a field that no document has, a value of a type the field has nowhere, or too many values.
     """
-    compiled = _compile(where, types, ids)
-    if len(compiled.parameters) > _MAX_PARAMETERS:
-        raise FilterError("filter: too many conditions for one question: use in with a list, or ask in parts")
-    return compiled
+
+    ids: FieldIds
+
+    max_parameters: ClassVar[int] = 30_000
+    nothing: ClassVar[Sql] = Sql("false")
+
+    def join(self, word: str, parts: Sequence[Sql]) -> Sql:
+        return join_row(word, parts)
+
+    def exists(self, field: str, below: bool) -> Sql:
+        if field in COLUMNS:
+            return Sql(f"(d.{field} IS NOT NULL AND d.{field} <> '')")
+        ids = sorted(
+            id_ for (name, _), id_ in self.ids.items() if name == field or (below and name.startswith(f"{field}."))
+        )
+        found = "field_id = ANY(%s::integer[])"  # twice, as each of the two indexes has the rows of one column
+        return Sql(f"{_ROWS}({found} AND number IS NOT NULL) OR ({found} AND text IS NOT NULL))", (ids, ids))
+
+    def equals(self, field: str, kind: Type, values: Sequence[Value]) -> Sql:
+        spans = sorted((value.start, value.end) for value in values if isinstance(value, Date))
+        if len(spans) == 1:
+            return self._numbers(field, kind, "number >= %s AND number < %s", list(spans[0]))
+        if spans:
+            starts, ends = zip(*spans, strict=True)
+            span = "SELECT FROM unnest(%s::numeric[], %s::numeric[]) AS span (a, b) WHERE number >= a AND number < b"
+            return self._numbers(field, kind, f"EXISTS ({span})", [list(starts), list(ends)])
+        if kind == "text":
+            texts = [str(value) for value in values]
+            looked_up = f"left({{0}}, {LOOKED_UP}) = ANY(%s::text[])"
+            if all(len(text) < LOOKED_UP for text in texts):
+                return self._texts(field, looked_up, [texts])
+            first = [text[:LOOKED_UP] for text in texts]
+            return self._texts(field, f"{{0}} = ANY(%s::text[]) AND {looked_up}", [texts, first])
+        return self._numbers(field, kind, "number = ANY(%s::numeric[])", [[_exact(value) for value in values]])
+
+    def compares(self, field: str, kind: Type, op: Op, value: Scalar) -> Sql:
+        if not isinstance(value, str):
+            return self._numbers(field, kind, f"number {op} %s", [_exact(value)])
+        if len(value) < LOOKED_UP:  # the first characters decide
+            return self._texts(field, f"left({{0}}, {LOOKED_UP}) {op} %s", [value])
+        inclusive = op if len(op) == 2 else f"{op}="
+        test = f"{{0}} {op} %s AND left({{0}}, {LOOKED_UP}) {inclusive} %s"
+        return self._texts(field, test, [value, value[:LOOKED_UP]])
+
+    def passes(self, field: str, op: str, text: str) -> Sql:
+        return self._texts(field, *_TEXT_TESTS[op](text))
+
+    def _numbers(self, field: str, kind: Type, test: str, values: Sequence[Any]) -> Sql:
+        id_ = self.ids.get((field, kind))
+        return self.nothing if id_ is None else Sql(f"{_ROWS}field_id = {id_} AND {test})", tuple(values))
+
+    def _texts(self, field: str, test: str, values: Sequence[Any]) -> Sql:
+        """Test a column of the document, or a field's text. A NUL is in no stored text, and below every character.
+
+        Args:
+            test: a boolean expression with {0} in place of the text.
+        """
+        parameters = tuple(_without_nul(value) for value in values)
+        if field in COLUMNS:
+            column = f"d.{field}"
+            return Sql(f"({column} IS NOT NULL AND {column} <> '' AND {test.replace('{0}', column)})", parameters)
+        id_ = self.ids.get((field, "text"))
+        if id_ is None:
+            return self.nothing
+        return Sql(f"{_ROWS}field_id = {id_} AND text IS NOT NULL AND {test.replace('{0}', 'text')})", parameters)
 
 
-def _compile(where: Where, types: FieldTypes, ids: FieldIds) -> Condition:  # noqa: PLR0911 - one per kind of node
-    match where:
-        case And(parts):
-            return _join(" AND ", [_compile(part, types, ids) for part in parts])
-        case Or(parts):
-            return _join(" OR ", [_compile(part, types, ids) for part in parts])
-        case Not(part):
-            inner = _compile(part, types, ids)
-            return Condition(f"NOT {inner.text}", inner.parameters)
-        case Exists(name):
-            expect(name, None, types)
-            return _exists(name, ids, below=True)
-        case Compare() | In():
-            return _condition(resolve(where, types), ids)
-        case TextMatch(name, _, text):
-            expect(name, ExactText(text), types)
-            return _text_match(where, ids)
-        case Under():
-            return _beginning("path", ids, where.prefix)
+_ROWS = "d.id IN (SELECT document_id FROM {tables}.field_value WHERE "
 
 
-def _join(word: str, parts: Sequence[Condition]) -> Condition:
-    if len(parts) == 1:
-        return parts[0]
-    text = "(" + word.join(part.text for part in parts) + ")"
-    return Condition(text, tuple(value for part in parts for value in part.parameters))
-
-
-def _condition(where: Compare | In, ids: FieldIds) -> Condition:
-    match where:
-        case Compare(name, "=" | "!=", value):
-            return _condition(In(name, (value,), negated=where.op == "!="), ids)
-        case Compare(name, "<" | "<=" | ">" | ">=" as order, Date() as date):
-            way, bound = date.bound(order)
-            return _numbers(ids.get((name, "date")), f"number {way} %s", [bound])
-        case Compare(name, op, str() as text):
-            inclusive = op if len(op) == 2 else f"{op}="
-            if len(text) < LOOKED_UP:  # the first characters decide
-                return _texts(name, ids, f"left({{column}}, {LOOKED_UP}) {op} %s", [text])
-            test = f"{{column}} {op} %s AND left({{column}}, {LOOKED_UP}) {inclusive} %s"
-            return _texts(name, ids, test, [text, text[:LOOKED_UP]])
-        case Compare(name, op, value):
-            return _numbers(ids.get((name, type_of(value))), f"number {op} %s", [_exact(value)])
-        case In(name, values, negated):
-            by_type: dict[Type, list[Value]] = {}
-            for value in values:
-                by_type.setdefault(type_of(value), []).append(value)
-            equal = Condition("false", ())
-            if by_type:
-                equal = _join(" OR ", [_equal(name, ids, kind, group) for kind, group in by_type.items()])
-            different = Condition(f"NOT {equal.text}", equal.parameters)
-            return _join(" AND ", [_exists(name, ids), different]) if negated else equal
-
-
-def _text_match(where: TextMatch, ids: FieldIds) -> Condition:
-    name, text = where.field, where.text
-    if where.op == "startswith":
-        passes = _beginning(name, ids, text)
-    elif where.op == "contains":
-        passes = _texts(name, ids, "strpos({column}, %s) > 0", [text])
-    elif where.op == "endswith":
-        passes = _texts(name, ids, f"right({{column}}, {len(text)}) = %s", [text])
-    else:
-        passes = _texts(name, ids, f"{_folded()} LIKE %s", [in_sql(text)])
-    if not where.negated:
-        return passes
-    return _join(" AND ", [_exists(name, ids), Condition(f"NOT {passes.text}", passes.parameters)])
-
-
-def _beginning(name: str, ids: FieldIds, prefix: str) -> Condition:
+def _begin(prefix: str) -> tuple[str, list[str]]:
     """Return whether a text begins with a prefix: by the index as far as that goes, and then all of it."""
-    test, values = f"starts_with({{column}}, %s) AND left({{column}}, {LOOKED_UP}) >= %s", [prefix, prefix[:LOOKED_UP]]
+    test, values = f"starts_with({{0}}, %s) AND left({{0}}, {LOOKED_UP}) >= %s", [prefix, prefix[:LOOKED_UP]]
     if (end := end_of_prefix(prefix[:LOOKED_UP])) is not None:
-        test, values = f"{test} AND left({{column}}, {LOOKED_UP}) < %s", [*values, end]
-    return _texts(name, ids, test, values)
+        test, values = f"{test} AND left({{0}}, {LOOKED_UP}) < %s", [*values, end]
+    return test, values
 
 
 @cache
 def _folded() -> str:
-    """Return Unicode's casefold of {column} as an expression: `lower` folds fewer letters, by the server's locale."""
+    """Return Unicode's casefold of {0} as an expression: `lower` folds fewer letters, by the server's locale."""
     single, several = folding()
-    text = "{column}"
+    text = "{0}"
     for character, folded in several.items():
         text = f"replace({text}, '{character}', '{folded}')"
     text = f"translate({text}, '{''.join(single)}', '{''.join(single.values())}')"
-    ascii_only = "octet_length({column}) = length({column})"
-    return f'CASE WHEN {ascii_only} THEN lower({{column}} COLLATE "C") ELSE {text} END'
+    ascii_only = "octet_length({0}) = length({0})"
+    return f'CASE WHEN {ascii_only} THEN lower({{0}} COLLATE "C") ELSE {text} END'
 
 
-def _equal(name: str, ids: FieldIds, kind: Type, values: Sequence[Value]) -> Condition:
-    field = ids.get((name, kind))
-    if kind == "date":
-        spans = sorted((value.start, value.end) for value in values if isinstance(value, Date))
-        if len(spans) == 1:
-            return _numbers(field, "number >= %s AND number < %s", list(spans[0]))
-        starts, ends = zip(*spans, strict=True)
-        inside = (
-            "EXISTS (SELECT FROM unnest(%s::numeric[], %s::numeric[]) AS span (a, b) WHERE number >= a AND number < b)"
-        )
-        return _numbers(field, inside, [list(starts), list(ends)])
-    if kind == "text":
-        texts = [str(value) for value in values]
-        looked_up = f"left({{column}}, {LOOKED_UP}) = ANY(%s::text[])"
-        if all(len(text) < LOOKED_UP for text in texts):
-            return _texts(name, ids, looked_up, [texts])
-        return _texts(
-            name, ids, f"{{column}} = ANY(%s::text[]) AND {looked_up}", [texts, [text[:LOOKED_UP] for text in texts]]
-        )
-    return _numbers(field, "number = ANY(%s::numeric[])", [[_exact(value) for value in values]])
+_TEXT_TESTS: Mapping[str, Callable[[str], tuple[str, list[str]]]] = {
+    "contains": lambda text: ("strpos({0}, %s) > 0", [text]),
+    "startswith": _begin,
+    "endswith": lambda text: (f"right({{0}}, {len(text)}) = %s", [text]),
+    "like": lambda pattern: (f"{_folded()} LIKE %s", [in_sql(pattern)]),
+}
+"""The test of each operator of texts, with {0} in place of the text, and its parameters."""
 
 
 def _exact(value: Value) -> Decimal:
@@ -308,42 +262,9 @@ def _exact(value: Value) -> Decimal:
     return Decimal(value)
 
 
-_ROWS = "d.id IN (SELECT document_id FROM {tables}.field_value WHERE "
-_NOTHING = Condition("false", ())
-
-
-def _numbers(field: int | None, test: str, values: Sequence[Any]) -> Condition:
-    return _NOTHING if field is None else Condition(f"{_ROWS}field_id = {field} AND {test})", tuple(values))
-
-
-def _texts(name: str, ids: FieldIds, test: str, values: Sequence[Any]) -> Condition:
-    """Compare a column of the document, or a field's text. A NUL is in no stored text, and below every character."""
-    values = [_without_nul(value) for value in values]
-    if name in COLUMNS:
-        column = f"d.{name}"
-        return Condition(
-            f"({column} IS NOT NULL AND {column} <> '' AND {test.replace('{column}', column)})", tuple(values)
-        )
-    field = ids.get((name, "text"))
-    if field is None:
-        return _NOTHING
-    test = test.replace("{column}", "text")
-    return Condition(f"{_ROWS}field_id = {field} AND text IS NOT NULL AND {test})", tuple(values))
-
-
 def _without_nul(value: Any) -> Any:
     if isinstance(value, list):
         return [text for text in value if "\0" not in text]
     if "\0" in value:
         raise FilterError("filter: a text with the character NUL is in no index of PostgreSQL")
     return value
-
-
-def _exists(name: str, ids: FieldIds, below: bool = False) -> Condition:
-    if name in COLUMNS:
-        return Condition(f"(d.{name} IS NOT NULL AND d.{name} <> '')", ())
-    fields = [id_ for (field, _), id_ in ids.items() if field == name or (below and field.startswith(f"{name}."))]
-    found = "field_id = ANY(%s::integer[])"  # twice, as each of the two indexes has the rows of one column
-    return Condition(
-        f"{_ROWS}({found} AND number IS NOT NULL) OR ({found} AND text IS NOT NULL))", (sorted(fields), sorted(fields))
-    )

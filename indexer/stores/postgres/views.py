@@ -14,10 +14,11 @@ from psycopg import errors, sql
 from indexer.errors import IndexDamaged, NotAnIndex
 from indexer.filters.tree import Type, Where, render
 from indexer.settings import Settings
+from indexer.stores.filter_sql import Sql, compile_where
 from indexer.stores.port import Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection
-from indexer.stores.postgres.filter_sql import Condition, FieldIds, compile_where, read_field_types
+from indexer.stores.postgres.filter_sql import FieldIds, PostgresDialect, read_field_types
 from indexer.stores.postgres.leftovers import index_names, note_of, unfinished
 from indexer.stores.postgres.schema import (
     COMMIT_OF,
@@ -54,7 +55,7 @@ class Allowed:
 
     documents: int
     passages: int
-    condition: Condition | None
+    condition: Sql | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +108,8 @@ class View:
         self.connection.execute(f"SET LOCAL hnsw.ef_search = {int(ef_search)}")
         self.connection.ef_search = ef_search
 
-    def compile(self, where: Where) -> Condition:
-        return compile_where(where, self.state.fields, self.state.field_ids)
+    def compile(self, where: Where) -> Sql:
+        return compile_where(where, self.state.fields, PostgresDialect(self.state.field_ids))
 
     def allowed(self, where: Where | None) -> Allowed:
         """Return what a filter leaves, counted at its first use in this state."""

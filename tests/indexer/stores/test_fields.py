@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 from indexer.errors import BadInput, FilterError
 from indexer.filters.dates import read_date
+from indexer.filters.operators import COMPARISONS, TEXT_OPERATORS
 from indexer.filters.parse import parse
 from indexer.filters.tree import And, Compare, Exists, In, Not, Or, TextMatch, Type, Under, Where, matches, render
 from indexer.stores.field_types import KEEPS_DATES, check_filter
+from indexer.stores.filter_sql import compile_where
 from indexer.stores.flatten import scalars, with_dates
-from indexer.stores.local.filter_sql import TABLES, add_functions, compile_where, erase, read_field_types, write
+from indexer.stores.local.filter_sql import TABLES, SqliteDialect, add_functions, erase, read_field_types, write
 
 COLUMNS = ("uri", "title", "path", "format", "modified")
 DOCUMENT = "CREATE TABLE document (id INTEGER PRIMARY KEY, uri, title, path, format, modified);"
@@ -36,7 +38,7 @@ def collection(documents: Sequence[tuple[Mapping[str, str | None], Mapping[str, 
 
 
 def found(conn: sqlite3.Connection, where: Where) -> list[int]:
-    sql = compile_where(where, read_field_types(conn))
+    sql = compile_where(where, read_field_types(conn), SqliteDialect())
     rows = conn.execute(f"SELECT id FROM document WHERE {sql.text} ORDER BY id", sql.parameters).fetchall()
     nulls = conn.execute(f"SELECT count(*) FROM document WHERE ({sql.text}) IS NULL", sql.parameters).fetchone()
     assert nulls == (0,)
@@ -91,10 +93,10 @@ fields = st.sampled_from(
     ["x", "y", "y.z", "z", "x.y", "metadata.title", "metadata.metadata", "title", "path", "modified"]
 )
 conditions = st.one_of(
-    st.builds(Compare, fields, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), compared),
+    st.builds(Compare, fields, st.sampled_from(COMPARISONS), compared),
     st.builds(In, fields, st.lists(compared, min_size=1, max_size=4).map(tuple), st.booleans()),
     st.builds(Exists, fields),
-    st.builds(TextMatch, fields, st.sampled_from(["contains", "startswith", "endswith", "like"]), parts, st.booleans()),
+    st.builds(TextMatch, fields, st.sampled_from([*TEXT_OPERATORS]), parts, st.booleans()),
     st.builds(Under, st.sampled_from(["/", "/a", "/a/b"])),
 )
 wheres: st.SearchStrategy[Where] = st.recursive(
@@ -119,7 +121,7 @@ def test_sql_finds_what_the_filter_means(
     anything |= KEEPS_DATES
     for where in wheres:
         try:
-            sql, resolved = compile_where(where, anything), check_filter(where, anything)
+            sql, resolved = compile_where(where, anything, SqliteDialect()), check_filter(where, anything)
         except FilterError:  # a column compared with no text
             continue
         expected = [i for i, (c, m) in enumerate(documents, 1) if matches(resolved, {**flat(m), **c})]

@@ -1,0 +1,51 @@
+"""The operators of filters: their names, and what they mean in Python. The engines have the SQL of each.
+
+The grammar, mappings, and the lists of operators in messages and in descriptions for programs come from here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from indexer.filters.like import is_like
+
+Op = Literal["=", "!=", "<", "<=", ">", ">="]
+
+COMPARISONS: tuple[Op, ...] = get_args(Op)
+
+COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+"""All but `!=`, which asks all values of a field and not one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextOperator:
+    """An operator that compares texts.
+
+    Attributes:
+        passes: whether a text of the field passes the test of the text in the filter.
+        takes_pattern: in the filter's text, % and _ may be escaped.
+    """
+
+    passes: Callable[[str, str], bool]
+    takes_pattern: bool = False
+
+
+TEXT_OPERATORS: Mapping[str, TextOperator] = {
+    "contains": TextOperator(operator.contains),
+    "startswith": TextOperator(str.startswith),
+    "endswith": TextOperator(str.endswith),
+    "like": TextOperator(is_like, takes_pattern=True),
+}
+"""By name. Each one also has an entry in `filter_sql.py` of every engine."""
+
+ON_FIELDS = " ".join([*COMPARISONS, "in", "exists", *TEXT_OPERATORS])
+"""Every operator that follows a field, for people."""
