@@ -9,6 +9,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from hardware import hide_gpus, share_out
 from word_encoder import WordEncoder
 
 import indexer.encoders
-from indexer.encoders import registry
+from indexer.encoders.registry import registered
 
 # No test measures which runtime is faster, nor do the processes that tests start: they inherit this.
 os.environ["LIKEWISE_RUNTIME"] = "torch"
@@ -36,12 +37,19 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.fixture
-def make_encoder(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WordEncoder]:
+def register() -> Iterator[Callable[..., None]]:
+    """Calls `registered`, whose arguments hold until the end of the test."""
+    with ExitStack() as stack:
+        yield lambda *encoders, **options: stack.enter_context(registered(*encoders, **options))
+
+
+@pytest.fixture
+def make_encoder(register: Callable[..., None]) -> Callable[..., WordEncoder]:
     """Word encoders, which stored recipes find again as they would find a model."""
 
     def make(**settings: Any) -> WordEncoder:
         encoder = WordEncoder(**settings)
-        monkeypatch.setitem(registry._loaded, encoder.recipe.identity, encoder)
+        register(encoder)
         return encoder
 
     return make
@@ -51,8 +59,7 @@ def make_encoder(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WordEncoder]:
 def module_encoder() -> Iterator[WordEncoder]:
     """A word encoder for all tests of a file."""
     encoder = WordEncoder(name="words of a file")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(registry._loaded, encoder.recipe.identity, encoder)
+    with registered(encoder):
         yield encoder
 
 
@@ -85,7 +92,10 @@ class Said:
 
 @pytest.fixture
 def likewise(
-    encoder: WordEncoder, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    encoder: WordEncoder,
+    register: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> Callable[..., Said]:
     """Runs a command line in this process; every model that is named is the word encoder."""
     from search.cli import main
@@ -105,7 +115,7 @@ def likewise(
         return Said(int(ended.value.code or 0), said.out, said.err)
 
     monkeypatch.setattr(indexer.encoders, "load_encoder", load, raising=False)
-    monkeypatch.setattr(registry, "_load_spec", lambda *_: (encoder, encoder.recipe))
+    register(named=lambda _: encoder)
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
     return run
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -19,6 +20,8 @@ _loaded: dict[str, Encoder] = {}
 """By the recipe's identity, followed by everything in the runtime that is not the default."""
 _compiled: dict[str, Encoder] = {}
 """Encoders opened from an index's folder, by the recipe's identity."""
+_named: Callable[[RecipeSpec], Encoder] | None = None
+"""Returns the encoder for a recipe that a caller asks for; None loads it."""
 _lock = threading.RLock()
 
 
@@ -29,6 +32,34 @@ def _renew_lock() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_lock)
+
+
+@contextmanager
+def registered(
+    *encoders: Encoder, named: Callable[[RecipeSpec], Encoder] | None = None, alone: bool = False
+) -> Iterator[None]:
+    """Let the process find encoders without loading a model, for the length of a block. Tests use it.
+
+    Args:
+        encoders: the encoders of their recipes.
+        named: returns the encoder for a recipe that a caller asks for; None loads it as before.
+        alone: whether to forget every other encoder until the end of the block.
+    """
+    global _loaded, _compiled, _named  # noqa: PLW0603
+    before = _loaded, _compiled, _named
+    if alone:
+        _loaded, _compiled = {}, {}
+    _named = named or _named
+    own = {encoder.recipe.identity: encoder for encoder in encoders}
+    hidden = {identity: _loaded[identity] for identity in own if identity in _loaded}
+    _loaded |= own
+    try:
+        yield
+    finally:
+        for identity in own:
+            _loaded.pop(identity, None)
+        _loaded |= hidden
+        _loaded, _compiled, _named = before
 
 
 def get_encoder(recipe: Recipe, fitted_parameters: bytes | None = None, runtime: Runtime | None = None) -> Encoder:
@@ -144,6 +175,9 @@ def load_with_recipe(
 
 
 def _load_spec(spec: RecipeSpec, runtime: Runtime) -> tuple[Encoder, Recipe]:
+    if _named is not None:
+        encoder = _named(spec)
+        return encoder, encoder.recipe
     if is_endpoint(spec.model):
         from indexer.encoders.remote import connect
 

@@ -29,10 +29,10 @@ import conftest, indexer.encoders, indexer.index, indexer.ingest, indexer.source
 import indexer.stores.local.catalog
 import search.cli.index, search.cli, search.cli.search, search.searcher, search.snippets
 import search.cli.runs, search.cli.configuration, search.cli.default_index, search.cli.terminal
-from indexer.encoders import registry
+from indexer.encoders.registry import registered
 encoder = conftest.WordEncoder()
-registry._loaded[encoder.recipe.identity] = encoder
-registry._load_spec = lambda spec, runtime: (encoder, encoder.recipe)
+always = registered(encoder, named=lambda spec: encoder)
+always.__enter__()
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 {before}
 search.cli.main(sys.argv[1:])

@@ -271,7 +271,7 @@ class Blind(WordEncoder):
 
 
 def test_runs_leave_the_old_vectors_what_the_new_model_cannot_read(
-    main: IndexCore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    main: IndexCore, tmp_path: Path, register: Callable[..., None]
 ) -> None:
     folder, options = tmp_path / "texts", ReadOptions()
     folder.mkdir()
@@ -286,7 +286,7 @@ def test_runs_leave_the_old_vectors_what_the_new_model_cannot_read(
 
     assert run(main) == {"a.txt", "b.txt", "c.txt"}
     blind = Blind(name="blind", weights="4")
-    monkeypatch.setitem(registry._loaded, blind.recipe.identity, blind)
+    register(blind)
     switch(main, built(main, blind))
     now = opened_again(main)
     (folder / "c.txt").write_text("milk")  # from now on, the new model can read it
@@ -306,11 +306,10 @@ TEXTS = ("pears and plums {0}", "λόγος number {0}", "жизнь number {0}"
 
 
 @pytest.fixture
-def pair(main: IndexCore, monkeypatch: pytest.MonkeyPatch) -> tuple[IndexCore, tuple[Blind, Blind]]:
+def pair(main: IndexCore, register: Callable[..., None]) -> tuple[IndexCore, tuple[Blind, Blind]]:
     """An index with two models, of which each cannot read what the other one can."""
     models = Blind(name="first", weights="5"), Blind(name="second", weights="6", letter="ж")
-    for model in models:
-        monkeypatch.setitem(registry._loaded, model.recipe.identity, model)
+    register(*models)
     switch(main, built(main, models[0]))
     drop(main)
     now = opened_again(main)

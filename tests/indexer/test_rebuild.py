@@ -15,7 +15,6 @@ from opened import snapshot_of, store_of
 
 from indexer import Document, Index
 from indexer.embedding import settings_of_new
-from indexer.encoders import registry
 from indexer.errors import BadInput, StorageError
 from indexer.rebuild import rebuild_index
 from indexer.stores.local.segments import seal
@@ -157,11 +156,10 @@ def test_through_a_link_the_folder_itself_is_replaced_and_settings_are_kept(fold
 
 
 def test_another_pooling_is_of_the_same_model(
-    likewise: Callable[..., Any], folder: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+    likewise: Callable[..., Any], folder: Path, encoder: Any, register: Callable[..., None]
 ) -> None:
     asked: list[Any] = []
-    load = lambda spec, _: (asked.append(spec), (encoder, encoder.recipe))[1]  # noqa: E731
-    monkeypatch.setattr(registry, "_load_spec", load)
+    register(named=lambda spec: (asked.append(spec), encoder)[1])
     likewise("index", folder, "-", "--pooling", "cls", "--rebuild", stdin="")
     assert [(spec.model, spec.pooling) for spec in asked] == [(encoder.recipe.model, "cls")]
 

@@ -12,7 +12,6 @@ import pytest
 from opened import store_of
 
 from indexer import Index
-from indexer.encoders import registry
 from indexer.errors import EndpointUnavailable
 from search import Searcher, ranker
 
@@ -52,14 +51,9 @@ def other(make_encoder: Callable[..., Any]) -> Any:
 
 
 @pytest.fixture
-def migrate(likewise: Callable[..., Any], encoder: Any, other: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def migrate(likewise: Callable[..., Any], encoder: Any, other: Any, register: Callable[..., None]) -> Any:
     """Runs a command line; the model `other` is the other one, and every other name the first."""
-
-    def load(spec: Any, runtime: Any) -> Any:
-        chosen = other if spec.model == "other" else encoder
-        return chosen, chosen.recipe
-
-    monkeypatch.setattr(registry, "_load_spec", load)
+    register(named=lambda spec: other if spec.model == "other" else encoder)
     return likewise
 
 

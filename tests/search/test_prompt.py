@@ -22,10 +22,10 @@ PROGRAM = """
 import sys
 sys.path[:0] = [{root!r}, {root!r} + "/tests"]
 import conftest
-from indexer.encoders import registry
+from indexer.encoders.registry import registered
 encoder = conftest.WordEncoder()
-registry._loaded[encoder.recipe.identity] = encoder
-registry._load_spec = lambda spec, runtime: (encoder, encoder.recipe)
+always = registered(encoder, named=lambda spec: encoder)
+always.__enter__()
 from search.cli import main
 main(sys.argv[1:])
 """

@@ -14,7 +14,6 @@ from hardware import FLOAT32
 from opened import store_of
 
 from indexer import Document, Index
-from indexer.encoders import registry
 from indexer.errors import BadInput, FilterError, NotAnIndex, RecipeMismatch, UnknownUri
 from indexer.stores.local.segments import seal
 from search import Searcher
@@ -369,7 +368,11 @@ def test_an_index_that_takes_anothers_place_is_asked_with_its_own_encoder_or_not
 
 
 def test_a_models_own_code_runs_where_a_searcher_is_told_to_trust_it(
-    tmp_path: Path, encoder: Any, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    encoder: Any,
+    likewise: Callable[..., Any],
+    register: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with Index.create(tmp_path / "x.index", encoder) as index:
         index.add(documents(0, 3))
@@ -381,10 +384,10 @@ def test_a_models_own_code_runs_where_a_searcher_is_told_to_trust_it(
 
     monkeypatch.setattr("indexer.encoders.load.load_recipe", load)
     for trust in (True, False, True):
-        monkeypatch.setattr(registry, "_loaded", {})
+        register(alone=True)
         with Searcher(tmp_path / "x.index", trust_remote_code=trust) as searcher:
             assert len(searcher.search("bread", 3)) == len(searcher.search("moon", 3)) == 3
-    monkeypatch.setattr(registry, "_loaded", {})
+    register(alone=True)
     assert likewise("search", tmp_path / "x.index", "bread", "--trust-remote-code").code == 0
     assert trusted == [True, False, True, True]
 

@@ -16,7 +16,7 @@ import pytest
 
 import search.cli
 from indexer import Document, Index
-from indexer.encoders import fit_post, load_encoder, registry
+from indexer.encoders import fit_post, load_encoder
 from indexer.errors import ModelError, RecipeMismatch
 from search import Searcher
 
@@ -29,13 +29,14 @@ def documents(count: int) -> list[Document]:
 
 
 @pytest.fixture(autouse=True)
-def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_loaded", {})
-    monkeypatch.setattr(registry, "_compiled", {})
+def forget(register: Callable[..., None]) -> Callable[[], None]:
+    """Forgets every encoder that was loaded; that holds for the whole test and can be done again."""
+    register(alone=True)
+    return lambda: register(alone=True)
 
 
 def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
-    tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Callable[[str], Path], tmp_path: Path, forget: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(tiny("bert"), tmp_path / "here" / "model")
     (tmp_path / "there").mkdir()
@@ -43,18 +44,18 @@ def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
     with Index.create(tmp_path / "x.index", "./model:mean") as index:
         index.add(documents(5))
     monkeypatch.chdir(tmp_path / "there")
-    monkeypatch.setattr(registry, "_loaded", {})
+    forget()
     with Index.open(tmp_path / "x.index") as index:
         index.add(documents(7))
     (tmp_path / "here" / "model").rename(tmp_path / "there" / "moved")
-    monkeypatch.setattr(registry, "_loaded", {})
+    forget()
     with Index.open(tmp_path / "x.index", "./moved:mean") as index:
         index.add(documents(9))
         assert len(index) == 9
         held = index.recipe
         index._core.record_model_place(str(tmp_path / "there" / "moved"))
         assert held is not None and index.recipe is not None and held.same(index.recipe)
-    monkeypatch.setattr(registry, "_loaded", {})
+    forget()
     with Searcher(tmp_path / "x.index") as searcher:
         assert len(searcher.search("dogs snow", 9)) == 9
 

@@ -19,7 +19,7 @@ import pytest
 from fake_endpoint import WIDTH, FakeEndpoint, serve
 
 from indexer import Document, Index, Recipe, load_encoder
-from indexer.encoders import endpoint, registry, remote, retries
+from indexer.encoders import endpoint, remote, retries
 from indexer.encoders.endpoint_address import EndpointAddress
 from indexer.encoders.named_hosts import name_host, named_hosts
 from indexer.encoders.recipe import RecipeSpec
@@ -39,11 +39,11 @@ MOON, BREAD = "The moon orbits the earth.", "Bread is baked in an oven."
 
 
 @pytest.fixture(autouse=True)
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def user(tmp_path: Path, register: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Path:
     """The configuration folder of a user who has named no host; pauses between attempts take no time."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("LIKEWISE_API_KEY", raising=False)
-    monkeypatch.setattr(registry, "_loaded", {})
+    register(alone=True)
     return tmp_path / "config" / "likewise"
 
 
@@ -177,6 +177,7 @@ def test_an_index_whose_limit_and_roles_were_found_by_trial_works_as_before(
     fake: FakeEndpoint,
     tmp_path: Path,
     shell: Callable[..., SimpleNamespace],
+    register: Callable[..., None],
     input_type: bool,
     fingerprint: str,
     identity: str,
@@ -196,7 +197,7 @@ def test_an_index_whose_limit_and_roles_were_found_by_trial_works_as_before(
     path = tmp_path / "x.index"
     with Index.create(path, model=recipe) as index:
         index.add([Document("a", MOON)])
-    registry._loaded.clear()
+    register(alone=True)
     with Index.open(path) as index:
         assert index.recipe is not None and index.recipe.to_json() == stored
         index.add([Document("b", BREAD)])
@@ -431,12 +432,17 @@ def test_naming_a_host_is_recorded_for_this_user_alone(fake: FakeEndpoint, tmp_p
 
 
 def test_an_index_of_somebody_else_sends_nothing(
-    fake: FakeEndpoint, tmp_path: Path, user: Path, shell: Callable[..., SimpleNamespace], monkeypatch: Any
+    fake: FakeEndpoint,
+    tmp_path: Path,
+    user: Path,
+    shell: Callable[..., SimpleNamespace],
+    register: Callable[..., None],
+    monkeypatch: Any,
 ) -> None:
     with Index.create(tmp_path / "x.index", model=fake.address, max_tokens=64) as index:
         index.add([Document("a", MOON)])
     (user / "hosts.json").unlink()
-    monkeypatch.setattr(registry, "_loaded", {})
+    register(alone=True)
     monkeypatch.setenv("LIKEWISE_API_KEY", "secret")
     (tmp_path / "b.txt").write_text(BREAD)
     asked = len(fake.requests)
@@ -602,7 +608,7 @@ def test_an_endpoint_that_moves_is_followed_if_it_has_the_model(
 
 
 def test_a_tokenizer_cuts_passages_and_is_recorded(
-    fake: FakeEndpoint, tmp_path: Path, shell: Callable[..., SimpleNamespace]
+    fake: FakeEndpoint, tmp_path: Path, shell: Callable[..., SimpleNamespace], register: Callable[..., None]
 ) -> None:
     import tokenizers
 
@@ -618,7 +624,7 @@ def test_a_tokenizer_cuts_passages_and_is_recorded(
     assert shell("index", tmp_path / "x.index", tmp_path / "b.txt", "--tokenizer", file).code == 0
     words["new"] = len(words)
     tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]")).save(str(file))
-    registry._loaded.clear()
+    register(alone=True)
     said = shell("search", tmp_path / "x.index", "moon")
     assert said.code == 2 and "is not the one that the index was cut with" in said.err
     with pytest.raises(BadInput, match="this model has its own"):
@@ -644,7 +650,7 @@ def test_indexing_through_an_endpoint_imports_no_torch(
     assert said.stdout.splitlines()[-1] == "[]"
 
 
-def test_our_own_service_is_an_endpoint(tmp_path: Path, encoder: Any) -> None:
+def test_our_own_service_is_an_endpoint(tmp_path: Path, encoder: Any, register: Callable[..., None]) -> None:
     pytest.importorskip("uvicorn")
     import uvicorn
 
@@ -652,7 +658,7 @@ def test_our_own_service_is_an_endpoint(tmp_path: Path, encoder: Any) -> None:
 
     with Index.create(tmp_path / "served.index", model=encoder) as index:
         index.add([Document("moon", MOON), Document("bread", BREAD)])
-    registry._loaded[encoder.recipe.identity] = encoder
+    register(encoder)
     app = create_app({"papers": str(tmp_path / "served.index")})
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
