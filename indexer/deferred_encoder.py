@@ -64,6 +64,11 @@ def loaded(encoder: Encoder) -> Encoder:
     return encoder.loaded if isinstance(encoder, DeferredEncoder) else encoder
 
 
+def is_loaded(encoder: Encoder) -> bool:
+    """Return whether the model of an encoder is loaded, as it always is if that was not deferred."""
+    return not isinstance(encoder, DeferredEncoder) or encoder.is_loaded
+
+
 def load_deferred(
     model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, runtime: Runtime, cache: VectorCache | None
 ) -> tuple[Encoder, Recipe]:
@@ -78,10 +83,10 @@ def load_deferred(
         counter = Tokenizer(tokenizer, recipe.max_tokens, recipe.query_prompt, recipe.document_prompt)
         return DeferredEncoder(recipe, counter, lambda: load_with_recipe(model, runtime)[0]), recipe
     encoder, recipe = load_with_recipe(model, runtime)
-    from indexer.encoders.torch.encoder import TorchEncoder
+    from indexer.encoders.parts import on_torch
 
-    if isinstance(encoder, TorchEncoder):
-        known_now = recipe.to_json(), encoder.tokenizer.json
+    if (torch_encoder := on_torch(encoder)) is not None:
+        known_now = recipe.to_json(), torch_encoder.tokenizer.json
         cache.keep_model(key, *known_now)
         cache.keep_model(_key_of_recipe(recipe), *known_now)
     return encoder, recipe

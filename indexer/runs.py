@@ -118,13 +118,13 @@ def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
 
 def _loss(encoder: Encoder) -> Loss | None:
     """Return the loss of an encoder that computes in int8; None for others. One that is not loaded is not asked."""
-    from indexer.deferred_encoder import DeferredEncoder, loaded
+    from indexer.deferred_encoder import is_loaded, loaded
 
-    if isinstance(encoder, DeferredEncoder) and not encoder.is_loaded:
+    if not is_loaded(encoder):
         return None
-    from indexer.encoders.torch.int8 import loss
+    from indexer.encoders.parts import int8_loss
 
-    return loss(loaded(encoder))
+    return int8_loss(loaded(encoder))
 
 
 def is_unfinished(index: IndexCore) -> bool:

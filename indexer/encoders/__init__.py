@@ -9,15 +9,15 @@ from indexer.lazy_names import lazy_names
 if TYPE_CHECKING:
     from indexer.encoders.load import load_encoder, load_recipe
     from indexer.encoders.many_encoders import encode_many
+    from indexer.encoders.parts import calibrate_int8
     from indexer.encoders.port import Encoder, Role, steady
     from indexer.encoders.postprocessing import fit_post
     from indexer.encoders.recipe import Recipe, RecipeSpec
     from indexer.encoders.registry import get_encoder, get_query_encoder, load_with_recipe
     from indexer.encoders.torch.cross_encoder import cross_encoder
-    from indexer.encoders.torch.int8 import calibrate_int8
 
 _HOMES = {
-    "calibrate_int8": "indexer.encoders.torch.int8",
+    "calibrate_int8": "indexer.encoders.parts",
     "cross_encoder": "indexer.encoders.torch.cross_encoder",
     "get_encoder": "indexer.encoders.registry",
     "get_query_encoder": "indexer.encoders.registry",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from indexer.encoders.parts import base_of, on_torch, post_process
 from indexer.encoders.port import Encoder, Role
-from indexer.encoders.postprocessing import PostProcessed
-from indexer.encoders.torch.encoder import TorchEncoder, encode_shared
+from indexer.encoders.torch.encoder import encode_shared
 from indexer.records import Vector
 
 
@@ -22,22 +22,19 @@ def encode_many(
         TextTooLong: a text is over an encoder's limit and `truncate` is False.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
-    plain = [encoder.inner if isinstance(encoder, PostProcessed) else encoder for encoder in encoders]
+    plain = [base_of(encoder) for encoder in encoders]
     for index, encoder in enumerate(plain):
         key: tuple[int, ...] = (id(encoder),)
-        if isinstance(encoder, TorchEncoder):
+        if (torch_encoder := on_torch(encoder)) is not None:
             prompt = encoder.recipe.query_prompt if role == "query" else encoder.recipe.document_prompt
-            key = (id(encoder.transformer), encoder.max_tokens, hash(prompt))
+            key = (id(torch_encoder.transformer), encoder.max_tokens, hash(prompt))
         groups.setdefault(key, []).append(index)
     encoded: dict[int, Vector] = {}
     for members in groups.values():
-        shared = [encoder for index in members if isinstance(encoder := plain[index], TorchEncoder)]
+        shared = [each for index in members if (each := on_torch(plain[index])) is not None]
         if shared:
             encoded |= zip(members, encode_shared(shared, texts, role, truncate), strict=True)
         else:
             vectors = plain[members[0]].encode(texts, role, truncate)
             encoded |= dict.fromkeys(members, vectors)
-    return [
-        encoder.apply(encoded[index]) if isinstance(encoder, PostProcessed) else encoded[index]
-        for index, encoder in enumerate(encoders)
-    ]
+    return [post_process(encoder, encoded[index]) for index, encoder in enumerate(encoders)]

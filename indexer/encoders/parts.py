@@ -1,4 +1,4 @@
-"""The parts of an encoder: its base, its post-processing and its precision. Other files ask here and not for classes."""
+"""The parts of an encoder: base, post-processing, precision. Other files ask here and not for classes."""
 
 from __future__ import annotations
 

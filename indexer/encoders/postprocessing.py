@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders.port import Encoder, Role
+from indexer.encoders.port import Encoder, Role, steady
 from indexer.encoders.recipe import Post, Recipe
-from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError
 from indexer.records import Vector
 
@@ -130,10 +129,8 @@ def with_post(encoder: Encoder, recipe: Recipe, parameters: bytes) -> PostProces
             f"the {recipe.post} parameters are for {arrays['mean'].size} dimensions, not {encoder.dimensions}"
         )
     recipe = dataclasses.replace(recipe, post_sha256=digest)
-    if isinstance(encoder, TorchEncoder):
-        # Whitening magnifies the small differences between two runtimes, so an index must not mix their vectors.
-        encoder = dataclasses.replace(encoder, alternative=None)
-    return PostProcessed(recipe, encoder, arrays["mean"], arrays.get("matrix"))
+    # Whitening magnifies the small differences between two runtimes, so an index must not mix their vectors.
+    return PostProcessed(recipe, steady(encoder), arrays["mean"], arrays.get("matrix"))
 
 
 def _whitening(centred: NDArray[np.float64], kept: int) -> Vector:

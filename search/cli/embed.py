@@ -100,7 +100,7 @@ def embed(
     from indexer.encoders.inspection.plots import picture
     from indexer.encoders.inspection.vector_files import format_of, open_vectors
     from indexer.encoders.load import load_encoder
-    from indexer.encoders.torch.int8 import calibrate_int8
+    from indexer.encoders.parts import calibrate_int8
     from indexer.errors import BadInput
     from search.cli.texts import read_texts
 

@@ -13,7 +13,6 @@ import numpy as np
 from indexer import encoders as library
 from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import Encoder, Recipe, RecipeSpec, Role
-from indexer.encoders.postprocessing import PostProcessed
 from indexer.encoders.runtime import Runtime
 from indexer.errors import ModelError
 from indexer.records import Vector
@@ -95,11 +94,6 @@ def _fit(encoder: Encoder, recipe: Recipe, vectors: Vector) -> Encoder:
         return library.fit_post(encoder, even_sample(vectors, FIT_SAMPLE_PASSAGES), recipe.post, recipe.dimensions)
     except ModelError as error:
         raise ModelError(f"{recipe}: {error}") from error
-
-
-def post_process(encoder: Encoder, base_rows: Vector) -> Vector:
-    """Return rows of an encoder, computed from the rows of its base encoder."""
-    return encoder.apply(base_rows) if isinstance(encoder, PostProcessed) else base_rows
 
 
 def even_sample(items: T, count: int) -> T:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import Encoder
+from indexer.encoders.parts import post_process
 from indexer.markup import without_markup
 from indexer.records import Document, Vector
-from search.evaluation.contenders import BATCH_TEXTS, Contenders, post_process
+from search.evaluation.contenders import BATCH_TEXTS, Contenders
 from search.evaluation.measures import Qrels, Run, evaluate
 from search.evaluation.significance import Estimate, estimate_averages, estimate_correlations
 from search.evaluation.sts import JudgedPairs

@@ -11,6 +11,7 @@ import numpy as np
 from indexer.encoders.batching import batches
 from indexer.encoders.checkpoint import Checkpoint
 from indexer.encoders.inspection.tokens import Token, Word
+from indexer.encoders.parts import on_torch
 from indexer.encoders.port import Encoder
 from indexer.encoders.recipe import RecipeSpec
 from indexer.encoders.torch.encoder import TorchEncoder
@@ -72,9 +73,9 @@ def token_vectors(encoders: Sequence[TorchEncoder], texts: Sequence[Sequence[Tok
 
 def require_layers(encoder: Encoder) -> TorchEncoder:
     """Return the encoder if its hidden layers can be read. Raises ModelError for any other."""
-    if not isinstance(encoder, TorchEncoder):
+    if (torch_encoder := on_torch(encoder)) is None:
         raise ModelError(f"{encoder.recipe} shows no hidden layers: choose a model that is a transformer")
-    return encoder
+    return torch_encoder
 
 
 def _pair_states(encoder: TorchEncoder, tokens: Sequence[Token], wanted: Sequence[int]) -> dict[int, torch.Tensor]:

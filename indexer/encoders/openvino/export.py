@@ -18,11 +18,10 @@ from indexer.encoders.hardware import Precision
 from indexer.encoders.locate import sha256
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.files import GRAPH, GRAPH_FILES, MANIFEST, POST, RECIPE, TOKENIZER, damage
-from indexer.encoders.openvino.graph import NotCompilable, is_traceable, write_graph
+from indexer.encoders.openvino.graph import NotCompilable, write_graph
+from indexer.encoders.parts import base_of, is_traceable, post_of, without_int8
 from indexer.encoders.port import Encoder, steady
-from indexer.encoders.postprocessing import PostProcessed
 from indexer.encoders.probes import PROBES
-from indexer.encoders.torch.int8 import without_int8
 from indexer.errors import NothingKnown
 
 MIN_COSINE = 0.9995
@@ -47,7 +46,7 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         ModelError: compiling failed for another reason.
     """
     encoder = steady(without_int8(encoder))  # The graph must be compared with torch in full precision.
-    inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
+    inner, post = base_of(encoder), post_of(encoder)
     if not is_traceable(inner):
         raise NotCompilable(
             f"model {encoder.recipe.model!r} is neither a transformer with pooling nor static: only torch can run it"
@@ -56,14 +55,13 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         draft = Path(temporary) / "encoder"
         draft.mkdir()
-        post = encoder if isinstance(encoder, PostProcessed) else None
         cached = _cache_path(encoder, precision)
         if not _copy_graph(cached, draft):
             write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
         (draft / TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
         (draft / RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
-        if isinstance(encoder, PostProcessed):
-            (draft / POST).write_bytes(encoder.fitted_parameters)
+        if post is not None:
+            (draft / POST).write_bytes(post.fitted_parameters)
         sums = {file.name: sha256(file) for file in sorted(draft.iterdir())}
         special: dict[str, object] = {} if inner.tokenizer.special_tokens else {"special_tokens": False}
         cosine = 0.0
@@ -109,7 +107,7 @@ def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
     machine might then fail on one that computes in bfloat16.
     """
     if precision == "auto":
-        return ("f32",) if isinstance(encoder, PostProcessed) else ("", "f32")
+        return ("f32",) if post_of(encoder) is not None else ("", "f32")
     return ("bf16",) if precision == "bfloat16" else ("f32",)
 
 

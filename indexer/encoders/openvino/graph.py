@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from indexer.encoders.locate import find_model, read_json
-from indexer.encoders.port import Encoder
+from indexer.encoders.parts import Traceable
 from indexer.encoders.postprocessing import PostProcessed
 from indexer.encoders.torch.automodel import one_line, quiet
 from indexer.encoders.torch.encoder import TorchEncoder
@@ -24,16 +24,8 @@ _PASSING = "alloc", "memory", "thread", "resource temporarily", "no space"
 """Words in messages of system errors, which may not occur at the next try."""
 
 
-Traceable = TorchEncoder | SentenceTransformerEncoder
-
-
 class NotCompilable(ModelError):
     """A model of a kind that cannot be compiled, or whose graph gives other vectors: another try would not help."""
-
-
-def is_traceable(encoder: Encoder) -> TypeGuard[Traceable]:
-    """Return whether likewise knows what the modules of an encoder do."""
-    return isinstance(encoder, TorchEncoder) or (isinstance(encoder, SentenceTransformerEncoder) and encoder.static)
 
 
 def write_graph(encoder: Traceable, post: PostProcessed | None, path: Path, *, whole: bool) -> None:

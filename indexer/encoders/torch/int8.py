@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders.port import Encoder, Role
-from indexer.encoders.postprocessing import PostProcessed
+from indexer.encoders.port import Role
 from indexer.encoders.probes import PROBES
 from indexer.encoders.recipe import Recipe
 from indexer.encoders.torch.bert import Bert
@@ -94,27 +93,3 @@ class Int8Encoder:
         cosines = (expected * actual).sum(axis=1)
         self.loss = Loss(float(cosines.mean()), float(cosines.min()), len(cosines))
         return self.loss
-
-
-def calibrate_int8(encoder: Encoder, texts: Sequence[str]) -> None:
-    """Calibrate an encoder that computes in int8, with or without post-processing; other encoders are left alone.
-
-    Args:
-        texts: a sample of the documents. A single text is not enough, and changes nothing.
-    """
-    inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
-    if isinstance(inner, Int8Encoder) and len(texts) > 1:
-        inner.calibrate(texts)
-
-
-def loss(encoder: Encoder) -> Loss | None:
-    """Return the loss of an encoder that computes in int8, with or without post-processing; None for others."""
-    inner = encoder.inner if isinstance(encoder, PostProcessed) else encoder
-    return inner.loss if isinstance(inner, Int8Encoder) else None
-
-
-def without_int8(encoder: Encoder) -> Encoder:
-    """Return the encoder before quantisation; others are returned as they are."""
-    if isinstance(encoder, PostProcessed):
-        return dataclasses.replace(encoder, inner=without_int8(encoder.inner))
-    return encoder.exact if isinstance(encoder, Int8Encoder) else encoder
