@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.machine import machine
 from indexer import Document, Index
 from indexer.stores.local.generation import GenerationFile, read_generation
-from indexer.stores.local.store import LocalStore
+from indexer.stores.open import open_store
 
 COMMITS = 400
 ROWS, DIMENSIONS = 100, 384
@@ -69,7 +69,7 @@ def main() -> None:
                 index.add([Document(f"{number} {row}", f"text {row}") for row in range(ROWS)], vectors=rows)
 
             print("| 100 passages | {:.2f} | {:.2f} | {:.2f} |".format(*milliseconds(commits, add)))
-        store = LocalStore(folder)
+        store = open_store(folder)
         with store.writer() as writer:
             print(
                 "| one number | {:.2f} | {:.2f} | {:.2f} |".format(*milliseconds(commits, lambda _: writer.begin_run()))

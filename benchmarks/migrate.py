@@ -246,13 +246,13 @@ def killed(address: str, change: list[str], points: int) -> int:
 
 def _switched(address: str) -> bool:
     with IndexCore.open(address) as main, main.store.writer():  # a writer completes what a killed process began
-        return main.store.beside("previous") is not None
+        return main.store.engine.exists("previous")
 
 
 def check(address: str, readers: Readers, written: list[str], model: str) -> None:
     """End the program if anything is not as it must be."""
     with IndexCore.open(address) as main:
-        other = main.store.beside("previous")
+        other = main.store.engine.open("previous")
         assert other is not None
         sides = {}
         for store in (main.store, other):

@@ -220,7 +220,7 @@ def measure(count: int, uri: str, folder: Path) -> None:
     for name in columns[0]:
         print(f"| {name} | {columns[0][name]} | {columns[1][name]} |")
     print(f"| replica of the words, once for each user of a machine | {cache / 2**20:,.0f} MB | |", flush=True)
-    open_store(address).remove_index()  # type: ignore[attr-defined]
+    open_store(address).engine.remove_index()  # type: ignore[attr-defined]
 
 
 # postings in SQL

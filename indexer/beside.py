@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from indexer.errors import IndexDamaged, NewerFormat
-from indexer.stores.port import PLACES, Place, Store
+from indexer.stores.port import SIDE_SLOTS, SideSlot, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Beside:
         problem: why it cannot be read, and then nothing else than its place is known; empty where it can be.
     """
 
-    place: Place
+    place: SideSlot
     model: str = ""
     documents: int = 0
     passages: int = 0
@@ -34,10 +34,10 @@ def describe_beside(store: Store) -> Beside | None:
 
     One that cannot be read is described too: the index beside which it stands is sound all the same.
     """
-    for place in PLACES:
-        if (other := store.beside(place)) is not None:
+    for place in SIDE_SLOTS:
+        if store.engine.exists(place):
             try:
-                with other.snapshot() as snapshot:
+                with store.engine.open(place).snapshot() as snapshot:
                     info, recipe = snapshot.info(), snapshot.settings.recipe
             except (IndexDamaged, NewerFormat) as error:
                 return Beside(place, problem=str(error))

@@ -17,8 +17,9 @@ import numpy as np
 
 from indexer.errors import BadInput, IndexDamaged
 from indexer.records import Stamp
-from indexer.stores.open import draft_store, is_store, is_uri, kept_draft, open_store
-from indexer.stores.port import Batch, RunOutcome, Snapshot, Store, Writer
+from indexer.stores.life_cycle import draft, unfinished
+from indexer.stores.open import engine_of
+from indexer.stores.port import Batch, Engine, RunOutcome, Snapshot, Store, Writer
 
 T = TypeVar("T")
 
@@ -65,14 +66,29 @@ def copy(source: Store, destination: str, progress: Progress | None = None) -> C
         IndexDamaged: the two are not equal at the end, or a document of the source is damaged.
         StorageError: the disk or the database refuses.
     """
-    if is_store(destination):
-        with closing(open_store(destination)) as target:
+    with closing(engine_of(destination)) as engine:
+        if engine.exists():
+            target = engine.open()
             _require_part(source, target)
             return copy_into(source, target, progress)
-    with source.snapshot() as snapshot:
-        settings = snapshot.settings
-    with kept_draft(destination, settings) as draft:
-        return copy_into(source, draft, progress)
+        with source.snapshot() as snapshot:
+            settings = snapshot.settings
+        with unfinished(engine, settings) as target:
+            return copy_into(source, target, progress)
+
+
+def drop_unfinished(address: str) -> int:
+    """Remove what an interrupted copy has left at an address; return its size in bytes.
+
+    Raises:
+        BadInput: there is no such thing.
+        IndexLocked: another process is filling it.
+        StorageError: the disk or the database refuses.
+    """
+    with closing(engine_of(address)) as engine:
+        if not engine.exists("unfinished"):
+            raise BadInput(f"{engine.address}: no unfinished copy is there")
+        return engine.discard("unfinished")
 
 
 def copy_into(source: Store, target: Store, progress: Progress | None = None) -> Copied:
@@ -101,8 +117,8 @@ def copy_into(source: Store, target: Store, progress: Progress | None = None) ->
     return _verified(source, target, copied, removed)
 
 
-def backup(store: Store, destination: str) -> tuple[str, ...]:
-    """Copy an index as of one commit, or nothing; between a folder and a database as `copy_into` does.
+def backup(store: Store, destination: Engine) -> tuple[str, ...]:
+    """Copy an index as of one commit, or nothing at all; between a folder and a database as `copy_into` does.
 
     Returns:
         Facts about the copy that the caller should know.
@@ -111,12 +127,12 @@ def backup(store: Store, destination: str) -> tuple[str, ...]:
         BadInput: something exists there already.
         StorageError: the disk or the database refuses.
     """
-    if is_uri(store.address) == is_uri(destination):
-        return store.backup(destination)
     with store.snapshot() as snapshot:
         settings = snapshot.settings
-    with draft_store(destination, settings) as draft:
-        copy_into(store, draft)
+    with closing(destination), draft(destination, settings) as copy:
+        if type(destination) is type(store.engine):
+            return store.duplicate(copy)
+        copy_into(store, copy)
     return ()
 
 

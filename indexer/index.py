@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -32,7 +32,8 @@ from indexer.lookup import document_of, has_document, is_uri
 from indexer.passages import PassageSettings
 from indexer.records import Changes, Document
 from indexer.settings import Settings
-from indexer.stores.open import create_store
+from indexer.stores.life_cycle import draft
+from indexer.stores.open import create_store, engine_of
 from indexer.stores.port import CheckReport, Info, Kind, Recall
 
 
@@ -307,10 +308,11 @@ class Index:
         if not documents:
             raise BadInput(f"{self.address}: there is no document to put in the place of the others: use remove")
         incoming = with_own_vectors(documents, vectors, spans, 0)
-        with core.store.writer():
+        engine = core.store.engine
+        with engine.exclusive():
             width = next(own.vectors.shape[1] for _, own in incoming if own is not None)
             settings = replace(core.stored_settings(), dimensions=width)
-            with core.store.successor(settings) as store, IndexCore(store) as new, store.writer():
+            with draft(engine, settings) as store, IndexCore(store) as new, store.writer():
                 for batch in batches(incoming, lambda: new.batch_characters):
                     new.commit(batch)
             core.settings = settings
@@ -356,7 +358,7 @@ class Index:
         Raises:
             BadInput: something exists at the destination.
         """
-        return backup(self._core.store, fspath(destination))
+        return backup(self._core.store, engine_of(destination))
 
     # reading
 

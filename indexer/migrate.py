@@ -24,7 +24,7 @@ from indexer.errors import BadInput, IndexDamaged, ModelError, NotAnIndex, Recip
 from indexer.follow import Followed, carry_over, follow, waiting
 from indexer.identity import require_recipe
 from indexer.settings import Settings
-from indexer.stores.port import Info, Place, Store, Writer
+from indexer.stores.port import Info, SideSlot, Store, Writer
 
 _BYTES_PER_NUMBER = 4
 """Of a vector: two bytes in the database and two in what is searched."""
@@ -98,7 +98,7 @@ def open_next(
             )
         if _is_same(main.stored_settings(), settings):
             raise BadInput(f"{address}: has this model already, with the same passages: there is nothing to change")
-        other = store.beside("next")
+        exists = store.engine.exists("next")
         with store.snapshot() as snapshot:
             compiled = _compiled_bytes(store, settings.recipe) if settings.recipe is not None else (0, 0)
             needed = needed_bytes(snapshot.info(), snapshot.settings, settings, compiled)
@@ -111,11 +111,11 @@ def open_next(
                 f"{address}: the new vectors need about {needed / 2**20:,.0f} MB and {free / 2**20:,.0f} MB are free: "
                 "make room and run it again"
             )
-        if other is None:
+        if not exists:
             stored = main.stored_settings()
             same = replace(settings, recall=stored.recall, language=stored.language, language_open=stored.language_open)
-            other = store.make_beside(same)
-    core = IndexCore(other, context=main.context)
+            store.engine.make("next", same)
+    core = IndexCore(store.engine.open("next"), context=main.context)
     if not _is_same(core.settings, settings):
         raise BadInput(
             f"{address}: is being changed to {core.recipe} already: go on with that model, or remove what there is of "
@@ -172,7 +172,7 @@ def _follow_in_rounds(main: IndexCore, other: IndexCore, writer: Writer) -> Foll
 
 
 @contextmanager
-def still_there(main: IndexCore, other: IndexCore, place: Place = "next") -> Iterator[None]:
+def still_there(main: IndexCore, other: IndexCore, place: SideSlot = "next") -> Iterator[None]:
     """Raise BadInput if `other` was removed, or took the place of `main`, while the block asked both."""
     try:
         yield
@@ -210,11 +210,10 @@ def back(main: IndexCore) -> Followed:
     """
     store = main.store
     with main.writer():  # which completes a switch that was killed
-        previous = store.beside("previous")
-        if previous is None:
+        if not store.engine.exists("previous"):
             raise BadInput(f"{main.address}: no vectors of another model are kept, so there are none to return to")
         _require_readable(store)
-        other = IndexCore(previous, context=main.context)
+        other = IndexCore(store.engine.open("previous"), context=main.context)
     with still_there(main, other, "previous"), _waiting_told(store, other):
         with other.writer() as writer:
             done = _follow_in_rounds(main, other, writer)
@@ -222,7 +221,7 @@ def back(main: IndexCore) -> Followed:
                 from indexer.calibration.background import renew
 
                 writer.settle()
-                renew(previous, other.cached(other.encoder), growth=2)
+                renew(other.store, other.cached(other.encoder), growth=2)
         return done + _exchange(main, other, "previous", done.left_out)
 
 
@@ -238,26 +237,25 @@ def _waiting_told(store: Store, other: IndexCore) -> Iterator[None]:
         raise
 
 
-def _exchange(main: IndexCore, other: IndexCore, place: Place, left_out: Mapping[str, bytes]) -> Followed:
+def _exchange(main: IndexCore, other: IndexCore, place: SideSlot, left_out: Mapping[str, bytes]) -> Followed:
     store = main.store
     with ExitStack() as held:
-        held.enter_context(main.writer())
+        held.enter_context(main.exclusive())
         # Between the verdict and this lock, others may have removed what was compared, or built something else there.
         if not _is_beside(store, other, place):
             raise _overtaken(store)
         writer = held.enter_context(other.writer())
-        held.enter_context(store.exchange(place))  # the last one in, and so the first one out
         followed = follow(store, other, writer, left_out)
         carry_over(store, other.store, writer)
+        store.engine.publish(place)
     return followed
 
 
-def _is_beside(store: Store, other: IndexCore, place: Place) -> bool:
+def _is_beside(store: Store, other: IndexCore, place: SideSlot) -> bool:
     """Return whether there is an index at this place, and with the model of `other`."""
-    beside = store.beside(place)
-    if beside is None:
+    if not store.engine.exists(place):
         return False
-    with beside.snapshot() as snapshot:
+    with store.engine.open(place).snapshot() as snapshot:
         return snapshot.settings.kind == other.settings.kind
 
 
@@ -275,11 +273,11 @@ def drop(main: IndexCore) -> Beside:
     store = main.store
     with main.writer():
         beside = describe_beside(store)
-        other = None if beside is None else store.beside(beside.place)
-        if beside is None or other is None:
+        if beside is None:
             raise BadInput(f"{store.address}: no vectors of another model are kept, so there is nothing to remove")
         with ExitStack() as held:
             if not beside.problem:  # a damaged one has no writer, and nobody goes on building it
-                held.enter_context(other.writer(wait=False))  # a build takes long, and this index's lock is held
-            store.drop(beside.place)
+                # A build takes long, and the lock of this index is held.
+                held.enter_context(store.engine.open(beside.place).writer(wait=False))
+            store.engine.discard(beside.place)
     return beside

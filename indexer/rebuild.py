@@ -16,7 +16,8 @@ from indexer.encoders import Encoder
 from indexer.errors import BadInput
 from indexer.ledger import Code
 from indexer.settings import Settings
-from indexer.stores.port import PLACES, Batch, LedgerRow, Writer
+from indexer.stores.life_cycle import draft
+from indexer.stores.port import SIDE_SLOTS, Batch, LedgerRow, Writer
 
 
 @contextmanager
@@ -39,14 +40,15 @@ def rebuild_index(
     """
     if old.recipe is None:
         raise BadInput(f"{old.address}: holds your own vectors; make a new index and add them again")
-    with old.writer():
-        if any(old.store.beside(place) is not None for place in PLACES):
+    engine = old.store.engine
+    with old.exclusive():
+        if any(map(engine.exists, SIDE_SLOTS)):
             raise BadInput(
                 f"{old.address}: vectors of another model stand beside it, which a rebuild would remove: remove them "
                 f"with likewise migrate {quote(old.address)} --drop, or change the model with likewise migrate"
             )
         settings, encoder = describe()
-        successor = old.store.successor(_carry_over(old.stored_settings(), settings))
+        successor = draft(engine, _carry_over(old.stored_settings(), settings))
         with successor as store, IndexCore(store, encoder, old.context) as new, store.writer() as writer:
             notes = _copy_documents(old, new, writer)
             yield new, (*notes, *writer.notes)

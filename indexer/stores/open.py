@@ -1,21 +1,18 @@
-"""Stores by their address: opened, created, recognized. The only file outside of the engines that names an engine."""
+"""The engine of an address, and the index that is there. The only file outside of the engines that names an engine."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
+from contextlib import closing
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from indexer.errors import BadInput
 from indexer.settings import Settings
-from indexer.stores.port import Store
-
-if TYPE_CHECKING:
-    from indexer.stores.postgres.store import PostgresStore
+from indexer.stores.life_cycle import create
+from indexer.stores.port import Engine, Store
 
 _CATALOG, _LOCK = "catalog.db", "LOCK"
 _SCHEMES = ("postgresql://", "postgres://")
@@ -66,108 +63,18 @@ def without_passwords(text: str) -> str:
     return _LAST_PARAMETERS.sub("", text)
 
 
-def open_store(address: str | PathLike[str]) -> Store:
-    """Open the store at an address: the path of a folder, or the URI of an index in a database.
+def engine_of(address: str | PathLike[str]) -> Engine:
+    """Return the engine of an address: the path of a folder, or the URI of an index in a database.
 
     Raises:
-        NotAnIndex: there is no store.
+        BadInput: the engine needs a package that is not installed.
     """
-    if is_uri(address):
-        return _postgres().open(str(address))
-    from indexer.stores.local.store import LocalStore
+    if not is_uri(address):
+        from indexer.stores.local.engine import LocalEngine
 
-    return LocalStore(Path(address))
-
-
-def create_store(address: str | PathLike[str], settings: Settings) -> Store:
-    """Make an empty store at an address. It appears complete or not at all.
-
-    Raises:
-        BadInput: something exists there already, or there is no stemmer for the language.
-        StorageError: the disk or the database refuses.
-    """
-    if is_uri(address):
-        return _postgres().create(str(address), settings)
-    from indexer.stores.local.store import LocalStore
-
-    return LocalStore.create(Path(address), settings)
-
-
-@contextmanager
-def draft_store(address: str | PathLike[str], settings: Settings) -> Iterator[Store]:
-    """Make an empty store that appears at its address, complete, when the block ends well.
-
-    Raises:
-        BadInput: something exists there already, or there is no stemmer for the language.
-        StorageError: the disk or the database refuses.
-    """
-    if is_uri(address):
-        with _postgres().draft(str(address), settings) as draft:
-            yield draft
-        return
-    from indexer.stores.local.store import LocalStore
-
-    with LocalStore.draft(Path(address), settings) as folder:
-        yield folder
-
-
-@contextmanager
-def kept_draft(address: str | PathLike[str], settings: Settings) -> Iterator[Store]:
-    """As `draft_store`, but what a block that failed has written is kept where nobody sees it, for the next one.
-
-    It is thrown away if it was made with another model or other passages.
-
-    Raises:
-        BadInput: something exists at the address already, or there is no stemmer for the language.
-        IndexLocked: another process is making it.
-        StorageError: the disk or the database refuses.
-    """
-    if is_uri(address):
-        with _postgres().kept_draft(str(address), settings) as draft:
-            yield draft
-        return
-    from indexer.stores.local.store import LocalStore
-
-    with LocalStore.kept_draft(Path(address), settings) as folder:
-        yield folder
-
-
-def drop_unfinished(address: str | PathLike[str]) -> int:
-    """Remove what `kept_draft` keeps for an address; return its size in bytes.
-
-    Raises:
-        BadInput: there is no such thing.
-        IndexLocked: another process is filling it.
-        StorageError: the disk or the database refuses.
-    """
-    if is_uri(address):
-        return _postgres().drop_unfinished(str(address))
-    from indexer.stores.local.store import LocalStore
-
-    return LocalStore.drop_unfinished(Path(address))
-
-
-def is_store(address: str | PathLike[str]) -> bool:
-    """Return whether there is a store at an address. It may be damaged.
-
-    Raises:
-        StorageError: this user may not look into the folder, or the database cannot be asked.
-    """
-    if is_uri(address):
-        return _postgres().exists(str(address))
-    from indexer.stores.local.store import LocalStore
-
-    return LocalStore.exists(Path(address))
-
-
-def _postgres() -> type[PostgresStore]:
-    """Return the store of addresses that are URIs.
-
-    Raises:
-        BadInput: what it needs is not installed.
-    """
+        return LocalEngine(Path(address))
     try:
-        from indexer.stores.postgres.store import PostgresStore
+        from indexer.stores.postgres.engine import PostgresEngine
     except ImportError as error:
         if error.name is None:  # psycopg is there, and the library of the server's clients is not
             missing = f"{_DRIVERS[0]}: {error}".splitlines()[0]
@@ -179,7 +86,32 @@ def _postgres() -> type[PostgresStore]:
             f"an index in a database needs {missing}: pip install 'likewise[postgres]', or in a clone "
             "pip install -e '.[postgres]'"
         ) from error
-    return PostgresStore
+    return PostgresEngine.at(str(address))
+
+
+def open_store(address: str | PathLike[str]) -> Store:
+    """Open the index at an address.
+
+    Raises:
+        NotAnIndex: there is no index; a folder says so when it is read.
+    """
+    return engine_of(address).open()
+
+
+def create_store(address: str | PathLike[str], settings: Settings) -> Store:
+    """Make an empty index at an address. Errors are those of `life_cycle.create`."""
+    return create(engine_of(address), settings)
+
+
+def is_store(address: str | PathLike[str]) -> bool:
+    """Return whether there is an index at an address. It may be damaged.
+
+    Raises:
+        StorageError: this user may not look into the folder, or the database cannot be asked.
+    """
+    engine = engine_of(address)
+    with closing(engine):
+        return engine.exists()
 
 
 def holds_store(names: Collection[str]) -> bool:

@@ -26,9 +26,14 @@ from indexer.settings import Meaning, Settings
 
 Unit = Literal["document", "passage"]
 Kind = Literal["auto", "exact", "approximate"]
-Place = Literal["next", "previous"]
-"""Where an index stands beside another one: it is to take the other's place, or the other has taken its own."""
-PLACES: tuple[Place, ...] = ("next", "previous")
+Slot = Literal["live", "draft", "unfinished", "next", "previous"]
+"""A place for an index at one address. "live" is the index that is searched. A "draft" is discarded if it fails, an
+"unfinished" index is kept for the next attempt. "next" is made to replace the live index, "previous" is the index that
+it has replaced."""
+
+SideSlot = Literal["next", "previous"]
+SIDE_SLOTS: tuple[SideSlot, ...] = ("next", "previous")
+"""The slots of indexes that live beside the live index, with vectors of another model."""
 Ids = NDArray[np.int64]
 
 BEST_PASSAGES = 3
@@ -571,6 +576,10 @@ class Store(Protocol):
     """The place where one index is stored. Safe to share among threads, and usable after a fork."""
 
     @property
+    def engine(self) -> Engine:
+        """The engine of this index's address, where this index is the live one."""
+
+    @property
     def address(self) -> str:
         """The address to show in messages: a path, or a DSN without its password."""
 
@@ -619,47 +628,6 @@ class Store(Protocol):
             NotAnIndex: as `iterate` does.
         """
 
-    def successor(self, settings: Settings) -> AbstractContextManager[Store]:
-        """Make an empty store, which takes the place of this one if the block ends well. Use under this one's writer.
-
-        Its history is new, and its ledger is empty. What stands beside this one is removed with it.
-        """
-
-    def beside(self, place: Place) -> Store | None:
-        """Open the index that stands beside this one, with vectors of another model; None where there is none.
-
-        It is searched and written to as any index, and nothing keeps it like this one but its writers. It has a lock of
-        its own: a thread that needs both takes this one's first. Copies and backups leave it out.
-        """
-
-    def make_beside(self, settings: Settings) -> Store:
-        """Make an empty index at the place "next". Use under this one's writer.
-
-        Raises:
-            BadInput: an index stands beside this one already.
-            StorageError: the disk refuses.
-        """
-
-    def exchange(self, place: Place) -> AbstractContextManager[None]:
-        """Let the index beside this one take its place, in one commit, if the block ends well.
-
-        Use under the writers of both, whose blocks must end after it without another change. Nobody writes to this
-        index during the block, not even its holder; the other one may be brought up to it. This one stands at
-        "previous" afterwards. Snapshots that are open go on to read what they have read; new ones read the other index.
-        After a kill the next writer completes it, or takes it back.
-
-        Raises:
-            BadInput: there is no index at this place, or one would stand at "previous" that has another place.
-            StorageError: the disk refuses, and nothing has changed.
-        """
-
-    def drop(self, place: Place) -> None:
-        """Remove the index beside this one. Use under the writers of both, whose blocks must end after it.
-
-        Raises:
-            BadInput: there is no index at this place.
-        """
-
     def free_bytes(self) -> int | None:
         """Return how many bytes could still be stored; None where nobody knows."""
 
@@ -669,16 +637,97 @@ class Store(Protocol):
     def derived(self) -> Path:
         """Return the folder on this machine for files that were computed from this index and can be computed again."""
 
-    def backup(self, destination: str) -> tuple[str, ...]:
-        """Copy the index as of one commit while it is read and written. The copy appears complete or not at all.
+    def duplicate(self, draft: Store) -> tuple[str, ...]:
+        """Fill an empty draft of an engine of the same kind with this index as of one commit.
+
+        The index may be read and written during that time.
+        The draft gets the same ids and a history of its own. The indexes at "next" and "previous" are left out.
 
         Returns:
             Facts about the copy that the caller should know, such as a damaged file that was copied as it is.
 
         Raises:
-            BadInput: something exists there already.
+            BadInput: the engine cannot reach the draft.
             StorageError: the disk refuses.
         """
 
     def close(self) -> None:
         """Release connections and memory. A later call opens what it needs again."""
+
+
+class Engine(Protocol):
+    """One address, where an index is made, opened, replaced and removed: a folder, or a name in a database.
+
+    An index is in a `Slot`. life_cycle.py has everything that is made of these verbs, such as a copy and a rebuild.
+    """
+
+    @property
+    def address(self) -> str:
+        """The address to show in messages: a path, or a DSN without its password."""
+
+    def exists(self, slot: Slot = "live") -> bool:
+        """Return whether there is an index in a slot. It may be damaged.
+
+        Raises:
+            StorageError: this user may not look into the folder, or the database cannot be asked.
+        """
+
+    def make(self, slot: Slot, settings: Settings) -> Store:
+        """Make an empty index in a slot. It appears complete or not at all.
+
+        A draft may be made at an address that has a live index only inside of `exclusive`. An index at "next" is made
+        under the writer of the live index.
+
+        Raises:
+            BadInput: the slot is taken, or there is no stemmer for the language.
+            IndexLocked: another process is filling the unfinished index.
+            StorageError: the disk or the database refuses.
+        """
+
+    def open(self, slot: Slot = "live") -> Store:
+        """Open the index in a slot. Everybody who opens it through this engine shares one store, and so its lock.
+
+        Raises:
+            NotAnIndex: there is none.
+            IndexLocked: another process is filling the unfinished index.
+        """
+
+    def exclusive(
+        self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None
+    ) -> AbstractContextManager[Writer]:
+        """Hold the only right to write to the live index, for the length of the block. Arguments are those of `writer`.
+
+        Raises:
+            NotAnIndex, IndexLocked: as in `Store.writer`.
+        """
+
+    def publish(self, slot: Slot) -> None:
+        """Let the index in a slot become the live one, in one commit. After a kill the next writer completes it or
+        takes it back.
+
+        If there is a live index, this is called inside of `exclusive` and of the writer of the other index, and both
+        blocks end after it without another change. Snapshots that are open still read what they have read; later ones
+        read the new index.
+
+        The index that was live moves to "previous" if the slot is "next" or "previous". If it is "draft" or
+        "unfinished", the index that was live is removed, and the index at "next" with it.
+
+        Raises:
+            BadInput: the slot is empty; there is a live index that this engine does not hold; or there is an index at
+                "previous" already, unless it is the one that becomes live.
+            StorageError: the disk or the database refuses, and nothing has changed.
+        """
+
+    def discard(self, slot: Slot) -> int:
+        """Remove the index in a slot other than "live"; return its size in bytes.
+
+        For "next" and "previous" the writer of the live index is held, and that of the removed one unless it is
+        damaged; these blocks end after it.
+
+        Raises:
+            BadInput: the slot is empty.
+            IndexLocked: another process is filling the index.
+        """
+
+    def close(self) -> None:
+        """Release the connections and the memory of all stores. A later call opens what it needs again."""

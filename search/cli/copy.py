@@ -57,7 +57,7 @@ def copy_command(source: str, destination: str | None, drop: bool, as_json: bool
 
 
 def _drop(destination: str, as_json: bool) -> None:
-    from indexer.stores.open import drop_unfinished
+    from indexer.copying import drop_unfinished
 
     size = drop_unfinished(destination)
     if as_json:

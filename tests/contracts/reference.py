@@ -36,13 +36,15 @@ from indexer.stores.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import (
     BEST_PASSAGES,
+    SIDE_SLOTS,
     Batch,
     Hashes,
     Kind,
     LedgerRow,
-    Place,
     Ranking,
     RunOutcome,
+    Slot,
+    Store,
     Unit,
 )
 from indexer.stores.vectors import cosines, from_blobs, to_blobs
@@ -523,31 +525,79 @@ class ReferenceWriter:
         return replace(report, notes=(*([note] if broken else []), *report.notes))
 
 
+class ReferenceEngine:
+    """An `Engine` in memory: one store for each slot. Those of `at` are found again by their address."""
+
+    _known: ClassVar[dict[str, ReferenceEngine]] = {}
+
+    def __init__(self, address: str) -> None:
+        self.address, self._is_exclusive = address, False
+        self._slots: dict[Slot, ReferenceStore] = {}
+
+    @classmethod
+    def at(cls, address: str) -> ReferenceEngine:
+        return cls._known.setdefault(address, cls(address))
+
+    def exists(self, slot: Slot = "live") -> bool:
+        return slot in self._slots
+
+    def make(self, slot: Slot, settings: Settings) -> ReferenceStore:
+        beside = slot in SIDE_SLOTS and (slot == "previous" or any(map(self.exists, SIDE_SLOTS)))
+        if beside or (slot == "draft" and self.exists() and not self._is_exclusive):
+            raise BadInput(f"{self.address}: is there already")
+        self._slots[slot] = ReferenceStore(settings, ReferenceEngine(f"{self.address}/{slot}"))
+        return self._slots[slot]
+
+    def open(self, slot: Slot = "live") -> ReferenceStore:
+        if slot not in self._slots:
+            raise NotAnIndex(f"{self.address}: is not an index")
+        return self._slots[slot]
+
+    @contextmanager
+    def exclusive(
+        self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None
+    ) -> Iterator[ReferenceWriter]:
+        with self.open().writer(wait=wait, on_wait=on_wait) as writer:
+            self._is_exclusive = True
+            try:
+                yield writer
+            finally:
+                self._is_exclusive = False
+
+    def publish(self, slot: Slot) -> None:
+        if slot not in self._slots or (slot != "previous" and self.exists("previous")):
+            raise BadInput(f"{self.address}: has no index at {slot}, or one before it")
+        if self.exists() and not self._is_exclusive:
+            raise BadInput(f"{self.address}: is there already")
+        other = self._slots.pop(slot)
+        live = self._slots.setdefault("live", other)
+        if live is other:
+            other.engine = self
+            return
+        live.state, other.state = other.state, live.state
+        self._slots = {"live": live, "previous": other} if slot in SIDE_SLOTS else {"live": live}
+
+    def discard(self, slot: Slot) -> int:
+        if self._slots.pop(slot, None) is None:
+            raise BadInput(f"{self.address}: has no index at {slot}")
+        return 1
+
+    def close(self) -> None:
+        """Nothing is kept that could be released."""
+
+
 class ReferenceStore:
-    """A `Store` in memory. Those made by `create`, and copies by `backup`, are opened again by their address."""
+    """A `Store` in memory."""
 
-    _known: ClassVar[dict[str, ReferenceStore]] = {}
-
-    def __init__(self, settings: Settings, address: str = "reference") -> None:
+    def __init__(self, settings: Settings, engine: ReferenceEngine | None = None) -> None:
         self.state = State(replace(settings, language=code(settings.language)))
-        self._address, self._lock, self._writer = address, threading.RLock(), ReferenceWriter(self)
-        self._beside: dict[Place, ReferenceStore] = {}
-
-    @classmethod
-    def create(cls, address: str, settings: Settings) -> ReferenceStore:
-        if address in cls._known:
-            raise BadInput(f"{address}: is there already")
-        return cls._known.setdefault(address, cls(settings, address))
-
-    @classmethod
-    def open(cls, address: str) -> ReferenceStore:
-        if address not in cls._known:
-            raise NotAnIndex(f"{address}: is not an index")
-        return cls._known[address]
+        self.engine = engine or ReferenceEngine("reference")
+        self.engine._slots.setdefault("live", self)
+        self._lock, self._writer = threading.RLock(), ReferenceWriter(self)
 
     @property
     def address(self) -> str:
-        return self._address
+        return self.engine.address
 
     @contextmanager
     def snapshot(self) -> Iterator[ReferenceSnapshot]:
@@ -557,7 +607,7 @@ class ReferenceStore:
     def writer(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[ReferenceWriter]:
         # No other process shares this store, so that nobody is told of waiting.
         if not self._lock.acquire(blocking=wait):
-            raise IndexLocked(f"{self._address}: another thread is writing")
+            raise IndexLocked(f"{self.address}: another thread is writing")
         try:
             yield self._writer
         finally:
@@ -582,39 +632,10 @@ class ReferenceStore:
         last, history = 0, self.state.history
         while page := [stored for stored in self.state.documents.values() if stored.id > last][:PAGE_DOCUMENTS]:
             if self.state.history != history:
-                raise NotAnIndex(f"{self._address}: was replaced by another index")
+                raise NotAnIndex(f"{self.address}: was replaced by another index")
             for stored in page:
                 yield sound(stored)
             last = page[-1].id
-
-    @contextmanager
-    def successor(self, settings: Settings) -> Iterator[ReferenceStore]:
-        store = ReferenceStore(settings, f"{self._address} (successor)")
-        yield store
-        self.state = store.state
-        self._beside.clear()
-
-    def beside(self, place: Place) -> ReferenceStore | None:
-        return self._beside.get(place)
-
-    def make_beside(self, settings: Settings) -> ReferenceStore:
-        if self._beside:
-            raise BadInput(f"{self._address}: an index stands beside it already")
-        return self._beside.setdefault("next", ReferenceStore(settings, f"{self._address}/next"))
-
-    @contextmanager
-    def exchange(self, place: Place) -> Iterator[None]:
-        if place not in self._beside or (place == "next" and "previous" in self._beside):
-            raise BadInput(f"{self._address}: has no index at {place}, or one before it")
-        yield
-        other = self._beside.pop(place)
-        self.state, other.state = other.state, self.state
-        other._address = f"{self._address}/previous"
-        self._beside["previous"] = other
-
-    def drop(self, place: Place) -> None:
-        if self._beside.pop(place, None) is None:
-            raise BadInput(f"{self._address}: has no index at {place}")
 
     def free_bytes(self) -> int | None:
         return None
@@ -625,9 +646,8 @@ class ReferenceStore:
     def derived(self) -> Path:
         return self.artifacts().parent / "derived"
 
-    def backup(self, destination: str) -> tuple[str, ...]:
-        state = replace(self.state, history=secrets.token_hex(8))
-        self.create(destination, state.settings).state = state
+    def duplicate(self, draft: Store) -> tuple[str, ...]:
+        draft.state = replace(self.state, history=secrets.token_hex(8))  # type: ignore[attr-defined]
         return ()
 
     def close(self) -> None:

@@ -258,7 +258,7 @@ def test_settings_of_a_role_change_no_answer(setting: str) -> None:
                 hits = searcher.search_vector(np.array([1, 0], np.float32), where="d = '2021-05-05'")
                 assert [(hit.uri, hit.score) for hit in hits] == [(written.uri, 1.0)]
             assert isolation_of(address) == "read committed"
-            open_store(address).remove_index()  # type: ignore[attr-defined]
+            open_store(address).engine.remove_index()  # type: ignore[attr-defined]
         finally:
             connection.execute(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}")  # type: ignore[arg-type]
 

@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contracts.reference import ReferenceStore
+from contracts.reference import ReferenceEngine, ReferenceStore
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from indexer.copying import backup
 from indexer.encoders.recipe import Recipe
 from indexer.errors import BadInput, FilterError, IndexDamaged, IndexLocked, LikewiseError, NotAnIndex, NoWords
 from indexer.filters.dates import Date, read_date
@@ -49,18 +50,21 @@ from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.passages import PassageSettings
 from indexer.records import Changes, Document, KnownFile, Section, Span, Stamp, Vector
 from indexer.settings import PERCENTILES, Calibration, Meaning, Probed, Settings
+from indexer.stores import port
 from indexer.stores.field_types import KEEPS_DATES, check_filter
 from indexer.stores.hashes import content_hash, row_hash
+from indexer.stores.life_cycle import create, draft
+from indexer.stores.open import engine_of
 from indexer.stores.port import (
     Batch,
     EmbeddedDocument,
     FieldValues,
     Hashes,
     LedgerRow,
-    Place,
     Ranking,
     ReasonCount,
     RunOutcome,
+    SideSlot,
     Snapshot,
     Store,
     Unit,
@@ -82,27 +86,19 @@ NEAR = 2e-4
 
 @dataclass(frozen=True)
 class Engine:
-    """How stores of one kind are made and opened.
+    """How stores of one kind are found: `at` gives the engine for a path of a test.
 
-    `held` has another process write to one, as far as it can tell; `address` gives the address for a path of a test.
+    `held` has another process write to one, as far as it can tell.
     """
 
-    create: Callable[[str, Settings], Store]
-    open: Callable[[str], Store]
+    at: Callable[[str], port.Engine]
     held: Callable[[Store], Any] | None = None
-    address: Callable[[str], str] = str
 
+    def create(self, path: str, settings: Settings) -> Store:
+        return create(self.at(path), settings)
 
-def _create_folder(address: str, settings: Settings) -> Store:
-    from indexer.stores.open import create_store
-
-    return create_store(address, settings)
-
-
-def _open_folder(address: str) -> Store:
-    from indexer.stores.open import open_store
-
-    return open_store(address)
+    def open(self, path: str) -> Store:
+        return self.at(path).open()
 
 
 @contextmanager
@@ -116,25 +112,17 @@ def _held_folder(store: Store) -> Iterator[Callable[[], None]]:
         os.close(file)
 
 
-def _database(path: str) -> str:
-    """Return the address of the index in the tests' database that stands for a path of a test."""
+def _in_database(path: str) -> port.Engine:
+    """Return the engine of the index in the tests' database that stands for a path of a test."""
     from postgres_server import address_of
 
-    return path if "://" in path else address_of(path)
-
-
-def _create_postgres(address: str, settings: Settings) -> Store:
-    return _create_folder(_database(address), settings)
-
-
-def _open_postgres(address: str) -> Store:
-    return _open_folder(_database(address))
+    return engine_of(path if "://" in path else address_of(path))
 
 
 ENGINES = {
-    "reference": Engine(ReferenceStore.create, ReferenceStore.open),
-    "folder": Engine(_create_folder, _open_folder, _held_folder),
-    "postgres": Engine(_create_postgres, _open_postgres, address=_database),
+    "reference": Engine(ReferenceEngine.at),
+    "folder": Engine(engine_of, _held_folder),
+    "postgres": Engine(_in_database),
 }
 
 
@@ -1489,7 +1477,7 @@ def test_reading_in_pages_ends_where_another_index_takes_the_place(store: Store)
     """Its ids are those of other documents, which the filter might not leave."""
     put(store, *(doc(f"d{number}", "t", metadata={"n": 1}) for number in range(600)))
     with store.writer():
-        made = store.make_beside(SETTINGS)
+        made = store.engine.make("next", SETTINGS)
     put(made, *(doc(f"d{number}", "t", metadata={"n": number % 2}) for number in reversed(range(600))))
     for place in ("next", "previous"):
         began = [store.iterate(), store.iterate(parse("n = 1")), store.export()]
@@ -1634,7 +1622,7 @@ def test_a_successor_takes_the_place_when_it_is_complete(engine: Engine, store: 
     with other.snapshot() as snapshot:
         assert uris(snapshot, snapshot.words("apple", 5, None, "document")) == ["a"]
     with store.snapshot() as before:
-        with store.writer(), store.successor(settings) as successor:
+        with store.engine.exclusive(), draft(store.engine, settings) as successor:
             with successor.snapshot() as snapshot:
                 assert (snapshot.documents, snapshot.settings, list(snapshot.ledger())) == (0, settings, [])
             put(successor, doc("b", "Häuser", unit([1, 1])), doc("c", "x", unit([1, 0])))
@@ -1659,7 +1647,7 @@ def test_a_successor_that_fails_leaves_everything_as_it_was(store: Store) -> Non
     before = everything(store)
     with store.snapshot() as snapshot:
         history = snapshot.history
-    with pytest.raises(ZeroDivisionError), store.writer(), store.successor(Settings(2)) as successor:
+    with pytest.raises(ZeroDivisionError), store.engine.exclusive(), draft(store.engine, Settings(2)) as successor:
         put(successor, doc("b", "x", unit([1, 0])))
         raise ZeroDivisionError
     assert everything(store) == before
@@ -1677,11 +1665,14 @@ def taken(item: EmbeddedDocument, origin: bytes) -> EmbeddedDocument:
     return replace(item, origin=origin)
 
 
-def exchange(store: Store, place: Place) -> None:
-    other = store.beside(place)
-    assert other is not None
-    with store.writer(), other.writer(), store.exchange(place):
-        assert store.beside(place) is not None
+def beside(store: Store, slot: SideSlot) -> Store | None:
+    return store.engine.open(slot) if store.engine.exists(slot) else None
+
+
+def exchange(store: Store, slot: SideSlot) -> None:
+    with store.engine.exclusive(), store.engine.open(slot).writer():
+        assert store.engine.exists(slot)
+        store.engine.publish(slot)
 
 
 def test_where_a_document_was_taken_from_holds_as_long_as_its_content(store: Store) -> None:
@@ -1703,20 +1694,21 @@ def test_where_a_document_was_taken_from_holds_as_long_as_its_content(store: Sto
 
 def test_an_index_beside_another_takes_its_place_and_gives_it_back(engine: Engine, store: Store) -> None:
     put(store, doc("a", "apple"), rows=[LedgerRow("/f", "a", "indexed")], finished=STAMPS)
-    assert (store.beside("next"), store.beside("previous")) == (None, None)
+    assert (beside(store, "next"), beside(store, "previous")) == (None, None)
     settings, first = Settings(2, language="de"), everything(store)
     with store.writer():
-        made = store.make_beside(settings)
+        made = store.engine.make("next", settings)
     other = engine.open(store.address)
     put(made, doc("b", "Häuser", unit([1, 1])), doc("c", "x", unit([1, 0])))
     second = everything(made)
     for at in (store, other):
-        beside = at.beside("next")
-        assert beside is not None and everything(beside) == second
-        assert (everything(at), at.beside("previous")) == (first, None)
+        stored = beside(at, "next")
+        assert stored is not None and everything(stored) == second
+        assert (everything(at), beside(at, "previous")) == (first, None)
     with store.snapshot() as before:
-        with store.writer(), made.writer(), store.exchange("next"):
+        with store.engine.exclusive(), made.writer():
             assert everything(store) == first
+            store.engine.publish("next")
         assert (before.documents, before.get("a")) == (1, Document("a", "apple"))
         assert uris(before, before.dense(AXES[0], 5)) == ["a"]
         version, history = before.version, before.history
@@ -1726,11 +1718,11 @@ def test_an_index_beside_another_takes_its_place_and_gives_it_back(engine: Engin
             assert uris(snapshot, snapshot.dense(unit([0, 1])[0], 5)) == ["b", "c"]
             assert uris(snapshot, snapshot.words("haus", 5)) == ["b"]
             assert snapshot.check(None).ok and not notes_of(snapshot)
-        previous = at.beside("previous")
-        assert (everything(at), at.beside("next")) == (second, None)
+        previous = beside(at, "previous")
+        assert (everything(at), beside(at, "next")) == (second, None)
         assert previous is not None and everything(previous) == first
     # Both can be written to, and change places as often as is asked for.
-    previous = store.beside("previous")
+    previous = beside(store, "previous")
     assert previous is not None
     put(previous, doc("d", "pear"))
     put(other, doc("e", "y", unit([0, 1])))
@@ -1740,45 +1732,45 @@ def test_an_index_beside_another_takes_its_place_and_gives_it_back(engine: Engin
         assert snapshot.check(None).ok
     exchange(store, "previous")
     assert [document.uri for document in other.iterate()] == ["b", "c", "e"]
-    with store.writer(), store.beside("previous").writer():  # type: ignore[union-attr]
-        store.drop("previous")
-    assert (store.beside("next"), other.beside("previous")) == (None, None)
+    with store.writer(), store.engine.open("previous").writer():
+        store.engine.discard("previous")
+    assert (beside(store, "next"), beside(other, "previous")) == (None, None)
     assert [document.uri for document in store.iterate()] == ["b", "c", "e"]
     with store.writer():
-        store.make_beside(SETTINGS)
+        store.engine.make("next", SETTINGS)
     other.close()
 
 
 def test_one_index_at_a_time_stands_beside_another(store: Store) -> None:
     with store.writer():
-        with pytest.raises(BadInput), store.exchange("next"):
-            pytest.fail("there is nothing to exchange it with")
+        with pytest.raises(BadInput), store.engine.exclusive():
+            store.engine.publish("next")  # there is nothing to exchange it with
         with pytest.raises(BadInput):
-            store.drop("previous")
-        made = store.make_beside(SETTINGS)
+            store.engine.discard("previous")
+        made = store.engine.make("next", SETTINGS)
         with pytest.raises(BadInput):
-            store.make_beside(SETTINGS)
-    with pytest.raises(ZeroDivisionError), store.writer(), made.writer(), store.exchange("next"):
+            store.engine.make("next", SETTINGS)
+    with pytest.raises(ZeroDivisionError), store.engine.exclusive(), made.writer():
         raise ZeroDivisionError
-    assert store.beside("previous") is None
+    assert beside(store, "previous") is None
     exchange(store, "next")
     with store.writer(), pytest.raises(BadInput):
-        store.make_beside(SETTINGS)
-    with store.writer(), pytest.raises(BadInput), store.exchange("next"):
-        pytest.fail("there is nothing to exchange it with")
+        store.engine.make("next", SETTINGS)
+    with store.engine.exclusive(), pytest.raises(BadInput):
+        store.engine.publish("next")  # there is nothing to exchange it with
 
 
 def test_a_successor_takes_what_stands_beside_with_it(store: Store) -> None:
     with store.writer():
-        put(store.make_beside(SETTINGS), doc("a", "apple"))
-        with store.successor(SETTINGS) as successor:
+        put(store.engine.make("next", SETTINGS), doc("a", "apple"))
+        with store.engine.exclusive(), draft(store.engine, SETTINGS) as successor:
             put(successor, doc("b", "pear"))
-        assert (store.beside("next"), [document.uri for document in store.iterate()]) == (None, ["b"])
+        assert (beside(store, "next"), [document.uri for document in store.iterate()]) == (None, ["b"])
 
 
 def test_an_index_beside_another_has_a_writer_of_its_own(store: Store) -> None:
     with store.writer():
-        made = store.make_beside(SETTINGS)
+        made = store.engine.make("next", SETTINGS)
     with made.writer():
         thread = threading.Thread(target=put, args=(store, doc("a", "x")))
         thread.start()
@@ -1792,13 +1784,13 @@ def test_copies_and_numbers_leave_out_what_stands_beside(engine: Engine, store: 
     with store.snapshot() as snapshot:
         size = snapshot.info().bytes
     with store.writer():
-        put(store.make_beside(SETTINGS), doc("b", "pear"))
+        put(store.engine.make("next", SETTINGS), doc("b", "pear"))
     with store.snapshot() as snapshot:
         assert (snapshot.info().bytes, snapshot.check(None).ok, notes_of(snapshot)) == (size, True, [])
-    destination = engine.address(str(tmp_path / "copy.index"))
-    store.backup(destination)
+    destination = str(tmp_path / "copy.index")
+    backup(store, engine.at(destination))
     copy = engine.open(destination)
-    assert (copy.beside("next"), [document.uri for document in copy.iterate()]) == (None, ["a"])
+    assert (beside(copy, "next"), [document.uri for document in copy.iterate()]) == (None, ["a"])
     assert store.free_bytes() is None or store.free_bytes() > 0  # type: ignore[operator]
     copy.close()
 
@@ -1809,10 +1801,10 @@ def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Sto
     with store.writer() as writer:
         writer.change(lambda settings: replace(settings, words_bias=0.5), b"fitted")
         writer.settle()
-    destination = engine.address(str(tmp_path / "copy.index"))
+    destination = str(tmp_path / "copy.index")
     with store.writer() as writer:  # while it is written
         writer.remove(["d4"])
-        store.backup(destination)
+        backup(store, engine.at(destination))
     copy = engine.open(destination)
     assert everything(copy) == everything(store)
     with store.snapshot() as one, copy.snapshot() as other:
@@ -1826,7 +1818,7 @@ def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Sto
     with store.snapshot() as one, copy.snapshot() as other:
         assert one.get("y") is None and other.get("x") is not None
     with pytest.raises(BadInput):
-        store.backup(destination)
+        backup(store, engine.at(destination))
     assert [document.uri for document in copy.iterate()][-1] == "y"
     copy.close()
 
@@ -1842,7 +1834,7 @@ def test_a_sound_store_has_nothing_to_note(engine: Engine, store: Store, tmp_pat
     with store.snapshot() as snapshot:
         assert snapshot.dense(AXES[0], 3).matched == snapshot.words("apple", 3).matched == 2
         assert snapshot.notes == ()
-    assert store.backup(engine.address(str(tmp_path / "copy.index"))) == ()
+    assert backup(store, engine.at(str(tmp_path / "copy.index"))) == ()
 
 
 # writers

@@ -461,9 +461,9 @@ def test_a_writer_killed_around_the_record_raises_no_alarm(tmp_path: Path, step:
 
 READER = """
 import sys
-from indexer.stores.local.store import LocalStore
+from indexer.stores.open import open_store
 from pathlib import Path
-store, asked = LocalStore(Path(sys.argv[1])), 0
+store, asked = open_store(Path(sys.argv[1])), 0
 print("ready", flush=True)
 while not Path(sys.argv[2]).exists():
     with store.snapshot() as snapshot:

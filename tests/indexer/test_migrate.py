@@ -42,10 +42,9 @@ from indexer.records import Stamp, Vector
 from indexer.runs import index_sources
 from indexer.settings import RecordedSource
 from indexer.sources import ReadOptions, open_sources
-from indexer.stores.local import beside as local_beside
-from indexer.stores.local import failpoint
+from indexer.stores.local import failpoint, slots
 from indexer.stores.open import create_store, open_store
-from indexer.stores.port import Batch, LedgerRow, Place, Store
+from indexer.stores.port import Batch, LedgerRow, SideSlot, Store
 from search import Searcher
 
 OTHER = {"name": "other", "weights": "2", "max_tokens": 16}
@@ -158,7 +157,7 @@ def test_back_brings_over_what_was_written_since(main: IndexCore, encoder: Any, 
     index.add([replace(documents(8)[0], metadata={"n": 800})])
     index.remove(["d1"])
     index.remove(where="n = 2")
-    previous = index._core.store.beside("previous")
+    previous = index._core.store.engine.open("previous")
     assert (contents(previous), encoder.seen) == (before, [])  # writers know nothing of it
     now = contents(index)
     followed = back(index._core)
@@ -217,7 +216,7 @@ def test_where_the_old_model_is_missing_nothing_is_switched_and_the_error_says_w
             ModelError, match="not on this machine: nothing is switched, and 2 documents wait for words"
         ):
             back(index._core)
-        assert "d5" not in contents(main.store.beside("previous"))  # a removed text does not wait for the model
+        assert "d5" not in contents(main.store.engine.open("previous"))  # a removed text does not wait for the model
     assert (opened_again(main).recipe != encoder.recipe, contents(opened_again(main))) == (True, now)
     assert back(index._core).documents == 2
     assert (opened_again(main).recipe, contents(opened_again(main))) == (encoder.recipe, now)
@@ -452,7 +451,7 @@ def test_what_is_refused(main: IndexCore, encoder: Any, make_encoder: Callable[.
         with pytest.raises(StorageError, match="MB are free: make room"):
             open_next(main, settings_of_new(first)[0], first, disk=lambda *sizes: told.append(sizes))
     ((needed, free),) = told
-    assert (needed > 40 * 64 * 4, free, main.store.beside("next")) == (True, 1000, None)
+    assert (needed > 40 * 64 * 4, free, main.store.engine.exists("next")) == (True, 1000, False)
     other = built(main, first)
     with pytest.raises(BadInput, match="is being changed to other already"):
         open_next(main, settings_of_new(second)[0], second, disk=quiet)
@@ -576,18 +575,16 @@ def killed_at(step: str, action: Callable[[], object]) -> bool:
     return os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
 
 
-def exchange(folder: Path, place: Place) -> None:
+def exchange(folder: Path, place: SideSlot) -> None:
     store = open_store(folder)
-    other = store.beside(place)
-    assert other is not None
-    with store.writer(), other.writer(), store.exchange(place):
-        pass
+    with store.engine.exclusive(), store.engine.open(place).writer():
+        store.engine.publish(place)
 
 
 @pytest.mark.parametrize("place", ["next", "previous"])
 @pytest.mark.parametrize("step", failpoint.EXCHANGE_STEPS)
 def test_an_exchange_that_is_killed_is_completed_or_taken_back(
-    folder: Path, make_encoder: Callable[..., Any], step: str, place: Place
+    folder: Path, make_encoder: Callable[..., Any], step: str, place: SideSlot
 ) -> None:
     with IndexCore.open(folder) as main:
         other = built(main, make_encoder(**OTHER))
@@ -606,7 +603,7 @@ def test_an_exchange_that_is_killed_is_completed_or_taken_back(
         beside = describe_beside(main.store)
         assert beside is not None and beside.model == str(recipes[1 if taken_back else 0])
         if taken_back and place == "next":
-            switch(main, IndexCore(main.store.beside("next")))  # type: ignore[arg-type]
+            switch(main, IndexCore(main.store.engine.open("next")))
         elif taken_back:
             back(main)
     with Index.open(folder) as index:
@@ -623,7 +620,7 @@ def test_a_full_disk_stops_no_way_back(
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(local_beside, "_mark", full)
+    monkeypatch.setattr(slots, "_mark", full)
     exchange(folder, "previous")
     with Index.open(folder) as index:
         assert (index.recipe, len(index), index.check().ok) == (encoder.recipe, 40, True)
@@ -639,7 +636,7 @@ def test_a_folder_that_cannot_change_its_name_is_refused_before_anything_is_embe
         another = SimpleNamespace(st_dev=-1)
         monkeypatch.setattr(Path, "stat", lambda path, **o: another if path == folder.parent else stat(path, **o))
     else:
-        monkeypatch.setattr(local_beside.os, "access", lambda path, _: path != folder.parent)
+        monkeypatch.setattr(slots.os, "access", lambda path, _: path != folder.parent)
     with IndexCore.open(folder) as main, pytest.raises(StorageError, match=reason):
         built(main, other_model)
     assert (other_model.seen, names(folder)) == ([], set())
@@ -667,7 +664,7 @@ def test_a_drop_that_was_killed_is_completed_by_the_next_writer(folder: Path) ->
 
 @pytest.mark.parametrize("place", ["next", "previous"])
 def test_a_damaged_one_beside_a_sound_index_is_told_and_can_be_dropped(
-    folder: Path, make_encoder: Callable[..., Any], place: Place
+    folder: Path, make_encoder: Callable[..., Any], place: SideSlot
 ) -> None:
     other_model = make_encoder(**OTHER)
     with IndexCore.open(folder) as main:
@@ -792,8 +789,8 @@ def test_no_answer_mixes_two_models(folder: Path, make_encoder: Callable[..., An
     try:
         for number in range(6):
             with IndexCore.open(folder) as main:
-                beside = main.store.beside("next")
-                switch(main, IndexCore(beside)) if beside is not None else back(main)
+                engine = main.store.engine
+                switch(main, IndexCore(engine.open("next"))) if engine.exists("next") else back(main)
             if number % 2:
                 with Index.open(folder) as index:
                     index.add(

@@ -62,5 +62,5 @@ def test_every_mode_is_as_good_as_in_a_folder(name: str, tmp_path: Path, monkeyp
     for mode, (of_folder, of_database) in found.items():
         assert of_database == pytest.approx(of_folder, abs=0.001), mode
     assert found["words"][0] > 0.3 < found["hybrid"][0]  # few models read every language
-    target.remove_index()
+    target.engine.remove_index()
     target.close()

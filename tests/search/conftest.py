@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from contracts.reference import ReferenceStore
+from contracts.reference import ReferenceEngine
 
 
 @pytest.fixture
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make indexes and searchers use reference stores; a path is only a name."""
-    for module in ("indexer.core", "search.searcher"):
-        monkeypatch.setattr(f"{module}.open_store", lambda address: ReferenceStore.open(str(address)))
-    monkeypatch.setattr(
-        "indexer.index.create_store", lambda address, settings: ReferenceStore.create(str(address), settings)
-    )
+    monkeypatch.setattr("indexer.stores.open.engine_of", lambda address: ReferenceEngine.at(str(address)))

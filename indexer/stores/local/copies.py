@@ -21,7 +21,7 @@ _MAX_TRIES = 10
 
 
 def copy_store(views: Views, target: Path) -> tuple[str, ...]:
-    """Copy the catalog as of one commit, with the files it names, into an empty folder.
+    """Copy the catalog as of one commit, with the files it names, into the folder of an empty index.
 
     Segments are copied, not linked: a link changes the times of the original, which would then be hashed at every
     opening. The copy has a history of its own, because from now on both give the same ids to different documents.
@@ -33,8 +33,6 @@ def copy_store(views: Views, target: Path) -> tuple[str, ...]:
     Raises:
         OSError: the copy cannot be written.
     """
-    (target / "segments").mkdir()
-    (target / "LOCK").touch()
     missing: list[Path] = []
     for _ in range(_MAX_TRIES):
         with views.view() as view, closing(sqlite3.connect(target / "catalog.db")) as copy:

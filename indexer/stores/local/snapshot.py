@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,11 +18,11 @@ from indexer.stores.local.dense import rank as rank_dense
 from indexer.stores.local.filter_sql import read_values
 from indexer.stores.local.generation import loss
 from indexer.stores.local.sample import sample
+from indexer.stores.local.slots import size_of
 from indexer.stores.local.views import View
 from indexer.stores.local.words.rank import restriction
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import (
-    PLACES,
     Candidates,
     CheckReport,
     FieldValues,
@@ -167,7 +165,7 @@ class LocalSnapshot:
             tokens=queries.tokens(view),
             dimensions=view.state.dimensions,
             unsealed=view.state.passages - sum(row.alive for row in segments),
-            bytes=_size(self._folder),
+            bytes=size_of(self._folder),
             format_version=queries.format_version(view),
             history=view.state.history,
             segments=tuple({**asdict(row.recorded), "alive": row.alive} for row in segments),
@@ -184,15 +182,3 @@ class LocalSnapshot:
         from indexer.stores.local import check  # questions do not need it
 
         return check.check(self._view, self._folder, meaning)
-
-
-def _size(folder: Path) -> int:
-    """Return the bytes of an index's files, without those that stand beside it. A writer may remove some meanwhile."""
-    total = 0
-    for parent, folders, names in os.walk(folder):
-        if Path(parent) == folder:
-            folders[:] = [name for name in folders if name not in PLACES]
-        for name in names:
-            with suppress(FileNotFoundError):
-                total += (Path(parent) / name).stat().st_size
-    return total

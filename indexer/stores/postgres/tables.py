@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 
 from psycopg import errors, sql
 
 from indexer.errors import BadInput
-from indexer.stores.port import PLACES
+from indexer.stores.port import SIDE_SLOTS
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.schema import (
     BESIDE_MARK,
@@ -53,9 +52,21 @@ def forget_beside(connection: DeadlineConnection, name: str) -> None:
 
     It is of an earlier index, whose row was deleted by hand. Its documents are not those of the new one.
     """
-    names = [f"{name}{BESIDE_MARK}{place}" for place in PLACES]
+    names = [f"{name}{BESIDE_MARK}{slot}" for slot in SIDE_SLOTS]
     if is_true(connection, "SELECT EXISTS (SELECT FROM likewise.index WHERE name = ANY(%s))", names):
         connection.execute("DELETE FROM likewise.index WHERE name = ANY(%s)", (names,))
+
+
+def is_registered(connection: DeadlineConnection, name: str) -> bool:
+    """Return whether the registry has an index of this name; False where there is no registry yet."""
+    return is_true(connection, "SELECT to_regclass('likewise.index') IS NOT NULL") and is_true(
+        connection, "SELECT EXISTS (SELECT FROM likewise.index WHERE name = %s)", name
+    )
+
+
+def unregister(connection: DeadlineConnection, name: str) -> None:
+    """Forget an index, in the caller's transaction; `sweep` drops its tables."""
+    connection.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
 
 
 def rename(connection: DeadlineConnection, name: str, new: str) -> None:
@@ -73,6 +84,7 @@ _NUMBERED |= {"document": "document_id", "passage": "passage_id"}
 
 def copy_tables(connection: DeadlineConnection, source: str, target: str) -> None:
     """Fill the tables of an empty index with the rows of another, ids included, in the caller's transaction."""
+    connection.execute(statement("DELETE FROM {tables}.setting", target))
     for table in _COPIED:
         connection.execute(
             statement(
@@ -119,12 +131,6 @@ def create_draft(connection: DeadlineConnection, index: str, dimensions: int, se
         register(connection, name, tables)
         connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (DRAFT_LOCK, tables))
     return name
-
-
-def discard_draft(connection: DeadlineConnection, name: str) -> None:
-    """Forget an index that was not finished. Without a connection the next sweep does it."""
-    with suppress(errors.OperationalError):
-        connection.execute("DELETE FROM likewise.index WHERE name = %s", (name,))
 
 
 def sweep(connection: DeadlineConnection) -> None:

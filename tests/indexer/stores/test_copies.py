@@ -18,13 +18,14 @@ import pytest
 from opened import snapshot_of, store_of, writer_of
 
 from indexer import Document, Index
+from indexer.copying import backup
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded, from_record, to_record
 from indexer.ingest import Run
 from indexer.records import Section, Span
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores.hashes import row_hash
-from indexer.stores.local.store import LocalStore
+from indexer.stores.open import engine_of, open_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes
 from search import Searcher
 
@@ -151,9 +152,9 @@ def test_recall_is_a_setting_and_has_to_be_a_share(tmp_path: Path) -> None:
     assert json.loads(index.info().segments[0]["parameters"])["recall"] == 0.95
     with pytest.raises(BadInput, match=r"recall 1\.5 is not a share"):
         index.compact(recall=1.5)
-    assert snapshot_of(LocalStore(tmp_path / "x.index")).recall().questions == 200
+    assert snapshot_of(open_store(tmp_path / "x.index")).recall().questions == 200
     index.remove([f"d{i}" for i in range(597)])  # hardly a row of the segment is alive
-    assert snapshot_of(LocalStore(tmp_path / "x.index")).recall().recall == 1
+    assert snapshot_of(open_store(tmp_path / "x.index")).recall().recall == 1
 
 
 def test_nothing_is_made_inside_of_an_index(tmp_path: Path) -> None:
@@ -178,8 +179,8 @@ def test_a_backup_of_a_damaged_index_does_not_vouch_for_what_it_copies(tmp_path:
     else:
         for path in (tmp_path / "x.index" / "words").glob("*/documents/*.term"):
             path.write_bytes(bytes(len(path.read_bytes())))
-    store = LocalStore(tmp_path / "x.index")
-    (note,) = store.backup(str(tmp_path / "y.index"))
+    store = open_store(tmp_path / "x.index")
+    (note,) = backup(store, engine_of(tmp_path / "y.index"))
     store.close()
     assert "the next writer to the copy rebuilds it" in note
     with Searcher(tmp_path / "y.index") as searcher:

@@ -11,7 +11,7 @@ from opened import snapshot_of
 
 from indexer import Document, Index
 from indexer.stores.local import masks
-from indexer.stores.local.store import LocalStore
+from indexer.stores.open import open_store
 from indexer.stores.vectors import from_blobs, to_blobs
 from search import Searcher
 
@@ -129,7 +129,7 @@ def test_ranking_reads_memory_alone_and_showing_takes_one_statement(tmp_path: Pa
         index.add(documents[:200], vectors=rows[:200])
         index.compact()
         index.add(documents[200:], vectors=rows[200:])
-    store = LocalStore(tmp_path / "x.index")
+    store = open_store(tmp_path / "x.index")
     for _ in range(2):  # the first question opens what the second finds open
         with store.snapshot() as snapshot:
             statements.clear()

@@ -15,7 +15,7 @@ from indexer import Document, Index
 from indexer.errors import IndexDamaged
 from indexer.settings import Probed
 from indexer.stores.local import views
-from indexer.stores.local.store import LocalStore
+from indexer.stores.open import open_store
 from indexer.stores.vectors import checksum
 from search import Searcher
 
@@ -58,7 +58,7 @@ def test_a_damaged_segment_is_noted_by_every_question_answers_the_same_and_is_re
         for row in ROWS[:2]:
             (note,) = searcher.search_vector(row, 1).notes
             assert "answering from the catalog" in note
-    store = LocalStore(folder)
+    store = open_store(folder)
     for _ in range(2):
         with store.snapshot() as snapshot:
             (note,) = snapshot.notes

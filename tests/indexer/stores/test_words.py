@@ -27,7 +27,7 @@ from indexer.passages import Span
 from indexer.settings import Settings
 from indexer.stores.analysis import Analysis
 from indexer.stores.hashes import row_hash
-from indexer.stores.local.store import LocalStore
+from indexer.stores.open import create_store, open_store
 from indexer.stores.port import Batch, CheckReport, EmbeddedDocument, Hashes, Unit
 
 WORDS = [f"word{number}" for number in range(120)]
@@ -93,7 +93,7 @@ class Kept:
     """A store, and what it should hold."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = LocalStore.create(folder, Settings(DIMENSIONS))
+        self.store = create_store(folder, Settings(DIMENSIONS))
         self.texts: dict[str, tuple[str, int]] = {}
         self.chance = random.Random(5)
 
@@ -211,7 +211,7 @@ def test_equal_documents_come_in_the_order_they_were_added_and_all_are_counted(t
 
 def test_what_another_process_commits_is_found_at_once_and_what_it_removes_is_not(tmp_path: Path) -> None:
     with Index.create(tmp_path / "x.index", dimensions=2) as index:
-        reader = LocalStore(tmp_path / "x.index")
+        reader = open_store(tmp_path / "x.index")
         row = np.ones((1, 2), np.float32)
         for number in range(15):
             index.add([Document(f"d{number}", f"common unique{number}")], vectors=row)
@@ -232,7 +232,7 @@ def test_a_reader_keeps_to_the_commit_it_began_with(tmp_path: Path) -> None:
     with Index.create(tmp_path / "x.index", dimensions=2) as index:
         row = np.ones((1, 2), np.float32)
         index.add([Document("a", "apple")], vectors=row)
-        other = LocalStore(tmp_path / "x.index")
+        other = open_store(tmp_path / "x.index")
         with other.writer() as writer, store_of(index).snapshot() as snapshot:
             later = EmbeddedDocument(Document("b", "apple"), Hashes(b"", b""), (Span(0, 5),), row / np.sqrt(2))
             writer.put(Batch([later]))
@@ -249,7 +249,7 @@ def test_words_of_a_copy_that_is_put_back_are_its_own(tmp_path: Path) -> None:
     with Index.create(tmp_path / "x.index", dimensions=DIMENSIONS) as index:
         index.add([Document("first", "apple")], vectors=row[:1])
     shutil.copytree(tmp_path / "x.index", tmp_path / "copy.index")
-    store = LocalStore(tmp_path / "x.index")
+    store = open_store(tmp_path / "x.index")
     for text in ("mistake", "right"):
         with Index.open(tmp_path / "x.index") as index:
             index.add([Document("second", text)], vectors=row[1:2])
@@ -343,8 +343,8 @@ def test_a_read_only_folder_is_searched_by_someone_who_may_not_write(
         for path in (folder.parent, *folder.parent.rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
         code = (
-            "import sys; from pathlib import Path; from indexer.stores.local.store import LocalStore\n"
-            f"with LocalStore(Path({str(folder)!r})).snapshot() as snapshot:\n"
+            "import sys; from pathlib import Path; from indexer.stores.open import open_store\n"
+            f"with open_store(Path({str(folder)!r})).snapshot() as snapshot:\n"
             "    print(snapshot.words('pear', 5).passages.tolist())"
         )
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", environment.python, "-W", "error"]

@@ -21,8 +21,8 @@ from opened import snapshot_of, store_of, writer_of
 
 from indexer import Changes, Document, Index
 from indexer.stores.local.failpoint import STEPS
-from indexer.stores.local.store import LocalStore
 from indexer.stores.local.words import files as word_files
+from indexer.stores.open import open_store
 
 Answers = list[tuple[list[int], list[float], int]]
 QUESTIONS = ["number 7", "document seven", "tail", "odd 13", "the seventh"]
@@ -50,7 +50,7 @@ def make(folder: Path) -> Path:
 
 
 def answers(folder: Path) -> Answers:
-    store = LocalStore(folder)
+    store = open_store(folder)
     try:
         rankings = [snapshot_of(store).words(question, 20) for question in QUESTIONS]
         return [(r.passages.tolist(), r.scores.tolist(), r.matched) for r in rankings]
@@ -60,7 +60,7 @@ def answers(folder: Path) -> Answers:
 
 def notes(folder: Path) -> tuple[str, ...]:
     """What the second of two snapshots notes after it has ranked by words."""
-    store = LocalStore(folder)
+    store = open_store(folder)
     try:
         for _ in range(2):
             with store.snapshot() as snapshot:
@@ -170,7 +170,7 @@ def test_an_index_without_a_word_index_is_searched_by_words(tmp_path: Path) -> N
     folder = tmp_path / "x.index"
     shutil.copytree(golden, folder)
     shutil.rmtree(folder / "words", ignore_errors=True)
-    store = LocalStore(folder)
+    store = open_store(folder)
     found = snapshot_of(store).words("text title 12", 3)
     assert snapshot_of(store).passages_by_id(found.passages.tolist())[0].uri == "d12"
     assert snapshot_of(store).words("text", 5).matched == 299
@@ -209,7 +209,7 @@ def test_a_copied_folder_is_hashed_once_more_and_trusted(tmp_path: Path) -> None
 
 def test_a_replaced_folder_is_noticed(tmp_path: Path) -> None:
     make(tmp_path / "x.index")
-    reader = LocalStore(tmp_path / "x.index")
+    reader = open_store(tmp_path / "x.index")
     assert snapshot_of(reader).words("tail", 3).matched == 0
     assert snapshot_of(reader).words("odd", 3).matched == 15
     with Index.create(tmp_path / "y.index", dimensions=2) as other:

@@ -38,7 +38,7 @@ def index() -> Iterator[Index]:
     index.compact()
     yield index
     patch.undo()
-    store_of(index).remove_index()  # type: ignore[attr-defined]
+    store_of(index).engine.remove_index()  # type: ignore[attr-defined]
     index.close()
 
 

@@ -66,7 +66,7 @@ def old() -> Iterator[Old]:
     yield old
     old.connection.close()
     store: Any = open_store(old.address)
-    store.remove_index()
+    store.engine.remove_index()
     store.close()
 
 
@@ -146,5 +146,5 @@ def test_a_copy_inside_the_database_keeps_its_format(old: Old) -> None:
         index.add([Document("e", "more")], vectors=VECTOR)
         assert index.info().format_version == 2
     store: Any = open_store(copy)
-    store.remove_index()
+    store.engine.remove_index()
     store.close()

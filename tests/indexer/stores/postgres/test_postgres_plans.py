@@ -46,7 +46,7 @@ def view() -> Iterator[Any]:
                 connection.execute(part)
         with store.snapshot() as snapshot:
             yield snapshot._view
-        store.remove_index()
+        store.engine.remove_index()
 
 
 def plan(view: Any, where: str) -> str:

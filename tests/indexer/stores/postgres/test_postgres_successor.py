@@ -18,7 +18,8 @@ from postgres_server import new_address, server_uri
 from indexer import Document, Index
 from indexer.errors import IndexLocked, NotAnIndex
 from indexer.settings import Settings
-from indexer.stores.open import create_store, open_store
+from indexer.stores.life_cycle import draft
+from indexer.stores.open import create_store, engine_of, open_store
 from indexer.stores.postgres.tables import sweep
 
 ROWS = np.eye(4, dtype=np.float32)
@@ -31,7 +32,7 @@ def address() -> Iterator[str]:
         index.add([Document(f"d{i}", f"text {i}") for i in range(4)], vectors=ROWS)
     yield address
     store: Any = open_store(address)
-    store.remove_index()
+    store.engine.remove_index()
     store.close()
 
 
@@ -48,7 +49,7 @@ def test_a_reader_keeps_the_index_that_it_began_with(address: str) -> None:
         assert first.documents == 4
     with store.snapshot() as reader:  # it has not read a row of the index's tables yet
         other: Any = open_store(address)
-        with other.successor(Settings(2)):
+        with other.engine.exclusive(), draft(other.engine, Settings(2)):
             pass
         assert sorted(reader.uris()) == ["d0", "d1", "d2", "d3"]
         assert reader.dense(ROWS[2], 1).matched == 4
@@ -63,8 +64,10 @@ def test_what_a_killed_process_left_is_swept(address: str) -> None:
     code = (
         "import sys, os, signal\n"
         "from indexer.settings import Settings\n"
-        "from indexer.stores.open import open_store\n"
-        "with open_store(sys.argv[1]).successor(Settings(2)):\n"
+        "from indexer.stores.life_cycle import draft\n"
+        "from indexer.stores.open import engine_of\n"
+        "engine = engine_of(sys.argv[1])\n"
+        "with engine.exclusive(), draft(engine, Settings(2)):\n"
         "    print('made', flush=True)\n"
         "    sys.stdin.read()\n"
     )
@@ -88,12 +91,12 @@ def test_two_successors_follow_each_other(address: str) -> None:
     order: list[str] = []
 
     def second() -> None:
-        with other.successor(Settings(3)):
+        with other.engine.exclusive(), draft(other.engine, Settings(3)):
             order.append("second begins")
             with other.snapshot() as snapshot:
                 assert snapshot.settings.dimensions == 2  # it replaces the first successor, not what that one replaced
 
-    with store.successor(Settings(2)):
+    with store.engine.exclusive(), draft(store.engine, Settings(2)):
         thread = threading.Thread(target=second)
         thread.start()
         thread.join(0.3)
@@ -118,7 +121,7 @@ def test_a_writer_waits_for_a_successor_and_is_told(address: str) -> None:
         except NotAnIndex as error:
             raised.append(error)
 
-    with store.successor(Settings(2)):
+    with store.engine.exclusive(), draft(store.engine, Settings(2)):
         thread = threading.Thread(target=write)
         thread.start()
         thread.join(0.3)
@@ -131,14 +134,12 @@ def test_a_writer_waits_for_a_successor_and_is_told(address: str) -> None:
 
 
 def test_a_draft_that_ends_badly_leaves_nothing(address: str) -> None:
-    from indexer.stores.open import draft_store
-
     before = schemas()
-    with pytest.raises(KeyboardInterrupt), draft_store(new_address(), Settings(2)):
+    with pytest.raises(KeyboardInterrupt), draft(engine_of(new_address()), Settings(2)):
         raise KeyboardInterrupt
     assert schemas() <= before
     store = create_store(new_address(), Settings(2))
-    store.remove_index()  # type: ignore[attr-defined]
+    store.engine.remove_index()  # type: ignore[attr-defined]
     with psycopg.connect(server_uri(), autocommit=True) as connection:
         sweep(connection)  # type: ignore[arg-type]
     assert schemas() <= before

@@ -38,7 +38,7 @@ def index(cache: Path) -> Iterator[Index]:
         index.add([Document(f"d{i}", f"pear number{i}") for i in range(8)], vectors=ROWS)
         yield index
         store: Any = open_store(index.address)
-        store.remove_index()
+        store.engine.remove_index()
         store.close()
 
 

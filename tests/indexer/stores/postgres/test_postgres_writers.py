@@ -37,7 +37,7 @@ def address() -> Iterator[str]:
     create_store(address, SETTINGS).close()
     yield address
     store: Any = open_store(address)
-    store.remove_index()
+    store.engine.remove_index()
     store.close()
 
 

@@ -1,0 +1,160 @@
+"""A folder as an `Engine`: in which folder the index of each slot is, and how one takes the place of another.
+
+The live index is the folder itself. INDEX/next and INDEX/previous are inside of it, a draft and an unfinished index are
+hidden folders beside it (slots.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from indexer.errors import BadInput, NotAnIndex
+from indexer.settings import Settings
+from indexer.stores.local.connections import has_catalog
+from indexer.stores.local.store import LocalStore
+from indexer.stores.port import SIDE_SLOTS, Slot
+
+if TYPE_CHECKING:
+    from indexer.stores.local.writer import LocalWriter
+
+
+class LocalEngine:
+    """An `Engine` of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.absolute()  # the process may change its working folder later
+        self._draft: Path | None = None
+        self._is_exclusive = False
+        # Stores in use are shared, because a lock is re-entrant in one object alone.
+        self._stores: WeakValueDictionary[Slot, LocalStore] = WeakValueDictionary()
+
+    @property
+    def address(self) -> str:
+        return str(self._folder)
+
+    def close(self) -> None:
+        for store in list(self._stores.values()):
+            store.close()
+
+    def exists(self, slot: Slot = "live") -> bool:
+        if slot == "draft" and self._draft is None:
+            return False
+        return has_catalog(self._folder_of(slot))
+
+    def open(self, slot: Slot = "live") -> LocalStore:
+        folder = self._folder_of(slot)
+        if slot != "live" and not has_catalog(folder):
+            raise NotAnIndex(f"{folder}: there is no index")
+        store = self._stores.get(slot)
+        if store is None:
+            store = LocalStore(folder, self) if slot == "live" else LocalEngine(folder).open()
+        return self._stores.setdefault(slot, store)
+
+    def make(self, slot: Slot, settings: Settings) -> LocalStore:
+        from indexer.stores.analysis import code
+        from indexer.stores.local import slots
+
+        settings = replace(settings, language=code(settings.language))
+        if slot == "draft":
+            self._draft = self._make_draft(settings)
+        elif slot == "unfinished":
+            slots.make_unfinished(slots.require_room(self._folder), lambda empty: _initialise(empty, settings))
+        else:
+            if slot != "next" or any(map(self.exists, SIDE_SLOTS)):
+                raise BadInput(f"{self._folder}: an index stands beside it already: remove that first")
+            slots.make_next(self._folder.resolve(), lambda empty: _initialise(empty, settings))
+        return self.open(slot)
+
+    def _make_draft(self, settings: Settings) -> Path:
+        from indexer.stores.local import slots
+
+        lost = 0
+        if self._is_exclusive:
+            folder, lost = self._folder.resolve(), self.open().lost_commits()
+            slots.sweep_drafts(folder)
+        else:
+            folder = slots.require_room(self._folder)
+        return slots.make_draft(folder, lambda empty: _initialise(empty, settings, lost))
+
+    @contextmanager
+    def exclusive(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[LocalWriter]:
+        with self.open().writer(wait=wait, on_wait=on_wait) as writer:
+            self._is_exclusive, outer = True, self._is_exclusive
+            try:
+                yield writer
+            finally:
+                self._is_exclusive = outer
+
+    def publish(self, slot: Slot) -> None:
+        from indexer.stores.local import slots
+
+        self._require(slot)
+        folder = self._folder_of(slot)
+        if not self._is_exclusive:
+            self._leave(slot)
+            slots.appear(folder, slots.require_room(self._folder))
+            return
+        if slot != "previous" and self.exists("previous"):
+            raise BadInput(f"{self._folder}: the index before this one is kept beside it: remove that first")
+        self._leave(slot)
+        if slot in SIDE_SLOTS:
+            slots.exchange(self._folder.resolve(), slot)
+        else:
+            slots.replace(self._folder.resolve(), folder)
+
+    def discard(self, slot: Slot) -> int:
+        from indexer.stores.local import slots
+
+        self._require(slot)
+        folder = self._folder_of(slot)
+        if slot == "unfinished":
+            with closing(self.open(slot)) as store, store.writer(wait=False):
+                return slots.remove(folder)
+        self._leave(slot)
+        return slots.drop(self._folder.resolve(), slot) if slot in SIDE_SLOTS else slots.remove(folder)
+
+    def _folder_of(self, slot: Slot) -> Path:
+        from indexer.stores.local import slots
+
+        if slot == "live":
+            return self._folder
+        if slot == "draft":
+            assert self._draft is not None
+            return self._draft
+        return self._folder / slot if slot in SIDE_SLOTS else slots.hidden(self._folder, slot)
+
+    def _require(self, slot: Slot) -> None:
+        if slot == "live" or not self.exists(slot):
+            raise BadInput(f"{self._folder}: there is no index at {slot!r}")
+
+    def _leave(self, slot: Slot) -> None:
+        """Close everything of an index that is about to get another name, and the writer of the live index."""
+        for name in ("live", slot):
+            if (store := self._stores.get(name)) is not None:
+                store.end_writing()
+        if (store := self._stores.pop(slot, None)) is not None:
+            store.close()
+        for name in SIDE_SLOTS:
+            self._stores.pop(name, None)
+
+
+def _initialise(folder: Path, settings: Settings, lost: int = 0) -> None:
+    """Fill an empty folder with an index that holds no document.
+
+    Args:
+        lost: how many commits are missing in the index that this one will replace.
+    """
+    from indexer.stores.local.catalog import Catalog  # only writers need sqlite-utils
+
+    (folder / "segments").mkdir()
+    (folder / "LOCK").touch()
+    catalog = Catalog(folder / "catalog.db")
+    catalog.initialise(settings)
+    if lost:
+        catalog.set("lost", str(lost))
+    catalog.close()

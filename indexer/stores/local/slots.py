@@ -1,0 +1,302 @@
+"""The folders of an index's slots, and how an index moves from one to another, also after a kill.
+
+A draft is a hidden folder beside INDEX, `.NAME.` and eight digits; an unfinished index is `.NAME.unfinished`. Both get
+the name INDEX in one step. INDEX/next and INDEX/previous cannot swap names with the folder that they are in. So the
+index moves out to the hidden folder `.NAME.beside`, the two swap names in one step, and the replaced index moves in.
+The file `beside` is in every index at "next" and "previous": after a kill it tells which of the two is the hidden
+folder. Searches find one whole index under the name at every moment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from indexer.errors import BadInput, StorageError
+from indexer.stores.local.failpoint import failpoint
+from indexer.stores.port import SIDE_SLOTS, SideSlot
+
+Fill = Callable[[Path], None]
+"""Fills an empty folder with an empty index."""
+
+_MARK = "beside"
+"""File in every index at "next" and "previous", which names its slot."""
+
+_MAKING, _DROPPED = ".next", ".dropped"
+"""Folders inside of an index that are being made or removed."""
+
+
+# a draft, an unfinished index, and the live index that they become
+
+
+def require_room(folder: Path) -> Path:
+    """Return where a new index gets this name: the folder that a link leads to, if it is one.
+
+    Raises:
+        BadInput: something is there already.
+    """
+    if folder.exists():
+        if not folder.is_dir() or any(folder.iterdir()):
+            raise BadInput(f"{folder}: is there already and is not an empty folder: choose another name")
+        if folder.samefile(Path.cwd()):  # the shell would stay in the folder that is replaced
+            raise BadInput(f"{folder}: is the folder you are in: give the index a folder of its own, such as my.index")
+        folder = folder.resolve()
+    if any((parent / "catalog.db").exists() for parent in folder.parents):
+        raise BadInput(f"{folder}: is inside of an index, whose folder is likewise's own: choose another place")
+    return folder
+
+
+def hidden(folder: Path, suffix: str) -> Path:
+    return folder.with_name(f".{folder.name}.{suffix}")
+
+
+def make_draft(folder: Path, fill: Fill) -> Path:
+    """Make a draft of the index at `folder`; return its folder.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    draft = hidden(folder, secrets.token_hex(4))
+    with _making(folder):
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            draft.mkdir()
+            fill(draft)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+    return draft
+
+
+def make_unfinished(folder: Path, fill: Fill) -> None:
+    """Make the unfinished index of `folder`, which appears complete or not at all. Raises StorageError."""
+    draft = make_draft(folder, fill)
+    with _making(folder):
+        appear(draft, hidden(folder, "unfinished"))
+
+
+def appear(folder: Path, new: Path) -> None:
+    """Write everything in a folder to the disk, and give it another name, which is free or that of an empty folder.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    with _making(new):
+        _sync_all(folder)
+        folder.rename(new)
+        _sync(new.parent)
+
+
+def replace(folder: Path, draft: Path) -> None:
+    """Let a draft become the live index, and remove the one before it. Use under the writer lock.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    from indexer.stores.local.swap import swap
+
+    try:
+        _sync_all(draft)
+        swap(folder, draft)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def remove(folder: Path) -> int:
+    """Remove a hidden folder; return its size in bytes."""
+    size = size_of(folder)
+    shutil.rmtree(folder)
+    return size
+
+
+def sweep_drafts(folder: Path) -> None:
+    """Remove drafts that killed processes left: while this process has the writer lock, nobody else makes one."""
+    names = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}")
+    for path in folder.parent.iterdir():
+        if names.fullmatch(path.name):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of an index's files, without "next" and "previous". A writer may remove some during the walk."""
+    total = 0
+    for parent, folders, names in os.walk(folder):
+        if Path(parent) == folder:
+            folders[:] = [name for name in folders if name not in SIDE_SLOTS]
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += (Path(parent) / name).stat().st_size
+    return total
+
+
+# "next" and "previous"
+
+
+def make_next(folder: Path, fill: Fill) -> None:
+    """Make INDEX/next, which appears complete or not at all. Use under the writer lock.
+
+    Raises:
+        StorageError: the disk refuses, or would refuse the exchange.
+    """
+    _require_renames(folder)
+    with _changing(folder / "next"):
+        _sweep(folder)
+        draft = folder / _MAKING
+        draft.mkdir()
+        fill(draft)
+        _mark(draft, "next")
+        _sync_all(draft)
+        draft.rename(folder / "next")
+        _sync(folder)
+
+
+def exchange(folder: Path, slot: SideSlot) -> None:
+    """Let the index at "next" or "previous" become the live one; the live index moves to "previous".
+
+    Nothing of both may be open for writing, and the writer locks of both are held.
+
+    Raises:
+        StorageError: the disk refuses; nothing has changed, or the next writer completes it.
+    """
+    from indexer.stores.local.swap import swap
+
+    aside = hidden(folder, "beside")
+    if slot != "previous" and (folder / "previous").exists():  # found after the names were swapped, it would be late
+        raise StorageError(f"{folder / 'previous'}: is in the way and is not an index: move it away and run it again")
+    with _changing(folder):
+        (folder / slot).rename(aside)
+        _sync(folder.parent)
+        failpoint("exchange.out")
+        try:
+            swap(folder, aside)
+        except (OSError, StorageError):
+            aside.rename(folder / slot)
+            raise
+        failpoint("exchange.swapped")
+        _move_in(folder, aside)
+
+
+def complete(folder: Path) -> None:
+    """Complete an exchange that a killed process began, or take it back if the names were not swapped yet.
+
+    What a killed process was making or removing is removed. Use under the writer lock.
+    """
+    aside = hidden(folder, "beside")
+    with _changing(folder):
+        _sweep(folder)
+    if aside.exists():
+        with _changing(folder):
+            if (folder / _MARK).exists():
+                _move_in(folder, aside)
+            else:
+                aside.rename(folder / _slot_of(aside))
+    elif (folder / _MARK).exists() and not _is_beside(folder):
+        (folder / _MARK).unlink(missing_ok=True)
+
+
+def drop(folder: Path, slot: SideSlot) -> int:
+    """Remove the index at "next" or "previous"; return its size in bytes. Use under the writer locks of both.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    with _changing(folder / slot):
+        size = size_of(folder / slot)
+        _sweep(folder)
+        (folder / slot).rename(folder / _DROPPED)
+        _sweep(folder)
+    return size
+
+
+def _require_renames(folder: Path) -> None:
+    """Refuse a folder that cannot be renamed: `exchange` would find that out after hours of work."""
+    parent = folder.parent
+    with _changing(folder):
+        if folder.stat().st_dev != parent.stat().st_dev:
+            raise StorageError(
+                f"{folder}: is where another disk begins, so that its name cannot change hands: move the index into a "
+                "folder on that disk"
+            )
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise StorageError(
+            f"{parent}: cannot be written, and the index in it has to change its name: ask for permission, or move the "
+            "index"
+        )
+
+
+def _move_in(folder: Path, aside: Path) -> None:
+    """Complete an exchange after the names were swapped.
+
+    The mark moves from one index to the other, so that a full disk does not stop this. After a kill between the two
+    renames the hidden folder has the mark, and moves to the slot that it names.
+    """
+    if _slot_of(folder) != "previous":
+        _mark(folder, "previous")
+    (folder / _MARK).rename(aside / _MARK)
+    _sync(aside)
+    _sync(folder)
+    failpoint("exchange.in")
+    aside.rename(folder / "previous")
+    _sync(folder)
+    _sync(folder.parent)
+
+
+def _mark(folder: Path, slot: SideSlot) -> None:
+    path, content = folder / _MARK, f"{slot}\n".encode("ascii")
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.pwrite(file, content, 0)  # in place: a full disk has no room for another block
+        os.ftruncate(file, len(content))
+        os.fsync(file)
+    finally:
+        os.close(file)
+    _sync(folder)
+
+
+def _slot_of(marked: Path) -> SideSlot:
+    """Return the slot that the mark of an index names."""
+    text = (marked / _MARK).read_text(encoding="ascii", errors="replace").strip() if (marked / _MARK).exists() else ""
+    return "previous" if text == "previous" else "next"
+
+
+def _is_beside(folder: Path) -> bool:
+    return folder.name in SIDE_SLOTS and (folder.parent / "catalog.db").exists()
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what was half made or half removed when a process was killed."""
+    for name in (_MAKING, _DROPPED):
+        if (folder / name).exists():
+            shutil.rmtree(folder / name)
+
+
+@contextmanager
+def _changing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be changed ({error.strerror})") from error
+
+
+@contextmanager
+def _making(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be made ({error.strerror})") from error
+
+
+def _sync_all(folder: Path) -> None:
+    for path in (*folder.rglob("*"), folder):
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    from indexer.stores.local.segments.files import sync  # readers do not write
+
+    sync(path)

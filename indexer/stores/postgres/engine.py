@@ -1,0 +1,218 @@
+"""A name in a database as an `Engine`: the name of each slot, and how one index takes the place of another.
+
+A slot is a name in the registry: that of the live index, or one with a control character in it, which no address has.
+The name of an index that is being made is held by a lock of its connection, and is forgotten when that connection ends.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from weakref import WeakValueDictionary
+
+from psycopg import errors
+
+from indexer.errors import BadInput, NotAnIndex
+from indexer.settings import Settings
+from indexer.stores.analysis import code
+from indexer.stores.port import SIDE_SLOTS, Slot
+from indexer.stores.postgres.address import Address, parse_address
+from indexer.stores.postgres.connections import DeadlineConnection, connect, translated
+from indexer.stores.postgres.leftovers import hold, tables_size, unfinished_name
+from indexer.stores.postgres.schema import (
+    BESIDE_MARK,
+    lock_alone,
+    prepare_database,
+    statement,
+    unlock_alone,
+)
+from indexer.stores.postgres.store import PostgresStore
+from indexer.stores.postgres.tables import (
+    create_draft,
+    create_tables,
+    forget_beside,
+    is_registered,
+    register,
+    rename,
+    sweep,
+    unregister,
+)
+from indexer.stores.postgres.views import read_row
+from indexer.stores.postgres.writer import PostgresWriter
+from indexer.stores.setting_rows import to_rows
+
+
+class PostgresEngine:
+    """An `Engine` of a name in a database."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._draft = ""
+        self._guard: DeadlineConnection | None = None
+        self._is_exclusive = False
+        # Stores in use are shared, because a lock is re-entrant in one object alone.
+        self._stores: WeakValueDictionary[Slot, PostgresStore] = WeakValueDictionary()
+
+    @classmethod
+    def at(cls, address: str) -> PostgresEngine:
+        """Return the engine of the URI of an index."""
+        return cls(parse_address(address))
+
+    @property
+    def address(self) -> str:
+        return self._address.shown
+
+    def close(self) -> None:
+        for store in list(self._stores.values()):
+            store.close()
+        self._release()
+
+    def exists(self, slot: Slot = "live") -> bool:
+        if not (name := self._name(slot)):
+            return False
+        with translated(self._address):
+            if self._guard is not None and not self._guard.closed:
+                return is_registered(self._guard, name)
+            with connect(self._address) as connection:
+                return is_registered(connection, name)
+
+    def open(self, slot: Slot = "live") -> PostgresStore:
+        store = self._stores.get(slot)
+        if store is None:
+            if slot == "live":
+                store = PostgresStore(self._address, self)
+            elif not self.exists(slot):
+                raise NotAnIndex(f"{self.address}: has no index at {slot!r}")
+            else:
+                store = self._open_hidden(slot)
+        return self._stores.setdefault(slot, store)
+
+    def _open_hidden(self, slot: Slot) -> PostgresStore:
+        if slot == "unfinished":
+            with translated(self._address):
+                hold(self._guarded(), self._address, self._name(slot))
+        shown = f"{self.address} ({slot})" if slot in SIDE_SLOTS else self.address
+        return PostgresEngine(replace(self._address, index=self._name(slot), shown=shown)).open()
+
+    def make(self, slot: Slot, settings: Settings) -> PostgresStore:
+        settings = replace(settings, language=code(settings.language))
+        with translated(self._address):
+            guard, rows = self._guarded(), to_rows(settings)
+            if slot in SIDE_SLOTS:
+                if slot == "previous" or any(map(self.exists, SIDE_SLOTS)):
+                    raise BadInput(f"{self.address}: an index stands beside it already: remove that first")
+            else:
+                prepare_database(guard)
+                if self.exists() and not self._is_exclusive:
+                    raise BadInput(f"{self.address}: exists already")
+            sweep(guard)
+            if slot == "draft":
+                self._draft = create_draft(guard, self._address.index, settings.dimensions, rows)
+            else:
+                if slot == "unfinished":
+                    hold(guard, self._address, self._name(slot))
+                with guard.transaction():
+                    register(guard, self._name(slot), create_tables(guard, settings.dimensions, rows))
+        if slot in SIDE_SLOTS:
+            self._release()
+        return self.open(slot)
+
+    @contextmanager
+    def exclusive(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[PostgresWriter]:
+        with self.open().writer(wait=wait, on_wait=on_wait) as writer:
+            with translated(self._address):
+                self._keep_writers_out(self._guarded())
+            self._is_exclusive = True
+            try:
+                yield writer
+            finally:
+                self._is_exclusive = False
+                self._release()
+
+    def _keep_writers_out(self, guard: DeadlineConnection) -> None:
+        """Have nobody write to the live index while the connection lives."""
+        while True:
+            tables = read_row(guard, self._address).tables
+            lock_alone(guard, tables)
+            if read_row(guard, self._address).tables == tables:
+                return
+            unlock_alone(guard, tables)  # the index was replaced before the lock was granted
+
+    def publish(self, slot: Slot) -> None:
+        name, index = self._name(slot), self._address.index
+        self._require(slot)
+        with translated(self._address):
+            guard = self._guarded()
+            if not self._is_exclusive and self.exists():
+                raise BadInput(f"{self.address}: exists already")
+            if slot != "previous" and self._is_exclusive and self.exists("previous"):
+                raise BadInput(f"{self.address}: the index before this one is kept beside it: remove that first")
+            self._leave(slot)
+            with guard.transaction():
+                if slot in SIDE_SLOTS:
+                    aside = f"{index}{BESIDE_MARK}{secrets.token_hex(8)}"
+                    rename(guard, index, aside)
+                    rename(guard, name, index)
+                    rename(guard, aside, self._name("previous"))
+                else:
+                    unregister(guard, index)
+                    rename(guard, name, index)
+                    forget_beside(guard, index)
+            sweep(guard)
+        self._release()
+
+    def discard(self, slot: Slot) -> int:
+        self._require(slot)
+        name = self._name(slot)
+        with translated(self._address):
+            guard = self._guarded()
+            if slot == "unfinished":
+                hold(guard, self._address, name)
+            size = tables_size(guard, name)
+            self._leave(slot)
+            unregister(guard, name)
+            sweep(guard)
+        self._release()
+        return size
+
+    def remove_index(self) -> None:
+        """Remove the index from its database. Tests use it."""
+        with translated(self._address), connect(self._address) as connection, connection.transaction():
+            tables = read_row(connection, self._address).tables
+            for name in (self._address.index, *map(self._name, SIDE_SLOTS)):
+                unregister(connection, name)
+            connection.execute(statement("DROP SCHEMA {tables} CASCADE", tables))
+
+    def _name(self, slot: Slot) -> str:
+        """Return the name of a slot in the registry; empty where there is no draft."""
+        if slot == "live":
+            return self._address.index
+        if slot == "draft":
+            return self._draft
+        return (
+            unfinished_name(self._address.index) if slot == "unfinished" else self._address.index + BESIDE_MARK + slot
+        )
+
+    def _require(self, slot: Slot) -> None:
+        if slot == "live" or not self.exists(slot):
+            raise BadInput(f"{self.address}: has no index at {slot!r}")
+
+    def _guarded(self) -> DeadlineConnection:
+        """Return the connection that holds the locks of this engine, which end with it."""
+        if self._guard is None or self._guard.closed:
+            self._guard = connect(self._address)
+        return self._guard
+
+    def _release(self) -> None:
+        if self._guard is not None and not self._is_exclusive:
+            with suppress(errors.OperationalError):
+                self._guard.close()
+            self._guard = None
+
+    def _leave(self, slot: Slot) -> None:
+        """Close the stores of names that are about to change."""
+        for each in (slot, *SIDE_SLOTS):
+            if (store := self._stores.pop(each, None)) is not None:
+                store.close()
