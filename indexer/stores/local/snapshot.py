@@ -11,8 +11,9 @@ import numpy as np
 from indexer.filters.tree import COLUMNS, Type, Where
 from indexer.records import Document, KnownFile, Vector
 from indexer.settings import Meaning, Settings
+from indexer.stores import ledger
 from indexer.stores.field_types import date_fields, metadata_types
-from indexer.stores.local import ledger, queries
+from indexer.stores.local import queries
 from indexer.stores.local.candidates import candidates
 from indexer.stores.local.dense import rank as rank_dense
 from indexer.stores.local.filter_sql import read_values

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +39,9 @@ from indexer.stores.local.segments.files import Positions, SegmentFile
 from indexer.stores.port import Ids
 from indexer.stores.setting_rows import from_rows
 from indexer.stores.vectors import from_blobs
+
+_BOUND_VALUES = 500
+"""Values bound in one statement: SQLite takes more, but is not faster with them."""
 
 _NO_IDS: Ids = np.empty(0, np.int64)
 
@@ -138,7 +143,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One consistent read: a connection inside its transaction, and the state of the same commit.
+    """One consistent read of `Rows`: a connection inside its transaction, and the state of the same commit.
 
     Attributes:
         lost: how many acknowledged commits are missing, because the catalog's log was damaged or removed.
@@ -147,6 +152,34 @@ class View:
     connection: sqlite3.Connection
     state: State
     lost: int = 0
+
+    def rows(self, statement: str, *parameters: Any) -> list[Any]:
+        return self.connection.execute(in_sqlite(statement), parameters).fetchall()
+
+    def rows_of(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        batches = (values[start : start + _BOUND_VALUES] for start in range(0, len(values), _BOUND_VALUES))
+        return [
+            row for batch in batches for row in self.connection.execute(in_sqlite(statement, len(batch)), list(batch))
+        ]
+
+    def stream(self, statement: str, *parameters: Any) -> Iterator[Any]:
+        yield from self.connection.execute(in_sqlite(statement), parameters)
+
+    def key_of(self, uri: str) -> str:
+        return uri
+
+
+@lru_cache(512)
+def in_sqlite(statement: str, values: int = 0) -> str:
+    """Return a statement as SQLite reads it.
+
+    Args:
+        statement: in the form of `indexer.stores.view`.
+        values: how many there are for ` = ANY(%s)`.
+    """
+    marks = ",".join("?" * values)
+    statement = statement.replace("{tables}.", "").replace(" = ANY(%s)", f" IN ({marks})").replace("%s", "?")
+    return statement.format(key="uri")
 
 
 class Views:

@@ -74,7 +74,6 @@ def _passages(view: View) -> Iterator[str]:
         "SELECT d.id, d.uri, d.passages, d.text, d.raw, p.start, p.stop, p.checksum, p.vector FROM {tables}.document d"
         " LEFT JOIN {tables}.passage p ON p.document_id = d.id ORDER BY d.id",
         size=500,
-        binary=True,
     )
     for _, grouped in groupby(cursor, itemgetter(0)):
         rows = list(grouped)

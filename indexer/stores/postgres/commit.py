@@ -21,8 +21,8 @@ from indexer.stores.lines import with_lines
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
-from indexer.stores.postgres.queries import key_of, to_binary
-from indexer.stores.postgres.schema import FORMAT_VERSION, lock_shared, require_format, statement, width
+from indexer.stores.postgres.queries import to_binary
+from indexer.stores.postgres.schema import FORMAT_VERSION, key_of, lock_shared, require_format, statement, width
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.setting_rows import from_rows, to_rows
 from indexer.stores.vectors import checksum, require_matching_shapes, to_blobs

@@ -82,7 +82,6 @@ def _nearest(
         f" ORDER BY distance{'' if by_graph else ', p.id'} LIMIT {int(n)}",
         HalfVector(rounded),
         *parameters,
-        binary=True,
     )
     ids = np.array([row[0] for row in rows], np.int64)
     owners = np.array([row[1] for row in rows], np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,15 +17,11 @@ from indexer.records import Document, Section, Span, Vector
 from indexer.stores.document_rows import DocumentRow, damage_of, until_damage
 from indexer.stores.hashes import row_hash
 from indexer.stores.port import Hashes, Ids, Passage
+from indexer.stores.postgres.schema import key_of
 from indexer.stores.postgres.views import View
 from indexer.stores.vectors import checksum, to_float32
 
 _BATCH_ROWS = 2000
-
-
-def key_of(text: str) -> bytes:
-    """Return the hash by which a uri or a path is found: btrees take no text of more than 2,700 bytes."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 # vectors
@@ -70,7 +65,6 @@ def passages_of(view: View, documents: Ids) -> tuple[Ids, Ids, Vector]:
     rows = view.rows(
         "SELECT id, document_id, vector FROM {tables}.passage WHERE document_id = ANY(%s) ORDER BY id",
         documents.tolist(),
-        binary=True,
     )
     ids = np.array([row[0] for row in rows], np.int64)
     owners = np.array([row[1] for row in rows], np.int64)
@@ -82,7 +76,7 @@ def vectors_by_id(view: View, ids: Ids) -> Vector:
     found: dict[int, Any] = {}
     for start in range(0, len(ids), _BATCH_ROWS):
         batch = ids[start : start + _BATCH_ROWS].tolist()
-        found.update(view.rows("SELECT id, vector FROM {tables}.passage WHERE id = ANY(%s)", batch, binary=True))
+        found.update(view.rows("SELECT id, vector FROM {tables}.passage WHERE id = ANY(%s)", batch))
     if len(found) < len(set(ids.tolist())):
         raise IndexDamaged("a passage has lost its vector; likewise check says which")
     return rows_as_vectors([found[id_] for id_ in ids.tolist()], view.state.settings.dimensions)
@@ -90,7 +84,7 @@ def vectors_by_id(view: View, ids: Ids) -> Vector:
 
 def live_ids(view: View) -> Ids:
     """Return the id of every passage (n,), ascending."""
-    ((packed,),) = view.rows("SELECT string_agg(int8send(id), ''::bytea) FROM {tables}.passage", binary=True)
+    ((packed,),) = view.rows("SELECT string_agg(int8send(id), ''::bytea) FROM {tables}.passage")
     return np.sort(np.frombuffer(packed or b"", ">i8").astype(np.int64))
 
 
@@ -98,9 +92,7 @@ def stored_rows(view: View) -> tuple[Ids, Ids, NDArray[np.float16]]:
     """Return id (n,), document (n,) and vector as stored (n, dimensions) of every passage, by id."""
     dimensions = view.state.settings.dimensions
     ids, owners, rows = [], [], [np.empty((0, dimensions), np.float16)]
-    passages = view.stream(
-        "SELECT id, document_id, vector FROM {tables}.passage ORDER BY id", size=_BATCH_ROWS, binary=True
-    )
+    passages = view.stream("SELECT id, document_id, vector FROM {tables}.passage ORDER BY id", size=_BATCH_ROWS)
     while batch := list(islice(passages, _BATCH_ROWS)):
         ids += [row[0] for row in batch]
         owners += [row[1] for row in batch]
@@ -114,7 +106,6 @@ def document_vectors(view: View, uri: str) -> Vector | None:
         "SELECT p.vector FROM {tables}.document d LEFT JOIN {tables}.passage p ON p.document_id = d.id"
         " WHERE d.key = %s ORDER BY p.id",
         key_of(uri),
-        binary=True,
     )
     if not rows:
         return None
@@ -130,7 +121,6 @@ def spans_and_vectors(view: View, document_id: int) -> tuple[tuple[Span, ...], V
         "SELECT p.start, p.stop, p.heading, p.page, p.vector, d.tokens FROM {tables}.passage p"
         " JOIN {tables}.document d ON d.id = p.document_id WHERE p.document_id = %s ORDER BY p.id",
         document_id,
-        binary=True,
     )
     spans = tuple(
         Span(start, stop, tokens=0 if number else tokens, heading=heading, page=page)
@@ -155,7 +145,6 @@ def passages(view: View, ids: Sequence[int]) -> list[Passage]:
         " p.checksum, p.vector FROM {tables}.passage p JOIN {tables}.document d ON d.id = p.document_id"
         " WHERE p.id = ANY(%s)",
         list(ids),
-        binary=True,
     )
     for row in rows:
         *values, metadata, raw, recorded_hash, recorded_checksum, vector = row
@@ -258,7 +247,6 @@ def _documents(view: View, condition: str, parameters: Sequence[Any], limit: int
     for document_id, *passage in view.rows(
         "SELECT document_id, start, stop, checksum, vector FROM {tables}.passage WHERE document_id = ANY(%s)",
         list(sums),
-        binary=True,
     ):
         sums[document_id].append(passage)
     for row in rows:

@@ -7,6 +7,7 @@ has. docs/postgres.md explains the tables.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from collections.abc import Mapping
@@ -199,7 +200,16 @@ def statement(text: str, tables: str, **names: sql.Composable) -> sql.Composed:
 
 
 def _compose(text: str, tables: str, names: Mapping[str, sql.Composable]) -> sql.Composed:
-    return sql.SQL(text).format(tables=sql.Identifier(tables), **names)
+    return sql.SQL(text).format(tables=sql.Identifier(tables), **_COLUMNS, **names)
+
+
+_COLUMNS = {"key": sql.SQL("key")}
+"""Names in statements for all engines (`indexer.stores.view`)."""
+
+
+def key_of(text: str) -> bytes:
+    """Return the hash by which a uri or a path is found: btrees take no text of more than 2,700 bytes."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @lru_cache(512)

@@ -10,6 +10,7 @@ import numpy as np
 from indexer.filters.tree import COLUMNS, Type, Where
 from indexer.records import Document, KnownFile, Vector
 from indexer.settings import Meaning, Settings
+from indexer.stores import ledger
 from indexer.stores.field_types import date_fields, metadata_types
 from indexer.stores.port import (
     Candidates,
@@ -26,7 +27,7 @@ from indexer.stores.port import (
     Sample,
     Unit,
 )
-from indexer.stores.postgres import ledger, queries
+from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.candidates import candidates
 from indexer.stores.postgres.dense import rank

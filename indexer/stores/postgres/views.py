@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -24,6 +24,7 @@ from indexer.stores.postgres.schema import (
     COMMIT_OF,
     READ_ROW,
     Row,
+    key_of,
     require_all_rows,
     require_format,
     require_one_server,
@@ -84,22 +85,26 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A connection inside its transaction, and the state of the same commit."""
+    """One consistent read of `Rows`: a connection inside its transaction, and the state of the same commit."""
 
     connection: DeadlineConnection
     state: State
 
-    def rows(self, text: str, *parameters: Any, binary: bool = False) -> list[Any]:
-        """Run a statement over the tables of the index, `{tables}` in its text, and return its rows."""
-        cursor = self.connection.cursor(binary=binary)
+    def rows(self, text: str, *parameters: Any) -> list[Any]:
+        cursor = self.connection.cursor(binary=True)
         return cursor.execute(statement(text, self.state.row.tables), parameters or None).fetchall()
 
-    def stream(self, text: str, *parameters: Any, size: int = 1000, binary: bool = False) -> Iterator[Any]:
-        """Run a statement as `rows` does, and yield its rows without holding all of them."""
-        with self.connection.cursor(f"stream {next(_STREAMS)}", binary=binary) as cursor:
+    def rows_of(self, text: str, values: Sequence[Any]) -> list[Any]:
+        return self.rows(text, list(values)) if len(values) else []
+
+    def stream(self, text: str, *parameters: Any, size: int = 1000) -> Iterator[Any]:
+        with self.connection.cursor(f"stream {next(_STREAMS)}", binary=True) as cursor:
             cursor.itersize = size
             cursor.execute(statement(text, self.state.row.tables), parameters or None)
             yield from cursor
+
+    def key_of(self, uri: str) -> bytes:
+        return key_of(uri)
 
     def search_as_wide_as(self, ef_search: int) -> None:
         """Set how many neighbours a search of the graph keeps in view, for the rest of the transaction."""
@@ -137,7 +142,6 @@ class View:
         ((packed,),) = self.rows(  # one value in binary: a row for each id would take ten times as long
             f"SELECT string_agg(int8send(d.id), ''::bytea) FROM {{tables}}.document d WHERE {condition.text}",
             *condition.parameters,
-            binary=True,
         )
         ids = np.sort(np.frombuffer(packed or b"", ">i8").astype(np.int64))
         _keep(self.state.ids, key, ids)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from indexer.ledger import LedgerState, Reason, from_stored
 from indexer.records import KnownFile, Stamp
 from indexer.stores.port import LedgerRow, ReasonCount
-from indexer.stores.postgres.views import View
+from indexer.stores.view import Rows
 
 _ROWS = "SELECT f.path, l.uri, l.state, l.reason FROM {tables}.ledger l JOIN {tables}.file f ON f.id = l.file_id"
 
 
-def files(view: View) -> dict[str, KnownFile]:
+def files(view: Rows) -> dict[str, KnownFile]:
     """Return every file of the ledger by its path; entries that are gone are left out."""
     by_id: dict[int, tuple[str, Stamp, list[tuple[str, LedgerState, Reason]]]] = {
         id_: (path, Stamp(size, mtime_ns, int(inode), read_ns), [])
@@ -27,24 +28,30 @@ def files(view: View) -> dict[str, KnownFile]:
     return {path: KnownFile(stamp, tuple(entries)) for path, stamp, entries in by_id.values()}
 
 
-def rows(view: View, state: str | None = None) -> Iterator[LedgerRow]:
-    """Return the rows in the order they were written; with a state only those of it."""
-    selected = view.rows(f"{_ROWS} WHERE %s::text IS NULL OR l.state = %s ORDER BY l.id", state, state)
-    return (LedgerRow(file, uri, state, from_stored(reason)) for file, uri, state, reason in selected)
+def rows(view: Rows, state: str | None = None) -> Iterator[LedgerRow]:
+    """Return the rows in the order they were written; with a state only the rows of this state."""
+    if state is None:
+        return _read(view.rows(f"{_ROWS} ORDER BY l.id"))
+    return _read(view.rows(f"{_ROWS} WHERE l.state = %s ORDER BY l.id", state))
 
 
-def counts(view: View) -> dict[str, int]:
+def rows_of_documents(view: Rows) -> Iterator[LedgerRow]:
+    """Return the rows whose uri is a document."""
+    return _read(view.rows(f"{_ROWS} JOIN {{tables}}.document d ON d.{{key}} = l.{{key}}"))
+
+
+def counts(view: Rows) -> dict[str, int]:
+    """Return the number of rows of each state."""
     return dict(view.rows("SELECT state, count(*) FROM {tables}.ledger GROUP BY state ORDER BY state"))
 
 
-def reasons(view: View) -> list[ReasonCount]:
+def reasons(view: Rows) -> list[ReasonCount]:
+    """Return every reason that is not empty, with the number of its rows."""
     selected = view.rows(
         "SELECT state, reason, count(*) FROM {tables}.ledger WHERE reason <> '' GROUP BY state, reason"
     )
     return [ReasonCount(state, from_stored(reason), count) for state, reason, count in selected]
 
 
-def rows_of_documents(view: View) -> Iterator[LedgerRow]:
-    """Return the rows whose uri is a document."""
-    selected = view.rows(f"{_ROWS} JOIN {{tables}}.document d ON d.key = l.key")
+def _read(selected: Iterable[tuple[Any, ...]]) -> Iterator[LedgerRow]:
     return (LedgerRow(file, uri, state, from_stored(reason)) for file, uri, state, reason in selected)
