@@ -20,6 +20,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,6 @@ from states import (
 from word_encoder import WordEncoder
 
 import indexer.copying
-import indexer.stores.local.beside
 import indexer.stores.postgres.store
 from indexer import Index
 from indexer.core import IndexCore
@@ -163,7 +163,7 @@ def half(state: State) -> None:
 
 
 def making_next(state: State) -> None:
-    indexer.stores.local.beside._mark = die
+    import_module("indexer.stores.local.beside")._mark = die
     migrate(state)
 
 
