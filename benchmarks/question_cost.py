@@ -103,7 +103,7 @@ def measure(passages: int, asked: Sequence[str]) -> None:
     print(f"\n### {passages:,} passages, ten hits\n", flush=True)
     store, searcher = open_store(folder), Searcher(folder)
     with store.snapshot() as snapshot:
-        encoder = get_query_encoder(snapshot.settings.recipe, store.artifacts(), lambda: None, note=print)  # type: ignore[arg-type]
+        encoder, _ = get_query_encoder(snapshot.settings.recipe, store.artifacts(), lambda: None)  # type: ignore[arg-type]
         kinds = ", ".join(str(segment["kind"]) for segment in snapshot.info().segments)
     vectors = encoder.encode(list(asked), role="query")
 

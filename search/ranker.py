@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from indexer.encoders import Encoder, Recipe, get_query_encoder
 from indexer.errors import BadInput
 from indexer.filters.tree import Where
 from indexer.identity import require_recipe
-from indexer.notes import Note
 from indexer.records import Vector
 from indexer.settings import Settings
 from indexer.stores.analysis import stored_analysis
@@ -113,62 +113,60 @@ class Ranker:
         self._timings.ranked(time.perf_counter() - begun)
         return Hits(hits, ranked.matched, ranked.exact, text, mode, answered, tuple(notes))
 
-    def candidates(self, texts: Sequence[str], note: Note) -> tuple[list[ScoredCandidates], list[list[str]]]:
-        """Return the scored candidates of hybrid mode for each question, and the uris of these candidates.
+    def candidates(self, texts: Sequence[str]) -> tuple[list[ScoredCandidates], list[list[str]], list[str]]:
+        """Return the scored candidates of hybrid mode for each question, the uris of these candidates, and notes.
 
-        Args:
-            note: gets what a search for these questions would tell in `Hits.notes`.
+        The notes are those that searches for these questions would have in `Hits.notes`, each once.
         """
         for text in texts:
             check_text(text)
         candidates, uris = [], []
         with self.store.snapshot() as snapshot:
             statistics = self._current_statistics(snapshot)
-            for text, vector in zip(texts, self.encode(snapshot, texts, note), strict=True):
+            vectors, notes = self.encode(snapshot, texts)
+            for text, vector in zip(texts, vectors, strict=True):
                 scored = modes.score_candidates(snapshot, statistics, text, vector, 10, None, "document")
                 candidates.append(scored)
                 ids = scored.candidates.passages.tolist()
                 uris.append([passage.uri for passage in snapshot.passages_by_id(ids)])
-            for message in snapshot.notes:
-                note(message)
-        return candidates, uris
+            every = [*chain.from_iterable(notes), *snapshot.notes]
+        return candidates, uris, list(dict.fromkeys(every))
 
-    def encode(
-        self, snapshot: Snapshot, texts: Sequence[str], note: Note, question_notes: Sequence[Note] | None = None
-    ) -> Vector:
-        """Return the vectors of questions (questions, dimensions).
+    def encode(self, snapshot: Snapshot, texts: Sequence[str]) -> tuple[Vector, list[tuple[str, ...]]]:
+        """Return the vectors of questions (questions, dimensions) and the notes of each question.
 
-        A single question is embedded together with those that other threads ask at the same time.
-
-        Args:
-            note: gets what the encoder tells, and a sentence for each question that is longer than the model reads.
-            question_notes: one per question, which gets the sentence about this question instead.
+        A single question is embedded together with those that other threads ask at the same time. A note says that a
+        question is longer than the model reads, or that the compiled encoder cannot be used.
 
         Raises:
             BadInput: the model reads no token of a question, or the index has no model.
         """
-        encoder = self.encoder_of(snapshot, note)
-        notes = [note] * len(texts) if question_notes is None else question_notes
+        encoder, encoder_notes = self.encoder_of(snapshot)
+        notes = []
         begun = time.perf_counter()
         offsets = encoder.offsets(list(texts))
         self._timings.tokenized(time.perf_counter() - begun)
-        for text, tokens, of_question in zip(texts, offsets, notes, strict=True):
+        for text, tokens in zip(texts, offsets, strict=True):
             if not len(tokens):
                 raise BadInput(f"the question {text!r} is empty: ask with at least one word")
+            own = encoder_notes
             if (over := len(tokens) + encoder.overhead("query") - encoder.max_tokens) > 0:
-                of_question(
+                own += (
                     f"the question has {len(tokens)} tokens, {over} more than the model reads: "
-                    f"its end, from {text[tokens[-over][0] :][:40]!r} on, was left out"
+                    f"its end, from {text[tokens[-over][0] :][:40]!r} on, was left out",
                 )
+            notes.append(own)
         if len(texts) == 1:
-            return self._questions.encode(encoder, texts[0])[None]
+            return self._questions.encode(encoder, texts[0])[None], notes
         begun = time.perf_counter()
         vectors = encoder.encode(list(texts), role="query", truncate=True)
         self._timings.encoded(len(texts), time.perf_counter() - begun)
-        return vectors
+        return vectors, notes
 
-    def encoder_of(self, snapshot: Snapshot, note: Note) -> Encoder:
+    def encoder_of(self, snapshot: Snapshot) -> tuple[Encoder, tuple[str, ...]]:
         """Return the encoder for this snapshot's recipe, which differs from earlier ones if the folder was replaced.
+
+        Notes come with it the first time that the process needs this encoder.
 
         Raises:
             BadInput: the index holds vectors of the user's own.
@@ -176,14 +174,14 @@ class Ranker:
         """
         if self._encoder is not None:
             self._require_same_recipe(snapshot, self._encoder)
-            return self._encoder
+            return self._encoder, ()
         recipe = snapshot.settings.recipe
         if recipe is None:
             raise BadInput(
                 f"{self.store.address}: holds your own vectors and has no model: "
                 'ask with the mode "words" (--mode words), or give the question\'s vector'
             )
-        return get_query_encoder(recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust, note=note)
+        return get_query_encoder(recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust)
 
     def _require_same_recipe(self, snapshot: Snapshot, encoder: Encoder) -> None:
         recipe = snapshot.settings.recipe

@@ -18,7 +18,6 @@ from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Exists, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
 from indexer.lookup import document_of, documents_of, has_document, is_uri, unknown_uri
-from indexer.notes import Note
 from indexer.records import Document, Vector
 from indexer.settings import Calibration, MapRecord
 from indexer.stores.field_types import check_filter
@@ -143,15 +142,18 @@ class Searcher:
             FilterError: the filter does not fit the index's fields.
             ModelError: the reranker cannot be loaded.
         """
-        notes: list[str] = []
         # One snapshot for question and answer: another index may take this one's place in between.
         with self._store.snapshot() as snapshot:
-            vector = self._vector(snapshot, query, notes.append)
+            vector, notes = self._vector(snapshot, query)
             hits = self._ranked(snapshot, query, vector, query.depth)
             explains = query.explain and bool(query.text or vector is not None) and snapshot.settings.recipe is not None
-            encoder = self._ranker.encoder_of(snapshot, notes.append) if explains else None
-            if encoder is not None and vector is None:
-                vector = self._ranker.encode(snapshot, [query.text], notes.append)[0]
+            encoder = None
+            if explains:
+                encoder, encoder_notes = self._ranker.encoder_of(snapshot)
+                notes += encoder_notes
+                if vector is None:
+                    vector, question_notes = self._encoded(snapshot, query.text)
+                    notes += question_notes
         if query.rerank is not None:
             hits = rerank_hits(hits, _scorer(query.rerank), query.k)
         hits = self._above(hits, query.min_score, query.min_percentile)
@@ -192,20 +194,18 @@ class Searcher:
             Query("-", k, None, mode, passages, min_score, exact)  # refuses wrong arguments
             return []
         answers = []
-        notes: list[str] = []
-        own_notes: list[list[str]] = [[] for _ in questions]
         with self._store.snapshot() as snapshot:
             if mode == "words" or vectors is not None:
-                encoded = [self._vector(snapshot, query, notes.append) for query in questions]
+                encoded = [self._vector(snapshot, query) for query in questions]
             else:
-                encoded = list(self._ranker.encode(snapshot, texts, notes.append, [own.append for own in own_notes]))
-            for query, row, own in zip(questions, encoded, own_notes, strict=True):
+                encoded = list(zip(*self._ranker.encode(snapshot, texts), strict=True))
+            for query, (row, notes) in zip(questions, encoded, strict=True):
                 try:
                     hits = self._ranked(snapshot, query, row, query.k)
                 except NoWords as error:
                     hits = Hits((), 0, True, query.text, mode, notes=(str(error),))
-                told = tuple(dict.fromkeys((*notes, *own, *hits.notes)))
-                answers.append(replace(self._above(hits, min_score, None), notes=told))
+                every = tuple(dict.fromkeys((*notes, *hits.notes)))
+                answers.append(replace(self._above(hits, min_score, None), notes=every))
         return answers
 
     def search_vector(
@@ -373,7 +373,7 @@ class Searcher:
             BadInput: the index holds vectors of the user's own.
         """
         with self._store.snapshot() as snapshot:
-            return self._ranker.encoder_of(snapshot, _ignore)
+            return self._ranker.encoder_of(snapshot)[0]
 
     def __len__(self) -> int:
         return self.count()
@@ -420,19 +420,23 @@ class Searcher:
             self._value_notes[key] = notes
         return notes
 
-    def _vector(self, snapshot: Snapshot, query: Query, note: Note) -> Vector | None:
-        """Return the question as a unit row (dimensions,); None in words mode, which needs no model."""
+    def _vector(self, snapshot: Snapshot, query: Query) -> tuple[Vector | None, tuple[str, ...]]:
+        """Return the question as a unit row (dimensions,) and notes; None in words mode, which needs no model."""
         if query.mode == "words":
-            return None
+            return None, ()
         if query.row is None:
-            row: Vector = self._ranker.encode(snapshot, [query.text], note)[0]
-            return row
+            return self._encoded(snapshot, query.text)
         dimensions = snapshot.settings.dimensions
         if dimensions and len(query.row) != dimensions:
             raise BadInput(
                 f"the question's vector has {len(query.row)} dimensions and {self._store.address} has {dimensions}"
             )
-        return query.row[:dimensions]  # nothing of it where the index has taken no width yet
+        return query.row[:dimensions], ()  # nothing of it where the index has taken no width yet
+
+    def _encoded(self, snapshot: Snapshot, text: str) -> tuple[Vector, tuple[str, ...]]:
+        """Return a question's vector (dimensions,) and notes about the question."""
+        (row,), (notes,) = self._ranker.encode(snapshot, [text])
+        return row, notes
 
     def _known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | Literal[False] | None:
         """Return the filter to rank with: None if it leaves every document, False if it leaves none."""
@@ -498,7 +502,3 @@ def _scorer(rerank: str | Scorer) -> Scorer:
     from indexer.encoders import cross_encoder
 
     return cross_encoder(rerank)
-
-
-def _ignore(message: str) -> None:
-    """Drop a note: searches tell it again."""

@@ -14,7 +14,6 @@ from indexer.encoders.port import Encoder, steady
 from indexer.encoders.recipe import Recipe, RecipeSpec, is_endpoint
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, ModelError
-from indexer.notes import Note
 
 _loaded: dict[str, Encoder] = {}
 """By the recipe's identity, followed by everything in the runtime that is not the default."""
@@ -113,9 +112,7 @@ def get_query_encoder(
     compiled: Path,
     fitted_parameters: Callable[[], bytes | None],
     trust_remote_code: bool = False,
-    *,
-    note: Note,
-) -> Encoder:
+) -> tuple[Encoder, tuple[str, ...]]:
     """Return an encoder of a stored recipe for questions: one that is loaded already, the compiled one, or torch's.
 
     It never measures or changes its runtime, even if the process also embeds documents with it.
@@ -123,13 +120,16 @@ def get_query_encoder(
     Args:
         compiled: the folder of the compiled encoder; it need not exist.
         fitted_parameters: reads the parameters of the recipe's post-processing; called only to load the model.
-        note: is told that `compiled` exists but cannot be used; torch answers instead.
+
+    Returns:
+        The encoder, and notes: `compiled` exists but cannot be used, so that torch answers instead.
 
     Raises:
         ModelError: the model is not found, or has other weights than the recipe was made with.
     """
     if recipe.remote is not None:
-        return _get_remote(recipe)
+        return _get_remote(recipe), ()
+    notes: tuple[str, ...] = ()
     with _lock:
         loaded = (encoder for key, encoder in _loaded.items() if key.split()[0] == recipe.identity)
         encoder = next(loaded, None) or _compiled.get(recipe.identity)
@@ -143,10 +143,10 @@ def get_query_encoder(
                 _compiled[recipe.identity] = encoder
             except ModelError as error:
                 encoder = None
-                note(f"{error}; torch is used meanwhile")
+                notes = (f"{error}; torch is used meanwhile",)
         if encoder is None:
             encoder = get_encoder(recipe, fitted_parameters(), Runtime(trust_remote_code=trust_remote_code))
-        return steady(encoder)
+        return steady(encoder), notes
 
 
 def load_with_recipe(

@@ -36,7 +36,7 @@ def tune(
     from search.ranker import Ranker, default_words_bias, words_bias
     from search.searcher import Searcher
 
-    texts, notes = read_queries(queries), list[str]()
+    texts = read_queries(queries)
     with (
         closing(open_store(path)) as store,
         Searcher(path) as searcher,
@@ -47,7 +47,8 @@ def tune(
             warn(f"{len(missing)} judged documents are not in the index, such as {missing[0]!r}")
         ranker = Ranker(store, trust_remote_code=trust_remote_code)
         asked = [texts[query] for query in judged.judged]
-        questions = list(zip(judged.judged, *ranker.candidates(asked, notes.append), strict=True))
+        candidates, uris, notes = ranker.candidates(asked)
+        questions = list(zip(judged.judged, candidates, uris, strict=True))
         with store.snapshot() as snapshot:
             before = (default_words_bias if reset else words_bias)(snapshot.settings)
         tuned = learn_words_bias(questions, judged, before)
@@ -55,7 +56,6 @@ def tune(
             writer.change(lambda settings: replace(settings, words_bias=tuned.words_bias))
         elif reset:
             writer.change(lambda settings: replace(settings, words_bias=None))
-    notes = list(dict.fromkeys(notes))
     warn_of(notes)
     if as_json:
         say_json(

@@ -12,18 +12,19 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
 from indexer.calibration.probe import PseudoQuestion, pseudo_questions
 from indexer.calibration.sample import sample_by_content
+from indexer.encoders import Encoder
 from indexer.errors import ModelError, RecipeMismatch
 from indexer.listener import Listener
-from indexer.notes import Note
 from indexer.records import Vector
 from indexer.settings import MIN_PSEUDO_QUESTIONS
-from indexer.stores.port import Info, Passage, Store
+from indexer.stores.port import Info, Passage, Snapshot, Store
 from search.evaluation.measures import Qrels, evaluate
 from search.evaluation.significance import estimate_averages
 from search.ranker import Ranker
@@ -126,12 +127,11 @@ def compare_vectors(
     Raises:
         ModelError, RecipeMismatch: the new model cannot be loaded, or is not the one of its vectors.
     """
-    notes: list[str] = []
-    sides = [_Side(store, notes.append, trust_remote_code) for store in (old, new)]
+    sides = [_Side(store, trust_remote_code) for store in (old, new)]
     if (problem := sides[0].problem()) is not None:
-        notes.append(f"the models are not compared, because the old one cannot be asked ({problem})")
+        note = f"the models are not compared, because the old one cannot be asked ({problem})"
         sizes = _sizes([side.info() for side in sides])
-        return Verdict(None, None, None, None, 0, 0, None, None, *sizes, notes=tuple(notes))
+        return Verdict(None, None, None, None, 0, 0, None, None, *sizes, notes=(note,))
     passages, sentences = _draw(old)
     sentences = _readable(sides, sentences)
     texts = [one.question for one in sentences]
@@ -156,7 +156,7 @@ def compare_vectors(
         bytes=size,
         passages=count,
         dimensions=width,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys(note for side in sides for note in side.notes)),
     )
 
 
@@ -165,10 +165,12 @@ class _Side:
 
     Attributes:
         passages_per_second: how fast `find` has embedded its answers.
+        notes: what searches for the same questions would note.
     """
 
-    def __init__(self, store: Store, note: Note, trust_remote_code: bool) -> None:
-        self._store, self._note = store, note
+    def __init__(self, store: Store, trust_remote_code: bool) -> None:
+        self._store = store
+        self.notes: list[str] = []
         self._ranker = Ranker(store, trust_remote_code=trust_remote_code)
         self._vectors: Vector | None = None  # of the questions that `ask` was given first
         self.passages_per_second = 0.0
@@ -181,15 +183,25 @@ class _Side:
         """Return why the model cannot be loaded or reached; None if it can be asked."""
         try:
             with self._store.snapshot() as snapshot:
-                self._ranker.encoder_of(snapshot, self._note)
+                self._encoder(snapshot)
         except (ModelError, RecipeMismatch) as error:
             return str(error)
         return None
 
+    def _encoder(self, snapshot: Snapshot) -> Encoder:
+        encoder, notes = self._ranker.encoder_of(snapshot)
+        self.notes.extend(notes)
+        return encoder
+
+    def _encode(self, snapshot: Snapshot, texts: Sequence[str]) -> Vector:
+        vectors, notes = self._ranker.encode(snapshot, texts)
+        self.notes.extend(chain.from_iterable(notes))
+        return vectors
+
     def readable(self, texts: Sequence[str]) -> list[bool]:
         """Return of each text whether the model reads a token of it."""
         with self._store.snapshot() as snapshot:
-            encoder = self._ranker.encoder_of(snapshot, self._note)
+            encoder = self._encoder(snapshot)
         return [len(offsets) > 0 for offsets in encoder.offsets(list(texts))]
 
     def ask(self, texts: Sequence[str], mode: Literal["dense", "hybrid"]) -> list[list[tuple[str, float]]]:
@@ -197,7 +209,7 @@ class _Side:
         answers = []
         with self._store.snapshot() as snapshot:
             if self._vectors is None and texts:
-                self._vectors = self._ranker.encode(snapshot, texts, self._note)
+                self._vectors = self._encode(snapshot, texts)
             for text, vector in zip(texts, () if self._vectors is None else self._vectors, strict=True):
                 hits = self._ranker.rank(snapshot, text, vector, HITS, None, mode, "document", False)
                 answers.append([(hit.uri, hit.score) for hit in hits])
@@ -209,7 +221,7 @@ class _Side:
         with self._store.snapshot() as snapshot:
             for text in texts:
                 begun = time.perf_counter()
-                vector = self._ranker.encode(snapshot, [text], self._note)[0]
+                vector = self._encode(snapshot, [text])[0]
                 self._ranker.rank(snapshot, text, vector, HITS, None, "dense", "document", False)
                 times.append(1000 * (time.perf_counter() - begun))
         return statistics.median(times)
@@ -220,7 +232,7 @@ class _Side:
             return []
         found = []
         with self._store.snapshot() as snapshot:
-            encoder = self._ranker.encoder_of(snapshot, self._note)
+            encoder = self._encoder(snapshot)
             questions = encoder.encode([one.question for one in sentences], role="query", truncate=True)
             begun = time.perf_counter()
             answers = encoder.encode([one.answer for one in sentences], role="document", truncate=True)

@@ -206,7 +206,7 @@ searcher = Searcher(sys.argv[1])
 questions = ["why is my bread stale", *(f"question {number}" for number in range(40))]
 def vectors():
     with searcher._store.snapshot() as snapshot:
-        return searcher._ranker.encode(snapshot, questions, print)
+        return searcher._ranker.encode(snapshot, questions)[0]
 expected = vectors()
 assert searcher.search("why is my bread stale", 1)[0].uri == "bread"
 for _ in range(2):

@@ -49,11 +49,6 @@ from search.explain import add_sentences
 from search.hits import Hit
 from search.pairs import embed
 
-
-def no_note(message: str) -> None:
-    raise AssertionError(message)
-
-
 TEXTS = [f"dogs watch river number {number}" for number in range(64)]
 
 
@@ -180,8 +175,8 @@ def test_searching_never_measures_and_never_switches(
     def search() -> None:
         assert all(hit.why and hit.why["sentence"] for hit in add_sentences(hits, encoder, question))
         for _ in range(2):
-            asked = get_query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None, note=no_note)
-            assert asked.encode(TEXTS).shape == (64, 48)
+            asked, notes = get_query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None)
+            assert (asked.encode(TEXTS).shape, notes) == ((64, 48), ())
         embed(TEXTS, encoder, encoder.recipe)
 
     search()
