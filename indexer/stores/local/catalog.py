@@ -19,6 +19,7 @@ from indexer.errors import BadInput, IndexDamaged, StorageError
 from indexer.ledger import Code
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
+from indexer.stores.commits import changed_settings, changes_of
 from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.local import filter_sql
 from indexer.stores.local.failpoint import failpoint
@@ -28,7 +29,7 @@ from indexer.stores.local.schema import migrations
 from indexer.stores.local.segments.files import SegmentFile
 from indexer.stores.local.words.record import WordFiles
 from indexer.stores.port import Batch, LedgerRow, RunOutcome
-from indexer.stores.setting_rows import from_rows, to_rows
+from indexer.stores.setting_rows import to_rows
 from indexer.stores.vectors import require_matching_shapes
 
 _LOCK_TIMEOUT_SECONDS = 60
@@ -178,27 +179,17 @@ class Catalog:
         """Write the settings that differ. Without a difference nothing is committed."""
         with self._errors():
             rows = dict(self.db.conn.execute("SELECT name, value FROM setting"))
-        try:
-            stored = from_rows(rows)
-        except (KeyError, TypeError, ValueError) as error:
-            raise IndexDamaged(f"{self._path}: its settings are damaged ({error}); restore a backup") from error
-        settings = update(stored)
-        before, after = to_rows(stored), to_rows(settings)
-        if before == after and fitted_parameters is None:
-            return settings
+        changes = changed_settings(self._path, rows, update)
+        if not (changes.written or changes.deleted) and fitted_parameters is None:
+            return changes.settings
         with self.transaction() as connection:
-            connection.executemany(
-                "INSERT OR REPLACE INTO setting VALUES (?, ?)",
-                (row for row in after.items() if row not in before.items()),
-            )
-            connection.executemany(
-                "DELETE FROM setting WHERE name = ?", ((name,) for name in before if name not in after)
-            )
+            connection.executemany("INSERT OR REPLACE INTO setting VALUES (?, ?)", changes.written.items())
+            connection.executemany("DELETE FROM setting WHERE name = ?", ((name,) for name in changes.deleted))
             if fitted_parameters is not None:
                 if connection.execute("SELECT 1 FROM frozen WHERE name = 'post'").fetchone():
                     raise BadInput(f"{self._path.parent}: its post-processing is fitted already, and only once")
                 connection.execute("INSERT INTO frozen VALUES ('post', ?)", (fitted_parameters,))
-        return settings
+        return changes.settings
 
     def vacuum(self) -> None:
         with self._errors():
@@ -215,18 +206,12 @@ class Catalog:
             uris = json.dumps([item.document.uri for item in documents])
             find = "SELECT uri, id FROM document WHERE uri IN (SELECT value FROM json_each(?))"
             known: dict[str, int] = dict(connection.execute(find, (uris,)))
-            whole = [item for item in documents if item.spans is not None]
-            for item in whole:
-                if item.document.uri in known:
-                    erase_passages(connection, known[item.document.uri])
+            changes = changes_of(documents, known)
+            for uri in changes.replaced:
+                erase_passages(connection, known[uri])
             filter_sql.erase(connection, known.values())
             ids = write_documents(connection, documents, known)
-            write_passages(connection, whole, ids)
-            changes = Changes(
-                added=tuple(uri for item in whole if (uri := item.document.uri) not in known),
-                replaced=tuple(uri for item in whole if (uri := item.document.uri) in known),
-                updated=tuple(item.document.uri for item in documents if item.spans is None),
-            )
+            write_passages(connection, documents, ids)
             _add_to_count(connection, len(changes.added))
             _write_ledger(connection, batch.rows, batch.run)
             if not batch.rows:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexer.errors import BadInput, IndexDamaged
+from indexer.errors import IndexDamaged
 from indexer.settings import Meaning
-from indexer.stores.document_rows import damage_of
-from indexer.stores.flatten import scalars, with_dates
+from indexer.stores.checks import WRONG_TYPES, Findings, documents_with_wrong_fields, setting_notes
 from indexer.stores.local import queries
 from indexer.stores.local.connections import DATES_SINCE
 from indexer.stores.local.generation import loss, problem_of_file
@@ -26,7 +20,6 @@ from indexer.stores.local.segments.files import stamp, verify
 from indexer.stores.local.views import Part, View, Views
 from indexer.stores.local.words import files as word_files
 from indexer.stores.port import CheckReport
-from indexer.stores.setting_rows import unreadable
 from indexer.stores.vectors import checksum
 
 if TYPE_CHECKING:
@@ -35,45 +28,6 @@ if TYPE_CHECKING:
 _SAMPLE_ROWS = 256
 """Rows of a segment that are compared with the catalog. Its file also has a checksum."""
 
-_WRONG_TYPES = (AttributeError, TypeError, ValueError)
-"""The errors of hashing or parsing a value of another type than its column has: SQLite stores any type anywhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Findings:
-    """The problems that were found, grouped by the repair that each needs.
-
-    Attributes:
-        loss: message about commits that are missing.
-        catalog: messages about problems that cannot be repaired.
-        damaged_documents: uris of documents to be embedded again.
-        wrong_fields: uris of documents whose filter fields are to be rewritten.
-        wrong_counts: messages about numbers of documents.
-        segments: messages about segments to be rebuilt.
-        words: messages about a word index to be rebuilt.
-    """
-
-    loss: list[str]
-    catalog: list[str]
-    damaged_documents: list[str]
-    wrong_fields: list[str]
-    wrong_counts: list[str]
-    segments: list[str]
-    words: list[str]
-    notes: tuple[str, ...]
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        return (
-            *self.loss,
-            *self.catalog,
-            *(str(damage_of(uri)) for uri in self.damaged_documents),
-            *(f"{uri}: filters do not see its metadata as it is stored" for uri in self.wrong_fields),
-            *self.wrong_counts,
-            *self.segments,
-            *self.words,
-        )
-
 
 def check(view: View, folder: Path, meaning: Meaning | None) -> CheckReport:
     """Verify SQLite, every row, every segment against its record and its rows, and the word index.
@@ -81,8 +35,7 @@ def check(view: View, folder: Path, meaning: Meaning | None) -> CheckReport:
     Args:
         meaning: what the hashes of embedded content were made with; None leaves those out.
     """
-    findings = _find(view, folder, meaning)
-    return CheckReport(findings.problems, findings.notes)
+    return _find(view, folder, meaning).report
 
 
 def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckReport:
@@ -93,46 +46,46 @@ def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckRepo
     """
     with views.view() as view:
         findings, lost = _find(view, views.folder, meaning), view.lost
-    catalog.mark_damaged(findings.damaged_documents)
+    catalog.mark_damaged(findings.damaged)
     catalog.rewrite_fields(findings.wrong_fields)
-    if findings.loss:
+    losses, counts = findings.first["loss"], findings.last["counts"]
+    segments, words = findings.last["segments"], findings.last["words"]
+    if losses:
         catalog.forget_loss()
-    if findings.wrong_counts:
+    if counts:
         catalog.recount()
-    if findings.segments:
+    if segments:
         seal.rewrite(catalog, views, "auto", force=True)
-    if findings.segments or findings.words:
+    if segments or words:
         word_files.catch_up(catalog, views, thorough=True)
     else:
         _restamp(catalog, views)
-    damaged, fields = findings.damaged_documents, findings.wrong_fields
+
+    def find() -> Findings:
+        with views.view() as view:
+            return _find(view, views.folder, meaning)
+
     repairs = {
-        f"no longer reports {lost} missing commit(s); index the sources again if you have not yet": findings.loss,
-        f"{len(damaged)} damaged document(s) will be embedded again when their source is indexed again": damaged,
-        "counted the documents": findings.wrong_counts,
-        f"wrote the filters' rows of {len(fields)} document(s) again": fields,
-        f"rebuilt {len(findings.segments)} damaged segment(s)": findings.segments,
-        "rebuilt the word index": findings.words,
+        f"no longer reports {lost} missing commit(s); index the sources again if you have not yet": losses,
+        "counted the documents": counts,
+        f"rebuilt {len(segments)} damaged segment(s)": segments,
+        "rebuilt the word index": words,
     }
-    if not any(repairs.values()):
-        return CheckReport(findings.problems, findings.notes)
-    with views.view() as view:
-        remaining = _find(view, views.folder, meaning)
-    done = (message for message, problems in repairs.items() if problems)
-    return CheckReport(remaining.problems, (*done, *remaining.notes))
+    return findings.repaired(repairs, find)
 
 
-def _find(view: View, folder: Path, meaning: Meaning | None) -> _Findings:
+def _find(view: View, folder: Path, meaning: Meaning | None) -> Findings:
     damaged = list(dict.fromkeys([*_passages(view), *_documents(view, meaning)]))
     word_problems, word_notes = word_files.check(view, folder)
-    return _Findings(
-        loss=[loss(folder, view.lost)] if view.lost else [],
-        catalog=list(_catalog(view)),
-        damaged_documents=damaged,
+    return Findings(
+        damaged=damaged,
         wrong_fields=list(_fields(view)),
-        wrong_counts=list(_counts(view)),
-        segments=list(_segments(view, folder, compare=not damaged)),
-        words=word_problems,
+        first={"loss": [loss(folder, view.lost)] if view.lost else [], "catalog": list(_catalog(view))},
+        last={
+            "counts": list(_counts(view)),
+            "segments": list(_segments(view, folder, compare=not damaged)),
+            "words": word_problems,
+        },
         notes=(*_notes(view, folder), *word_notes),
     )
 
@@ -162,7 +115,7 @@ def _passages(view: View) -> Iterator[str]:
     for _, start, end, recorded, vector, text, uri in cursor:
         try:
             sound = checksum(text[start:end], vector) == recorded
-        except _WRONG_TYPES:
+        except WRONG_TYPES:
             sound = False
         if not sound:
             yield uri
@@ -176,27 +129,13 @@ def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
 
 
 def _fields(view: View) -> Iterator[str]:
-    """Yield the uris of documents whose filter fields differ from their metadata."""
+    """Return the uris of documents whose filter fields differ from their metadata."""
     cursor = view.connection.execute(
         "SELECT v.document_id, f.name, f.type, v.value FROM field_value v JOIN field f ON f.id = v.field_id"
         " ORDER BY v.document_id"
     )
-    groups = groupby(cursor, itemgetter(0))
-    id_, rows = next(groups, (None, ()))
-    keeps_dates = queries.format_version(view) >= DATES_SINCE
     documents = view.connection.execute("SELECT id, uri, metadata, modified FROM document ORDER BY id")
-    for document_id, uri, metadata, modified in documents:
-        while id_ is not None and id_ < document_id:  # rows of no document do no harm
-            id_, rows = next(groups, (None, ()))
-        stored = set()
-        if id_ == document_id:
-            stored = {row[1:] for row in rows}
-            id_, rows = next(groups, (None, ()))
-        # Metadata that is not a JSON object does not match the row's hash, and is reported for that.
-        with suppress(BadInput, *_WRONG_TYPES):
-            expected = scalars(uri, json.loads(metadata))
-            if set(with_dates(expected, modified) if keeps_dates else expected) != stored:
-                yield uri
+    return documents_with_wrong_fields(documents, cursor, dates=queries.format_version(view) >= DATES_SINCE)
 
 
 def _segments(view: View, folder: Path, compare: bool) -> Iterator[str]:
@@ -230,13 +169,7 @@ def _notes(view: View, folder: Path) -> list[str]:
     notes = [f"the file generation {problem}, so commits that are missing would go unnoticed"] if problem else []
     notes += [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
     rows = queries.setting_rows(view)
-    notes += [
-        f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"
-        for name in unreadable(rows)
-    ]
-    if queries.run_is_unfinished(rows):
-        notes.append("the last indexing run did not finish; run it again to continue")
-    return notes
+    return notes + setting_notes(rows, unfinished_run=queries.run_is_unfinished(rows))
 
 
 def _restamp(catalog: Catalog, views: Views) -> None:

@@ -7,14 +7,10 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from itertools import count
 
-import numpy as np
-
-from indexer.errors import BadInput
+from indexer.stores.commits import passage_rows
 from indexer.stores.flatten import scalars, with_dates
-from indexer.stores.lines import with_lines
 from indexer.stores.local import filter_sql
 from indexer.stores.port import EmbeddedDocument
-from indexer.stores.vectors import checksum, to_blobs
 
 
 def _highest(connection: sqlite3.Connection, table: str) -> int:
@@ -38,14 +34,12 @@ def write_documents(
         The id of each document by its uri.
 
     Raises:
-        BadInput: an update of what is not a document, or metadata that no filter can hold.
+        BadInput: metadata that no filter can hold.
     """
     ids = dict(known)
     next_id = _highest(connection, "document") + 1
     for item in documents:
         if item.document.uri not in ids:
-            if item.spans is None:
-                raise BadInput(f"{item.document.uri}: there is no such document to update: add it with its passages")
             ids[item.document.uri], next_id = next_id, next_id + 1
     connection.executemany(
         f"INSERT INTO document (id, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
@@ -93,20 +87,15 @@ def write_passages(
     Args:
         ids: the id of each document by its uri.
     """
-    if not documents:
-        return
-    blobs = iter(to_blobs(np.concatenate([item.vectors for item in documents if item.vectors is not None])))
     next_id = count(_highest(connection, "passage") + 1)
     connection.executemany(
         "INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (
-                *(next(next_id), ids[item.document.uri], span.start, span.end, line, span.heading, span.page),
-                *(checksum(item.document.text[span.start : span.end], blob), blob),
+                *(next(next_id), ids[row.uri], row.span.start, row.span.end, row.line, row.span.heading),
+                *(row.span.page, row.checksum, row.blob),
             )
-            for item in documents
-            for span, line in with_lines(item.document, item.spans or ())
-            for blob in (next(blobs),)
+            for row in passage_rows(documents)
         ),
     )
 

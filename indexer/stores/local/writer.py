@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 
-from indexer.errors import BadInput, StorageError
+from indexer.errors import StorageError
 from indexer.records import Changes
 from indexer.settings import Meaning, Settings
+from indexer.stores.commits import require_kind, with_recall
 from indexer.stores.local import check
 from indexer.stores.local.catalog import Catalog
 from indexer.stores.local.failpoint import failpoint
@@ -59,7 +59,7 @@ class LocalWriter:
         word_files.catch_up(self._catalog, self._views, 1, word_files.MAX_DELETED_SHARE)
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
-        seal.require_kind(kind)
+        require_kind(kind)
         self._tune_to(recall)
         seal.rewrite(self._catalog, self._views, kind)
         word_files.catch_up(self._catalog, self._views, 1, max_deleted_share=0)
@@ -70,8 +70,5 @@ class LocalWriter:
         return check.repair(self._catalog, self._views, meaning)
 
     def _tune_to(self, recall: float | None) -> None:
-        if recall is None:
-            return
-        if not 0 < recall <= 1:
-            raise BadInput(f"recall {recall} is not a share: give a number above 0 and up to 1, such as 0.98")
-        self._catalog.change(lambda settings: replace(settings, recall=recall))
+        if recall is not None:
+            self._catalog.change(with_recall(recall))

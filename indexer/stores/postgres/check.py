@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from indexer.errors import BadInput
 from indexer.settings import Meaning
-from indexer.stores.document_rows import damage_of
-from indexer.stores.flatten import scalars, with_dates
+from indexer.stores.checks import WRONG_TYPES, Findings, documents_with_wrong_fields, setting_notes
 from indexer.stores.port import CheckReport
 from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address
@@ -20,37 +15,7 @@ from indexer.stores.postgres.connections import SOUND_PGVECTOR
 from indexer.stores.postgres.leftovers import note_of, unfinished
 from indexer.stores.postgres.schema import pgvector_version
 from indexer.stores.postgres.views import View
-from indexer.stores.setting_rows import unreadable
 from indexer.stores.vectors import checksum
-
-_WRONG_TYPES = (AttributeError, TypeError, ValueError)
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """The problems that were found, grouped by the repair that each needs.
-
-    Attributes:
-        damaged: uris of documents to be embedded again.
-        wrong_fields: uris of documents whose filter fields are to be written again.
-        wrong_counts: messages about numbers in the registry.
-        graph: messages about a graph to be built again.
-    """
-
-    damaged: list[str]
-    wrong_fields: list[str]
-    wrong_counts: list[str]
-    graph: list[str]
-    notes: tuple[str, ...]
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        return (
-            *(str(damage_of(uri)) for uri in self.damaged),
-            *(f"{uri}: filters do not see its metadata as it is stored" for uri in self.wrong_fields),
-            *self.wrong_counts,
-            *self.graph,
-        )
 
 
 def check(view: View, meaning: Meaning | None, address: Address) -> CheckReport:
@@ -59,13 +24,17 @@ def check(view: View, meaning: Meaning | None, address: Address) -> CheckReport:
     Args:
         meaning: what the hashes of embedded content were made with; None leaves those out.
     """
-    findings = find(view, meaning, address)
-    return CheckReport(findings.problems, findings.notes)
+    return find(view, meaning, address).report
 
 
 def find(view: View, meaning: Meaning | None, address: Address) -> Findings:
     damaged = list(dict.fromkeys([*_passages(view), *_documents(view, meaning)]))
-    return Findings(damaged, list(_fields(view)), list(_counts(view)), list(_graph(view)), tuple(_notes(view, address)))
+    return Findings(
+        damaged,
+        list(_fields(view)),
+        last={"counts": list(_counts(view)), "graph": list(_graph(view))},
+        notes=tuple(_notes(view, address)),
+    )
 
 
 def _passages(view: View) -> Iterator[str]:
@@ -85,7 +54,7 @@ def _passages(view: View) -> Iterator[str]:
                 checksum(text[start:stop], queries.blob_of(vector)) == recorded
                 for start, stop, recorded, vector in held
             )
-        except _WRONG_TYPES:
+        except WRONG_TYPES:
             sound = False
         if not sound:
             yield uri
@@ -99,26 +68,15 @@ def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
 
 
 def _fields(view: View) -> Iterator[str]:
-    """Yield the uris of documents whose filter fields differ from their metadata."""
+    """Return the uris of documents whose filter fields differ from their metadata."""
     cursor = view.stream(
         "SELECT v.document_id, f.name, f.type, v.number, v.text FROM {tables}.field_value v"
         " JOIN {tables}.field f ON f.id = v.field_id ORDER BY v.document_id",
         size=5000,
     )
-    groups = groupby(cursor, itemgetter(0))
-    id_, rows = next(groups, (None, ()))
+    stored = ((id_, name, kind, text if number is None else number) for id_, name, kind, number, text in cursor)
     documents = view.stream("SELECT id, uri, metadata, modified FROM {tables}.document ORDER BY id")
-    for document_id, uri, metadata, modified in documents:
-        while id_ is not None and id_ < document_id:  # rows of no document do no harm
-            id_, rows = next(groups, (None, ()))
-        stored = set()
-        if id_ == document_id:
-            stored = {(name, kind, text if number is None else number) for _, name, kind, number, text in rows}
-            id_, rows = next(groups, (None, ()))
-        # Metadata that is not a JSON object does not match the row's hash, and is reported for that.
-        with suppress(BadInput, *_WRONG_TYPES):
-            if set(with_dates(scalars(uri, json.loads(metadata)), modified)) != stored:
-                yield uri
+    return documents_with_wrong_fields(documents, stored)
 
 
 def _counts(view: View) -> Iterator[str]:
@@ -156,8 +114,5 @@ def _notes(view: View, address: Address) -> Iterator[str]:
             "ALTER EXTENSION vector UPDATE, then likewise compact"
         )
     rows = dict(view.rows("SELECT name, value FROM {tables}.setting"))
-    for name in unreadable(rows):
-        yield f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"
-    if view.state.row.run != view.state.row.finished_run:
-        yield "the last indexing run did not finish; run it again to continue"
+    yield from setting_notes(rows, unfinished_run=view.state.row.run != view.state.row.finished_run)
     yield from (note_of(left, address) for left in unfinished(view.connection))

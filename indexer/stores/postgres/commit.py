@@ -6,26 +6,23 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
-from itertools import count
 from typing import Any
 
-import numpy as np
 from psycopg import errors, sql
 
-from indexer.errors import BadInput, IndexDamaged, NotAnIndex
+from indexer.errors import BadInput, NotAnIndex
 from indexer.ledger import Code, from_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
+from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
 from indexer.stores.flatten import scalars, with_dates
-from indexer.stores.lines import with_lines
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
 from indexer.stores.postgres.queries import to_binary
 from indexer.stores.postgres.schema import FORMAT_VERSION, key_of, lock_shared, require_format, statement, width
 from indexer.stores.postgres.views import Views, read_row
-from indexer.stores.setting_rows import from_rows, to_rows
-from indexer.stores.vectors import checksum, require_matching_shapes, to_blobs
+from indexer.stores.vectors import require_matching_shapes
 
 
 class Commit:
@@ -112,8 +109,8 @@ class Commit:
         if not (documents or batch.rows or batch.finished):
             self.without_effect = True
             return Changes()
-        settings = self._settings()
-        require_matching_shapes(documents, settings.dimensions)
+        dimensions = settings_of(self._views.address.shown, self._setting_rows()).dimensions
+        require_matching_shapes(documents, dimensions)
         keys = {item.document.uri: key_of(item.document.uri) for item in documents}
         known: dict[str, Any] = {
             uri: rest
@@ -124,11 +121,7 @@ class Commit:
             )
         }
         whole = [item for item in documents if item.spans is not None]
-        rows = [item for item in documents if item.spans is None]
-        for item in rows:
-            if item.document.uri not in known:
-                uri = item.document.uri
-                raise BadInput(f"{uri}: there is no such document to update: add it with its passages")
+        changes = changes_of(documents, known)
         flat = {
             item.document.uri: with_dates(scalars(item.document.uri, item.document.metadata), item.document.modified)
             for item in documents
@@ -138,8 +131,8 @@ class Commit:
                 if "\0" in name or (isinstance(value, str) and "\0" in value):
                     raise BadInput(f"{uri}: metadata field {name[:40]!r} holds a NUL, which PostgreSQL cannot hold")
         ids = {uri: known[uri][0] for uri in keys if uri in known}
-        erased = [ids[item.document.uri] for item in whole if item.document.uri in ids]
-        if erased:
+        if changes.replaced:
+            erased = [ids[uri] for uri in changes.replaced]
             self._run("DELETE FROM {tables}.passage WHERE document_id = ANY(%s)", erased)
         if ids:
             erase_fields(self._connection, self._tables, list(ids.values()))
@@ -150,11 +143,6 @@ class Commit:
             _, passages, tokens, _ = known.get(item.document.uri, (0, 0, 0, b""))
             self._added["passages"] += len(item.spans or ()) - passages
             self._added["tokens"] += sum(span.tokens for span in item.spans or ()) - tokens
-        changes = Changes(
-            added=tuple(uri for item in whole if (uri := item.document.uri) not in known),
-            replaced=tuple(uri for item in whole if (uri := item.document.uri) in known),
-            updated=tuple(item.document.uri for item in rows),
-        )
         self._added["documents"] += len(changes.added)
         self._changed.update(ids.values())
         files = {row.file for row in batch.rows} | set(batch.finished)
@@ -229,34 +217,29 @@ class Commit:
         return new
 
     def _insert_passages(self, documents: Sequence[EmbeddedDocument], ids: Mapping[str, int]) -> None:
-        vectors = [item.vectors for item in documents if item.vectors is not None and len(item.vectors)]
-        if not vectors:
+        rows = list(passage_rows(documents))
+        if not rows:
             return
-        blobs = to_blobs(np.concatenate(vectors))
-        binaries = to_binary(blobs)
+        binaries = to_binary([row.blob for row in rows])
         numbers = self._run(
             "SELECT nextval(%s::regclass) FROM generate_series(1, %s)",
             f"{self._tables}.passage_id",
-            len(blobs),
+            len(rows),
         )
         names = "id, document_id, start, stop, line, heading, page, checksum, vector"
-        place = count()
         command = statement(f"COPY {{tables}}.passage ({names}) FROM STDIN (FORMAT BINARY)", self._tables)
         with self._connection.cursor() as cursor, cursor.copy(command) as copy:
             # A vector goes as the bytes that it is in binary.
             copy.set_types(["int8", "int8", "int4", "int4", "int4", "text", "int4", "bytea", "bytea"])
-            for item in documents:
-                for span, line in with_lines(item.document, item.spans or ()):
-                    at = next(place)
-                    text = item.document.text[span.start : span.end]
-                    if "\0" in span.heading:
-                        raise BadInput(f"{item.document.uri}: a heading holds the character NUL")
-                    copy.write_row(
-                        (
-                            *(numbers[at][0], ids[item.document.uri], span.start, span.end, line, span.heading),
-                            *(span.page, checksum(text, blobs[at]), binaries[at]),
-                        )
+            for row, (number,), binary in zip(rows, numbers, binaries, strict=True):
+                if "\0" in row.span.heading:
+                    raise BadInput(f"{row.uri}: a heading holds the character NUL")
+                copy.write_row(
+                    (
+                        *(number, ids[row.uri], row.span.start, row.span.end, row.line, row.span.heading),
+                        *(row.span.page, row.checksum, binary),
                     )
+                )
 
     def remove(self, uris: Sequence[str]) -> int:
         keys = [key_of(uri) for uri in dict.fromkeys(uris)]
@@ -282,26 +265,20 @@ class Commit:
 
     # settings
 
-    def _settings(self, lock: str = "") -> Settings:
-        try:
-            return from_rows(dict(self._run(f"SELECT name, value FROM {{tables}}.setting ORDER BY name {lock}")))
-        except (KeyError, TypeError, ValueError) as error:
-            raise IndexDamaged(
-                f"{self._views.address.shown}: its settings are damaged ({error}); restore a backup"
-            ) from error
+    def _setting_rows(self, lock: str = "") -> dict[str, str]:
+        return dict(self._run(f"SELECT name, value FROM {{tables}}.setting ORDER BY name {lock}"))
 
     def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None) -> Settings:
-        stored = self._settings("FOR UPDATE")
-        settings = update(stored)
-        before, after = to_rows(stored), to_rows(settings)
-        self.without_effect = before == after and fitted_parameters is None
+        rows = self._setting_rows("FOR UPDATE")
+        changes = changed_settings(self._views.address.shown, rows, update)
+        self.without_effect = not (changes.written or changes.deleted) and fitted_parameters is None
         self._run_many(
             "INSERT INTO {tables}.setting VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            sorted(row for row in after.items() if row not in before.items()),
+            list(changes.written.items()),
         )
-        self._run("DELETE FROM {tables}.setting WHERE name = ANY(%s)", [name for name in before if name not in after])
-        if settings.dimensions != stored.dimensions:  # the first vectors decide it
-            column = f"halfvec{width(settings.dimensions).as_string()}"
+        self._run("DELETE FROM {tables}.setting WHERE name = ANY(%s)", list(changes.deleted))
+        if "dimensions" in changes.written:  # the first vectors decide it
+            column = f"halfvec{width(changes.settings.dimensions).as_string()}"
             self._run(f"ALTER TABLE {{tables}}.passage ALTER COLUMN vector TYPE {column}")
         if fitted_parameters is not None:
             inserted = self._run(
@@ -310,7 +287,7 @@ class Commit:
             )
             if not inserted:
                 raise BadInput(f"{self._views.address.shown}: its post-processing is fitted already, and only once")
-        return settings
+        return changes.settings
 
     def set_ef_search(self, ef_search: int | None) -> None:
         self._sets["ef_search"] = sql.Literal(ef_search)

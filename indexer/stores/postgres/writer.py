@@ -11,7 +11,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
 from typing import TypeVar
 
@@ -20,6 +19,8 @@ from psycopg import errors
 from indexer.errors import BadInput
 from indexer.records import Changes
 from indexer.settings import Meaning, Settings
+from indexer.stores.checks import Findings
+from indexer.stores.commits import require_kind, with_recall
 from indexer.stores.port import Batch, CheckReport, Kind, RunOutcome
 from indexer.stores.postgres import check, graph
 from indexer.stores.postgres.commit import Commit
@@ -100,8 +101,7 @@ class PostgresWriter:
             self._build_graph(dimensions, again=False)
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
-        if kind not in ("auto", "exact", "approximate"):
-            raise BadInput(f"kind {kind!r} is unknown: use auto, exact or approximate")
+        require_kind(kind)
         self._tune_to(recall)
         with self._views.view() as view:
             row, dimensions = view.state.row, view.state.settings.dimensions
@@ -125,32 +125,28 @@ class PostgresWriter:
                 connection.execute(statement(f"VACUUM (ANALYZE) {{tables}}.{table}", row.tables))
 
     def repair(self, meaning: Meaning | None) -> CheckReport:
-        with self._views.view() as view:
-            findings, dimensions = check.find(view, meaning, self._views.address), view.state.settings.dimensions
+        def find() -> Findings:
+            with self._views.view() as view:
+                return check.find(view, meaning, self._views.address)
+
+        findings = find()
         damaged, fields = findings.damaged, findings.wrong_fields
-        if damaged or fields or findings.wrong_counts:
+        counts, broken_graph = findings.last["counts"], findings.last["graph"]
+        if damaged or fields or counts:
             self._transact(lambda commit: commit.repair(damaged, fields))
-        if findings.graph:
+        if broken_graph:
+            with self._views.view() as view:
+                dimensions = view.state.settings.dimensions
             self._build_graph(dimensions, again=True)
         repairs = {
-            f"{len(damaged)} damaged document(s) will be embedded again when their source is indexed again": damaged,
-            "counted the documents, passages and tokens": findings.wrong_counts,
-            f"wrote the filters' rows of {len(fields)} document(s) again": fields,
-            "built the graph of the passages again": findings.graph,
+            "counted the documents, passages and tokens": counts,
+            "built the graph of the passages again": broken_graph,
         }
-        if not any(repairs.values()):
-            return CheckReport(findings.problems, findings.notes)
-        with self._views.view() as view:
-            remaining = check.find(view, meaning, self._views.address)
-        done = (message for message, problems in repairs.items() if problems)
-        return CheckReport(remaining.problems, (*done, *remaining.notes))
+        return findings.repaired(repairs, find)
 
     def _tune_to(self, recall: float | None) -> None:
-        if recall is None:
-            return
-        if not 0 < recall <= 1:
-            raise BadInput(f"recall {recall} is not a share: give a number above 0 and up to 1, such as 0.98")
-        self.change(lambda settings: replace(settings, recall=recall))
+        if recall is not None:
+            self.change(with_recall(recall))
 
     def _build_graph(self, dimensions: int, *, again: bool) -> None:
         """Build the graph while others read and write, and choose how wide it is searched.

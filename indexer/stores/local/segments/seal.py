@@ -11,7 +11,6 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.errors import BadInput
 from indexer.settings import DEFAULT_RECALL
 from indexer.stores.local import queries
 from indexer.stores.local.failpoint import failpoint
@@ -83,12 +82,6 @@ def settle(catalog: Catalog, views: Views) -> None:
         seal(catalog, views, min_passages=1)
 
 
-def require_kind(kind: str) -> None:
-    """Raise BadInput unless this is a kind of segment, or "auto"."""
-    if kind not in ("auto", EXACT, APPROXIMATE):
-        raise BadInput(f"compact: kind {kind!r} is unknown, use auto, {EXACT} or {APPROXIMATE}")
-
-
 def rewrite(catalog: Catalog, views: Views, kind: str, *, force: bool = False) -> None:
     """Put everything that is alive into one segment.
 
@@ -100,7 +93,6 @@ def rewrite(catalog: Catalog, views: Views, kind: str, *, force: bool = False) -
         BadInput: an unknown kind.
         StorageError: the disk refused.
     """
-    require_kind(kind)
     with views.view() as view:
         passages = view.state.passages
         if kind == "auto":

@@ -1,0 +1,105 @@
+"""What the checks of all engines share: documents with wrong fields, notes on settings, and the report of a repair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from indexer.errors import BadInput
+from indexer.stores.document_rows import damage_of
+from indexer.stores.flatten import scalars, with_dates
+from indexer.stores.port import CheckReport
+from indexer.stores.setting_rows import unreadable
+
+WRONG_TYPES = (AttributeError, TypeError, ValueError)
+"""The errors of hashing or parsing a value of another type than its column has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The problems that a check has found, grouped by the repair that each needs.
+
+    Attributes:
+        damaged: uris of documents to be embedded again.
+        wrong_fields: uris of documents whose filter fields are to be written again.
+        first, last: messages by the engine's name for their repair, in the order in which they are reported: before and
+            after the documents.
+        notes: what is worth knowing but is not a problem.
+    """
+
+    damaged: list[str]
+    wrong_fields: list[str]
+    first: Mapping[str, list[str]] = field(default_factory=dict)
+    last: Mapping[str, list[str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def report(self) -> CheckReport:
+        problems = (
+            *(message for messages in self.first.values() for message in messages),
+            *(str(damage_of(uri)) for uri in self.damaged),
+            *(f"{uri}: filters do not see its metadata as it is stored" for uri in self.wrong_fields),
+            *(message for messages in self.last.values() for message in messages),
+        )
+        return CheckReport(problems, self.notes)
+
+    def repaired(self, engine_repairs: Mapping[str, Sized], check: Callable[[], Findings]) -> CheckReport:
+        """Return the problems that a repair of these findings has left, with notes that also name what was repaired.
+
+        Args:
+            engine_repairs: the engine's own repairs by the note about each; a repair without findings was not needed.
+            check: checks again.
+        """
+        damaged, fields = len(self.damaged), len(self.wrong_fields)
+        repairs = {
+            f"{damaged} damaged document(s) will be embedded again when their source is indexed again": self.damaged,
+            f"wrote the filters' rows of {fields} document(s) again": self.wrong_fields,
+            **engine_repairs,
+        }
+        done = tuple(note for note, problems in repairs.items() if problems)
+        if not done:
+            return self.report
+        remaining = check().report
+        return CheckReport(remaining.problems, (*done, *remaining.notes))
+
+
+def documents_with_wrong_fields(
+    documents: Iterable[tuple[int, str, str, str | None]], stored: Iterable[tuple[Any, ...]], *, dates: bool = True
+) -> Iterator[str]:
+    """Yield the uris of documents whose filter fields differ from their metadata.
+
+    Args:
+        documents: id, uri, metadata as JSON and `modified` of each document, in order of the ids.
+        stored: document id, name, type and value of each stored field, in order of the document ids.
+        dates: the format of the index keeps dates.
+    """
+    groups = groupby(stored, itemgetter(0))
+    id_, rows = next(groups, (None, ()))
+    for document_id, uri, metadata, modified in documents:
+        while id_ is not None and id_ < document_id:  # rows of no document do no harm
+            id_, rows = next(groups, (None, ()))
+        held = set()
+        if id_ == document_id:
+            held = {row[1:] for row in rows}
+            id_, rows = next(groups, (None, ()))
+        # Metadata that is not a JSON object does not match the row's hash, and is reported for that.
+        with suppress(BadInput, *WRONG_TYPES):
+            expected = scalars(uri, json.loads(metadata))
+            if set(with_dates(expected, modified) if dates else expected) != held:
+                yield uri
+
+
+def setting_notes(rows: Mapping[str, str], *, unfinished_run: bool) -> list[str]:
+    """Return notes on settings that cannot be read, and on a run that did not end."""
+    notes = [
+        f"the setting {name!r} cannot be read and is left out; the next run measures it again, or tune learns it"
+        for name in unreadable(rows)
+    ]
+    if unfinished_run:
+        notes.append("the last indexing run did not finish; run it again to continue")
+    return notes
