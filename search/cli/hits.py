@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from search.cli.output import printable, say, say_json, shown, warn, warn_of
-from search.cli.terminal import Terminal, break_lines, columns, short_path, styled, terminal
+from search.cli.terminal import Terminal, short_path, terminal
 
 if TYPE_CHECKING:
     from search.cli.context import Surroundings
@@ -59,7 +59,8 @@ def print_hits(hits: Hits, as_json: bool, presentation: Presentation | None = No
         if hits.answered is False:
             warn(_NO_ANSWER)
         for rank, hit in enumerate(hits, presentation.first_rank):
-            click.echo("\n".join([*_lines(rank, hit, presentation), *_reasons_if(hit, presentation), ""]))
+            reasons = (f"{label}{reason}" for label, reason in _reasons_if(hit, presentation))
+            click.echo("\n".join([*_lines(rank, hit, presentation), *reasons, ""]))
 
 
 def stem_of(language: str) -> Callable[[str], Hashable]:
@@ -86,26 +87,31 @@ def _lines(rank: int, hit: Hit, presentation: Presentation) -> Iterable[str]:
     Where a record has no title of its own, its uri is in the place of one, and is not written again.
     """
     where = _place_in_file(hit) if _is_record(hit) and hit.title in ("", hit.uri) else place(hit)
-    yield f"{rank:>2}  {_score(hit)}  {click.style(printable(hit.title or shown(hit.uri)), bold=True)}"
-    yield f"{_INDENT}{click.style(printable(where), dim=True)}"
-    for text, marks in _passages(rank, hit, presentation):
-        yield f"{_INDENT}{styled(text, marks, 0, len(text))}"
+    yield f"{rank:>2}  {_score(hit)}  {printable(hit.title or shown(hit.uri))}"
+    yield f"{_INDENT}{printable(where)}"
+    for text, _ in _passages(rank, hit, presentation):
+        yield f"{_INDENT}{text}"
 
 
 def _print_on_terminal(hits: Hits, presentation: Presentation, screen: Terminal) -> None:
     """Print hits with lines broken at words, and hits that are nearly the same folded into one."""
+    from rich.text import Text
+
     for rank, hit, alike in folded(hits.hits, presentation.first_rank):
-        lines = [*_terminal_lines(rank, hit, presentation, screen)]
+        lines = _head(rank, hit, screen)
+        for shown_text, marks in _passages(rank, hit, presentation):
+            text = Text(shown_text)
+            for start, end in marks:
+                text.stylize("bold green", start, end)
+            lines += screen.lines(text, _INDENT)
         if alike:
             names = ", ".join(dict.fromkeys(printable(_address(other)) for other in alike))
-            lines += _indented(f"and {len(alike)} more like this: {names}", screen)
-        for line in _reasons_if(hit, presentation):
-            lines += _broken(line, screen.width, 14)
+            lines += screen.lines(Text(f"and {len(alike)} more like this: {names}"), _INDENT)
+        for label, reason in _reasons_if(hit, presentation):
+            lines += screen.lines(Text(reason), label)
         click.echo("\n".join([*lines, ""]))
     if hits.answered is False:  # below the hits, where the cursor is
-        click.echo(
-            "\n".join(click.style(line, fg="yellow", bold=True) for line in _broken(_NO_ANSWER, screen.width, 0))
-        )
+        click.echo("\n".join(screen.lines(Text(_NO_ANSWER, "bold yellow"))))
 
 
 def folded(hits: Sequence[Hit], first_rank: int = 1) -> list[tuple[int, Hit, list[Hit]]]:
@@ -128,56 +134,21 @@ def _are_alike(first: frozenset[tuple[str, int]], second: frozenset[tuple[str, i
     return common >= _ALIKE * (len(first) + len(second) - common) > 0
 
 
-def _terminal_lines(rank: int, hit: Hit, presentation: Presentation, screen: Terminal) -> Iterator[str]:
-    """Yield the lines of a hit on a terminal. Where its title is its address, this is written once."""
-    address, title = printable(_address(hit)), printable(hit.title)
-    rest = printable(_below(hit))
-    head = f"{rank:>2}  {_score(hit)}  "
-    if _is_named_by(hit):
-        place_, below = f"{address}{_position(hit)}", rest
-        spans = [*break_lines(place_, screen.width - columns(head))]
-        if _is_record(hit) and columns(f"{head}{place_}  {rest}") <= screen.width:
-            linked = screen.link(click.style(place_, bold=True), hit.path, hit.line)
-            yield f"{head}{linked}  {click.style(rest, dim=True)}"
-            spans, below = [], ""
-        for number, (start, end) in enumerate(spans):
-            line = screen.link(click.style(place_[start:end], bold=True), hit.path, hit.line)
-            yield f"{head if not number else ' ' * columns(head)}{line}"
-        if below:
-            yield from (click.style(line, dim=True) for line in _indented(below, screen))
-    else:
-        spans = [*break_lines(title, screen.width - columns(head))]
-        for number, (start, end) in enumerate(spans[:_LONGEST_TITLE]):
-            cut = " …" if number == _LONGEST_TITLE - 1 and len(spans) > _LONGEST_TITLE else ""
-            line = click.style(title[start:end] + cut, bold=True)
-            yield f"{head if not number else ' ' * columns(head)}{line}"
-        place_ = f"{address}{_position(hit)}"
-        whole = f"{place_}  {rest}" if rest else place_
-        if columns(whole) + len(_INDENT) <= screen.width:
-            linked = screen.link(click.style(place_, dim=True), hit.path, hit.line)
-            yield f"{_INDENT}{linked}{click.style(whole[len(place_) :], dim=True)}"
-        else:
-            for line in _indented(place_, screen):
-                text = line[len(_INDENT) :]
-                yield f"{_INDENT}{screen.link(click.style(text, dim=True), hit.path, hit.line)}"
-            yield from (click.style(line, dim=True) for line in _indented(rest, screen))
-    for text, marks in _passages(rank, hit, presentation):
-        for start, end in break_lines(text, screen.width - len(_INDENT)):
-            yield f"{_INDENT}{styled(text, marks, start, end)}"
+def _head(rank: int, hit: Hit, screen: Terminal) -> list[str]:
+    """Return the lines above a passage on a terminal. If the title of a hit is its address, this is written once."""
+    from rich.style import Style
+    from rich.text import Text
 
-
-def _indented(text: str, screen: Terminal) -> list[str]:
-    return [f"{_INDENT}{text[start:end]}" for start, end in break_lines(text, screen.width - len(_INDENT))]
-
-
-def _broken(line: str, width: int, indent: int) -> list[str]:
-    """Return a line broken at words; the lines after the first are indented."""
-    spans = [*break_lines(line, width)]
-    if len(spans) < 2:
-        return [line]
-    first = line[: spans[0][1]]
-    rest = line[spans[1][0] :]
-    return [first, *(" " * indent + rest[start:end] for start, end in break_lines(rest, width - indent))]
+    head, named = f"{rank:>2}  {_score(hit)}  ", _is_named_by(hit)
+    link = Style(bold=named, dim=not named, link=screen.address(hit.path, hit.line))
+    where = Text(f"{printable(_address(hit))}{_position(hit)}", link)
+    rest = Text(printable(_below(hit)), "dim")
+    title = [] if named else screen.lines(Text(printable(hit.title), "bold"), head, _LONGEST_TITLE)
+    margin = head if named else _INDENT
+    together = Text.assemble(where, "  ", rest)
+    if rest and len(margin) + together.cell_len <= screen.width and (_is_record(hit) or not named):
+        return [*title, *screen.lines(together, margin)]
+    return [*title, *screen.lines(where, margin), *screen.lines(rest, _INDENT)]
 
 
 def _score(hit: Hit) -> str:
@@ -226,12 +197,12 @@ def part_of(hit: Hit, stem: Callable[[str], Hashable], width: int | None = None)
     )
 
 
-def _reasons_if(hit: Hit, presentation: Presentation) -> Iterable[str]:
+def _reasons_if(hit: Hit, presentation: Presentation) -> Iterable[tuple[str, str]]:
     return _reasons(hit) if presentation.explain else ()
 
 
-def _reasons(hit: Hit) -> Iterable[str]:
-    """Yield one line for each reason of the score."""
+def _reasons(hit: Hit) -> Iterable[tuple[str, str]]:
+    """Yield the label and the text of each reason of the score."""
     from indexer.markup import without_markup
 
     why, reranked = dict(hit.why or {}), ""
@@ -244,14 +215,14 @@ def _reasons(hit: Hit) -> Iterable[str]:
         f"{part:.3f} from {labels[name]} {values[name]:.3f} at weight {weights[name]:.2f}"
         for name, part in why.get("contributions", {}).items()
     ]
-    yield f"    why       {reranked}{' + '.join(parts)}"
+    yield "    why       ", f"{reranked}{' + '.join(parts)}"
     if hit.percentile is not None:
-        yield f"    rarity    nearer than {hit.percentile:.2f} % of random passages are to an unrelated question"
+        yield "    rarity    ", f"nearer than {hit.percentile:.2f} % of random passages are to an unrelated question"
     if words := list(dict.fromkeys(word["text"].casefold() for word in why.get("words", ()))):
-        yield f"    words     {printable(', '.join(words))}"
+        yield "    words     ", printable(", ".join(words))
     if sentence := why.get("sentence"):
         text = " ".join(without_markup(sentence["text"], hit.format).split())
-        yield f"    sentence  {printable(text)} ({sentence['cosine']:.3f})"
+        yield "    sentence  ", f"{printable(text)} ({sentence['cosine']:.3f})"
 
 
 def place(hit: Hit) -> str:

@@ -9,12 +9,12 @@ import click
 
 from search.cli.options import IndexCommand, json_option, resolve_where
 from search.cli.output import printable, say_json, shown, warn_of
-from search.cli.terminal import Terminal, break_lines, terminal
+from search.cli.terminal import Terminal, terminal
 
 if TYPE_CHECKING:
     from indexer.records import Document
 
-_BEGINNING_COLUMNS = 60
+_BEGINNING_COLUMNS = 62
 _READ_CHARACTERS = 4 * _BEGINNING_COLUMNS
 """Enough of a text to fill the beginning, if it does not begin with very many spaces."""
 
@@ -46,6 +46,7 @@ def _name(document: Document, screen: Terminal | None) -> str:
     """Return the title; on a terminal, where there is none, the beginning of the text."""
     if document.title or screen is None:
         return printable(document.title)
+    from rich.text import Text
+
     beginning = printable(" ".join(document.text[:_READ_CHARACTERS].split()))
-    (start, end), *rest = [*break_lines(beginning, _BEGINNING_COLUMNS)] or [(0, 0)]
-    return click.style(beginning[start:end] + (" …" if rest else ""), dim=True)
+    return "".join(Terminal(_BEGINNING_COLUMNS).lines(Text(beginning, "dim"), most=1))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
-import click
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 LinkStyle = Literal["", "file", "kitty", "vscode"]
 
@@ -32,18 +35,36 @@ class Terminal:
     width: int
     links: LinkStyle = ""
 
-    def link(self, text: str, path: str | None, line: int | None) -> str:
-        """Return text as a link to a file, and to a line of it where terminals agree on a form for that."""
+    def lines(self, text: Text, margin: str = "", most: int | None = None) -> list[str]:
+        """Return a text as styled lines, broken at words; an ellipsis follows the last if there are more than `most`.
+
+        Args:
+            text: without control characters.
+            margin: what the first line begins with; the others begin with as many spaces.
+        """
+        from rich.text import Text
+
+        if not text:
+            return []
+        indent = len(margin)
+        lines = _lines(text, self.width - indent)
+        if most is not None and len(lines) > most:
+            (last, *_) = _lines(lines[most - 1], self.width - indent - 2)
+            lines = [*lines[: most - 1], last.append(" …")]
+        console = _console()
+        with console.capture() as printed:
+            for number, line in enumerate(lines):
+                console.print(Text.assemble(" " * indent if number else margin, line), soft_wrap=True)
+        return printed.get().splitlines()
+
+    def address(self, path: str | None, line: int | None) -> str | None:
+        """Return the address of a link to a file, and to a line of it where terminals agree on a form for that."""
         if not self.links or path is None or not os.path.isabs(path):  # noqa: PTH117
-            return text
+            return None
         name = quote(path, errors="surrogateescape")
         if self.links == "vscode":
-            address = f"vscode://file{name}{f':{line}' if line else ''}"
-        else:
-            address = f"file://{quote(os.uname().nodename)}{name}"
-            if self.links == "kitty" and line:
-                address += f"#{line}"
-        return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
+            return f"vscode://file{name}{f':{line}' if line else ''}"
+        return f"file://{quote(os.uname().nodename)}{name}{f'#{line}' if self.links == 'kitty' and line else ''}"
 
 
 def terminal() -> Terminal | None:
@@ -80,50 +101,20 @@ def link_style(environment: Mapping[str, str]) -> LinkStyle:
     return ""
 
 
-def columns(text: str) -> int:
-    """Return how many columns a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(_columns(character) for character in text)
+def _lines(text: Text, width: int) -> list[Text]:
+    """Return the lines of a text that is broken at spaces, and only inside words that are wider."""
+    lines = text.wrap(_console(), width)
+    for line in lines:
+        line.rstrip()
+    return list(lines)
 
 
-def _columns(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+@cache
+def _console() -> Console:
+    """Return the console that styles lines. click prints them, and removes their colours where none are wanted."""
+    from rich.console import Console
 
-
-def break_lines(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the (start, end) of each line of a text that is broken at spaces, and only inside words that are wider."""
-    start = position = 0  # of the line, and of the first character that is not on it yet
-    used = 0
-    space: int | None = None  # the last space of the line, where it can be broken
-    while position < len(text):
-        character = text[position]
-        wide = _columns(character)
-        if character == " ":
-            space = position
-        if used + wide > width and position > start:
-            end = space if space is not None else position
-            yield start, end
-            start = end + (space is not None)
-            position, used, space = start, 0, None
-            continue
-        used += wide
-        position += 1
-    if start < len(text):
-        yield start, len(text)
-
-
-def styled(text: str, marks: Sequence[tuple[int, int]], start: int, end: int) -> str:
-    """Return text[start:end] with the marked parts set off."""
-    pieces, position = [], start
-    for mark in marks:
-        first, last = max(mark[0], start), min(mark[1], end)
-        if first < last:
-            pieces += [text[position:first], click.style(text[first:last], fg="green", bold=True)]
-            position = last
-    return "".join([*pieces, text[position:end]])
+    return Console(file=io.StringIO(), force_terminal=True, color_system="standard", no_color=False)
 
 
 def short_path(path: str) -> str:

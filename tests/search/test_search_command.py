@@ -16,6 +16,7 @@ import pytest
 
 from indexer import Document, Index
 from search.cli.output import printable
+from search.cli.terminal import Terminal
 
 NASTY = (
     "\x1b]0;owned\x07 \x1b[31mred\x1b[0m \x1b[2J \x9b31m \x90q\x9c bell\x07 back\x08 del\x7f cr\rover "
@@ -76,9 +77,10 @@ def test_words_are_set_off_on_a_terminal(
     likewise: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(click.utils, "should_strip_ansi", lambda *_: False)
+    monkeypatch.setattr("search.cli.hits.terminal", lambda: Terminal(80))
     said = likewise("search", folder, "moon", "-k", 1)
-    assert click.style("moon", fg="green", bold=True) in said.out
-    assert click.style("Tides", bold=True) in said.out
+    assert "\x1b[1;32mmoon\x1b[0m" in said.out
+    assert "\x1b[1mTides\x1b[0m" in said.out
     assert click.unstyle(said.out).splitlines()[2] == "    The moon pulls the water of the sea"
 
 
@@ -86,6 +88,7 @@ def test_no_colours_where_none_are_wanted_or_understood(
     likewise: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(click.utils, "should_strip_ansi", lambda _=None, color=None: color is False)
+    monkeypatch.setattr("search.cli.hits.terminal", lambda: Terminal(80))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert "\x1b[1m" in likewise("search", folder, "moon").out
@@ -219,10 +222,14 @@ def test_the_index_may_be_named_by_the_environment_or_an_option(
     assert likewise("search", "moon").code == 2
 
 
+@pytest.mark.parametrize("width", [None, 40, 140])
 @pytest.mark.parametrize("command", ["search", "search passages", "similar", "show", "list", "info"])
 def test_nothing_of_a_document_acts_on_a_terminal(
-    likewise: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    likewise: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, width: int | None
 ) -> None:
+    if width is not None:
+        for name in ("hits", "list"):
+            monkeypatch.setattr(f"search.cli.{name}.terminal", lambda: Terminal(width))
     uri = f"file {NASTY}"
     with Index.open(folder) as index:
         index.add([Document(uri, f"moon {NASTY} moon", NASTY, {NASTY: NASTY, "n": 1}, path=uri, format=NASTY)])

@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,14 @@ import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
+from wcwidth import wcswidth
 
 from indexer import Document, Index
 from indexer.errors import BadInput
 from search.cli.hit_formats import LineFormat, editor_command
-from search.cli.terminal import Terminal, break_lines, columns, link_style, short_path, styled
+from search.cli.output import printable
+from search.cli.terminal import Terminal, link_style, short_path
 from search.hits import Hit
 from search.snippets import snippet
 
@@ -86,16 +88,16 @@ def test_links_lead_to_the_file_and_the_line(
     likewise: Callable[..., Any], folder: Path, screen: Callable[..., None]
 ) -> None:
     for style, expected in (
-        ("kitty", rf"\x1b\]8;;file://[^/]+{folder}/notes/deep/stars\.md#5\x1b\\"),
-        ("file", rf"\x1b\]8;;file://[^/]+{folder}/notes/deep/stars\.md\x1b\\"),
-        ("vscode", rf"\x1b\]8;;vscode://file{folder}/notes/deep/stars\.md:5\x1b\\"),
+        ("kitty", rf"\x1b\]8;id=[\d-]+;file://[^/]+{folder}/notes/deep/stars\.md#5\x1b\\"),
+        ("file", rf"\x1b\]8;id=[\d-]+;file://[^/]+{folder}/notes/deep/stars\.md\x1b\\"),
+        ("vscode", rf"\x1b\]8;id=[\d-]+;vscode://file{folder}/notes/deep/stars\.md:5\x1b\\"),
     ):
         screen(120, style)
         said = likewise("search", "star", "light", "-k", 1)
         assert re.search(expected, said.out), said.out
         assert said.out.count("\x1b]8;;\x1b\\") == 1
-    assert Terminal(80, "file").link("name", "/a\x1b]\x07 b", None).count("\x1b") == 4  # our own alone
-    assert Terminal(80, "file").link("name", None, 1) == "name"
+    assert str(Terminal(80, "file").address("/a\x1b]\x07 b", None)).endswith("/a%1B%5D%07%20b")
+    assert Terminal(80, "file").address(None, 1) is None
 
 
 @pytest.mark.parametrize(
@@ -258,20 +260,41 @@ def test_headings_at_the_beginning_of_a_passage_are_left_out() -> None:
     assert snippet("Nights are long", [], headings=["Night"]).text == "Nights are long"
 
 
-@given(st.text(max_size=300).map(lambda text: " ".join(text.split())), st.integers(4, 60))
+PRINTABLE = st.text(max_size=300).map(lambda text: " ".join(printable(text).split()))
+SCRIPTS = st.text("ab é茶の한ｗ🎉\u0301ا", max_size=300).map(lambda text: " ".join(text.split()))
+
+
+@given(PRINTABLE | SCRIPTS, st.integers(4, 60))
 def test_no_character_is_lost_in_breaking_lines(text: str, width: int) -> None:
-    spans = list(break_lines(text, width))
-    assert "".join(text[start:end] for start, end in spans).replace(" ", "") == text.replace(" ", "")
-    assert all(columns(text[start:end]) <= width for start, end in spans)
-    for (_, end), (start, _) in pairwise(spans):
-        assert text[end:start] in ("", " ")
+    lines = Terminal(width).lines(Text(text))
+    assert "".join(lines).replace(" ", "") == "".join(text.split())
+
+
+@given(SCRIPTS, st.integers(4, 60))
+def test_no_line_is_wider_than_the_terminal_and_only_wider_words_are_broken(text: str, width: int) -> None:
+    lines = Terminal(width).lines(Text(text))
+    assert all(wcswidth(line) <= width for line in lines), lines
+    words = [word for word in text.split() if wcswidth(word) <= width]
+    assert not [word for word in words if word not in " ".join(lines).split()]
+
+
+def test_wide_characters_take_two_columns_at_80_and_140() -> None:
+    for width, fit in ((80, 38), (140, 68)):
+        lines = Terminal(width).lines(Text("茶" * 100), "    ")
+        assert lines == ["    " + "茶" * count for count in (fit, *((fit,) if width == 80 else ()), 100 % fit)]
+
+
+def test_an_ellipsis_follows_the_last_line_of_a_long_title() -> None:
+    assert Terminal(12).lines(Text("one two three four five"), "1  ", most=2) == ["1  one two", "   three …"]
+    assert Terminal(12).lines(Text("one two three"), "1  ", most=2) == ["1  one two", "   three"]
 
 
 def test_marks_go_over_the_end_of_a_line() -> None:
-    text = "aa bb cc"
-    lines = [styled(text, [(3, 8)], start, end) for start, end in break_lines(text, 5)]
+    text = Text("aa bb cc")
+    text.stylize("bold green", 3, 8)
+    lines = Terminal(5).lines(text)
     assert [click.unstyle(line) for line in lines] == ["aa bb", "cc"]
-    assert lines[1] == click.style("cc", fg="green", bold=True)
+    assert lines[1] == "\x1b[1;32mcc\x1b[0m"
 
 
 def test_the_shortest_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
