@@ -6,14 +6,12 @@ no place there is kept beside them under the one key `_haystack`, of which no fi
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import json
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from os import PathLike, fspath
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from haystack import Document, component, default_from_dict, default_to_dict
@@ -24,13 +22,20 @@ from haystack.errors import FilterError
 from numpy.typing import NDArray
 
 import indexer
-from indexer import BadInput, NoWords
+from indexer import BadInput
 from indexer.filters.tree import ExactText
 from search import Hit, Searcher
-from search.adapters.storage import log_notes, open_or_create, packed, require_own_vectors, require_same, unpacked
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from search.adapters.storage import (
+    by_words,
+    in_thread,
+    log_notes,
+    open_or_create,
+    packed,
+    require_own_vectors,
+    require_same,
+    unpacked,
+    with_notes_logged,
+)
 
 Condition = dict[str, Any]
 """A filter as likewise's mapping."""
@@ -39,17 +44,6 @@ _KEY = "_haystack"
 _EMBEDDED: Condition = {f"metadata.{_KEY}.unembedded": {"exists": False}}
 _UNFILTERED = ("content", "blob", "meta", "score", "embedding", "sparse_embedding")
 _ORDERINGS = (">", ">=", "<", "<=")
-
-
-def _in_thread(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """Return the coroutine that runs a method in a thread; of a subclass, the method of that class."""
-
-    @functools.wraps(method)
-    async def run(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        result: R = await asyncio.to_thread(getattr(self, method.__name__), *args, **kwargs)
-        return result
-
-    return run
 
 
 class LikewiseDocumentStore:
@@ -207,12 +201,11 @@ class LikewiseDocumentStore:
         where = _EMBEDDED if condition is None else {"and": [condition, _EMBEDDED]}
         try:
             with _filter_errors():
-                hits = self._searcher.search_vector(query_embedding, top_k, where)
+                hits = with_notes_logged(self._searcher.search_vector(query_embedding, top_k, where))
         except BadInput:
             if not self._searcher.count(_EMBEDDED):  # the width is that of no embedding
                 return []
             raise
-        log_notes(hits.notes)
         found = [_from_hit(hit) for hit in hits]
         return found if return_embedding else [_with(document, embedding=None) for document in found]
 
@@ -223,14 +216,8 @@ class LikewiseDocumentStore:
             FilterError: as `filter_documents`.
             BadInput: an empty question.
         """
-        try:
-            with _filter_errors():
-                hits = self._searcher.search(query, top_k, _translated(filters), "words")
-        except NoWords as error:
-            log_notes([str(error)])
-            return []
-        log_notes(hits.notes)
-        return [_from_hit(hit) for hit in hits]
+        with _filter_errors():
+            return [_from_hit(hit) for hit in by_words(self._searcher, query, top_k, _translated(filters))]
 
     def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
         """Return each field of meta with its type: int, float, boolean or keyword."""
@@ -284,20 +271,20 @@ class LikewiseDocumentStore:
 
     # coroutines
 
-    write_documents_async = _in_thread(write_documents)
-    delete_documents_async = _in_thread(delete_documents)
-    delete_all_documents_async = _in_thread(delete_all_documents)
-    delete_by_filter_async = _in_thread(delete_by_filter)
-    update_by_filter_async = _in_thread(update_by_filter)
-    count_documents_async = _in_thread(count_documents)
-    count_documents_by_filter_async = _in_thread(count_documents_by_filter)
-    filter_documents_async = _in_thread(filter_documents)
-    embedding_retrieval_async = _in_thread(embedding_retrieval)
-    bm25_retrieval_async = _in_thread(bm25_retrieval)
-    get_metadata_fields_info_async = _in_thread(get_metadata_fields_info)
-    get_metadata_field_min_max_async = _in_thread(get_metadata_field_min_max)
-    get_metadata_field_unique_values_async = _in_thread(get_metadata_field_unique_values)
-    count_unique_metadata_by_filter_async = _in_thread(count_unique_metadata_by_filter)
+    write_documents_async = in_thread(write_documents)
+    delete_documents_async = in_thread(delete_documents)
+    delete_all_documents_async = in_thread(delete_all_documents)
+    delete_by_filter_async = in_thread(delete_by_filter)
+    update_by_filter_async = in_thread(update_by_filter)
+    count_documents_async = in_thread(count_documents)
+    count_documents_by_filter_async = in_thread(count_documents_by_filter)
+    filter_documents_async = in_thread(filter_documents)
+    embedding_retrieval_async = in_thread(embedding_retrieval)
+    bm25_retrieval_async = in_thread(bm25_retrieval)
+    get_metadata_fields_info_async = in_thread(get_metadata_fields_info)
+    get_metadata_field_min_max_async = in_thread(get_metadata_field_min_max)
+    get_metadata_field_unique_values_async = in_thread(get_metadata_field_unique_values)
+    count_unique_metadata_by_filter_async = in_thread(count_unique_metadata_by_filter)
 
 
 class _Retriever:
@@ -371,7 +358,7 @@ class LikewiseEmbeddingRetriever(_Retriever):
         limits = self._limits(filters, top_k)
         return {"documents": self.document_store.embedding_retrieval(query_embedding, *limits, self.return_embedding)}
 
-    run_async = _in_thread(run)
+    run_async = in_thread(run)
 
 
 @component
@@ -385,7 +372,7 @@ class LikewiseBM25Retriever(_Retriever):
         """Return the documents with words of the question under "documents", best first."""
         return {"documents": self.document_store.bm25_retrieval(query, *self._limits(filters, top_k))}
 
-    run_async = _in_thread(run)
+    run_async = in_thread(run)
 
 
 def _require_store(document_store: object) -> None:

@@ -22,7 +22,13 @@ from pydantic import ConfigDict, PrivateAttr
 import indexer
 from indexer import Filter
 from search import Hit, Mode, Query, Searcher
-from search.adapters.storage import log_notes, open_or_create, require_own_vectors, require_same
+from search.adapters.storage import (
+    log_notes,
+    open_or_create,
+    require_own_vectors,
+    require_same,
+    with_notes_logged,
+)
 
 
 class LikewiseVectorStore(VectorStore):
@@ -196,9 +202,7 @@ class LikewiseVectorStore(VectorStore):
         return np.asarray(self._embedding.embed_query(query))
 
     def _nearest(self, vector: np.ndarray[Any, Any], k: int, where: Filter | None) -> Sequence[Hit]:
-        hits = self._searcher.search_vector(vector, k, where)
-        log_notes(hits.notes)
-        return hits.hits
+        return with_notes_logged(self._searcher.search_vector(vector, k, where))
 
 
 class LikewiseRetriever(BaseRetriever):
@@ -252,8 +256,7 @@ class LikewiseRetriever(BaseRetriever):
             self.where if where is None else where,
             self.mode if mode is None else mode,
         )
-        log_notes(hits.notes)
-        return [_document(hit, details=self.details) for hit in hits]
+        return [_document(hit, details=self.details) for hit in with_notes_logged(hits)]
 
 
 def _document(hit: Hit, *, details: bool = False) -> Document:

@@ -6,7 +6,6 @@ is kept beside it under the one key `_llamaindex`, of which no field of a node's
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -38,10 +37,19 @@ from llama_index.core.vector_stores.types import (
 )
 
 import indexer
-from indexer import BadInput, FilterError, Index, NoWords
+from indexer import BadInput, FilterError, Index
 from indexer.filters.tree import ExactText
-from search import Hit, Hits, Searcher
-from search.adapters.storage import log_notes, open_or_create, packed, require_own_vectors, unpacked
+from search import Hit, Searcher
+from search.adapters.storage import (
+    by_words,
+    in_thread,
+    log_notes,
+    open_or_create,
+    packed,
+    require_own_vectors,
+    unpacked,
+    with_notes_logged,
+)
 
 Condition = dict[str, Any]
 """A filter as likewise's mapping."""
@@ -196,21 +204,23 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         where = self._where(query.node_ids or None, query.doc_ids or None, query.filters)
         k = query.similarity_top_k
         if query.mode == _MODES.DEFAULT:
-            return _result(_heard(self._searcher.search_vector(_vector(query), k, where)))
+            return _result(with_notes_logged(self._searcher.search_vector(_vector(query), k, where)))
         if query.mode == _MODES.MMR:
             return self._diverse(query, where, mmr_prefetch_k or _MMR_PREFETCH * k)
         if query.mode in (_MODES.TEXT_SEARCH, _MODES.SPARSE):
-            return _result(self._by_words(_text(query), query.sparse_top_k or k, where))
+            return _result(by_words(self._searcher, _text(query), query.sparse_top_k or k, where))
         if query.mode == _MODES.HYBRID and query.alpha is None:
             k = query.hybrid_top_k or k
-            return _result(_heard(self._searcher.search(_text(query), k, where, "hybrid", vector=_vector(query))))
+            return _result(
+                with_notes_logged(self._searcher.search(_text(query), k, where, "hybrid", vector=_vector(query)))
+            )
         if query.mode == _MODES.HYBRID:
             return self._weighed(query, where)
         raise ValueError(f"mode {query.mode} is not supported: use DEFAULT, TEXT_SEARCH, SPARSE, HYBRID or MMR")
 
     def _diverse(self, query: VectorStoreQuery, where: Condition | None, depth: int) -> VectorStoreQueryResult:
         vector = _vector(query)
-        near = _heard(self._searcher.search_vector(vector, max(depth, query.similarity_top_k), where))
+        near = with_notes_logged(self._searcher.search_vector(vector, max(depth, query.similarity_top_k), where))
         hits = {hit.uri: hit for hit in near}
         if not hits:
             return _result(())
@@ -231,12 +241,12 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         vector, text = _vector(query), _text(query)
         depth = max(query.similarity_top_k, query.sparse_top_k or 0, query.hybrid_top_k or 0, _HYBRID_DEPTH)
         candidates = [hit.uri for hit in self._searcher.search_vector(vector, depth, where)]
-        candidates += [hit.uri for hit in self._by_words(text, depth, where)]
+        candidates += [hit.uri for hit in by_words(self._searcher, text, depth, where)]
         if not candidates:
             return _result(())
         among: Condition = {"uri": {"in": list(dict.fromkeys(candidates))}}
-        near = _heard(self._searcher.search_vector(vector, len(candidates), among))
-        words = {hit.uri: hit.score for hit in self._by_words(text, len(candidates), among)}
+        near = with_notes_logged(self._searcher.search_vector(vector, len(candidates), among))
+        words = {hit.uri: hit.score for hit in by_words(self._searcher, text, len(candidates), among)}
         most = max(words.values(), default=1.0)
         scores = {
             hit.uri: alpha * (1 + hit.score) / 2 + (1 - alpha) * words.get(hit.uri, 0.0) / most
@@ -246,13 +256,6 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         best = sorted((hit for hit in near if hit.uri in scores), key=lambda hit: -scores[hit.uri])
         best = best[: query.hybrid_top_k or query.similarity_top_k]
         return _result(best, [scores[hit.uri] for hit in best])
-
-    def _by_words(self, text: str, k: int, where: Condition | None) -> Sequence[Hit]:
-        try:
-            return _heard(self._searcher.search(text, k, where, "words"))
-        except NoWords as error:
-            log_notes([str(error)])
-            return ()
 
     def _where(
         self, node_ids: list[str] | None, doc_ids: list[str] | None, filters: MetadataFilters | None
@@ -317,29 +320,12 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             return False
         return True
 
-    # coroutines: each runs its method in a thread
-
-    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        return await asyncio.to_thread(self.add, nodes, **kwargs)
-
-    async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        await asyncio.to_thread(self.delete, ref_doc_id, **delete_kwargs)
-
-    async def adelete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
-    ) -> None:
-        await asyncio.to_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
-
-    async def aclear(self) -> None:
-        await asyncio.to_thread(self.clear)
-
-    async def aget_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
-    ) -> list[BaseNode]:
-        return await asyncio.to_thread(self.get_nodes, node_ids, filters)
-
-    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        return await asyncio.to_thread(self.query, query, **kwargs)
+    async_add = in_thread(add)
+    adelete = in_thread(delete)
+    adelete_nodes = in_thread(delete_nodes)
+    aclear = in_thread(clear)
+    aget_nodes = in_thread(get_nodes)
+    aquery = in_thread(query)
 
 
 def _exact(value: Any) -> Any:
@@ -398,11 +384,6 @@ def _from_stored(uri: str, text: str, metadata: Mapping[str, Any]) -> BaseNode:
     if "text" in kind.model_fields:
         kept.setdefault("text", text)
     return kind.from_dict(kept)
-
-
-def _heard(hits: Hits) -> Sequence[Hit]:
-    log_notes(hits.notes)
-    return hits.hits
 
 
 def _result(hits: Sequence[Hit], scores: Sequence[float] | None = None) -> VectorStoreQueryResult:

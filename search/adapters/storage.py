@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import functools
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from indexer import BadInput, Index, NotAnIndex
+from indexer import BadInput, Filter, Index, NotAnIndex, NoWords
+from search import Hit, Hits, Searcher
+
+R = TypeVar("R")
 
 _LOGGER = logging.getLogger("search.adapters")
 
@@ -35,6 +40,32 @@ def log_notes(notes: Iterable[str]) -> None:
     """Log as warnings what likewise has to tell about a call: no framework's result has a place for it."""
     for note in notes:
         _LOGGER.warning("%s", note)
+
+
+def with_notes_logged(hits: Hits) -> tuple[Hit, ...]:
+    """Return the hits of an answer, and log its notes."""
+    log_notes(hits.notes)
+    return hits.hits
+
+
+def by_words(searcher: Searcher, text: str, k: int, where: Filter | None) -> tuple[Hit, ...]:
+    """Return the k best hits by BM25; none, with the reason logged, for a question without a word to rank by."""
+    try:
+        return with_notes_logged(searcher.search(text, k, where, "words"))
+    except NoWords as error:
+        log_notes([str(error)])
+        return ()
+
+
+def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
+    """Return the coroutine that runs a method in a thread; of a subclass, the method of that class."""
+
+    @functools.wraps(method)
+    async def run(self: Any, /, *args: Any, **kwargs: Any) -> R:
+        result: R = await asyncio.to_thread(getattr(self, method.__name__), *args, **kwargs)
+        return result
+
+    return run
 
 
 def require_own_vectors(index: Index) -> None:
