@@ -5,7 +5,7 @@ library: open.py turns an address into a store, and each engine has a folder of 
 follows are in neutral files beside this one: hashes.py (whether a document has changed), vectors.py (how a vector is
 stored), analysis.py (text to terms), flatten.py (metadata to fields), field_types.py (which filters are refused),
 lines.py (the line of a passage), setting_rows.py (the stored names of settings) and pairs.py (the most similar pairs).
-tests/contracts/test_store.py holds every engine to this file, by comparison with a store made of a dict and numpy.
+tests/contracts/stores/ holds every engine to this file, by comparison with a store made of a dict and numpy.
 """
 
 from __future__ import annotations
