@@ -1,7 +1,7 @@
 """The caller of the worker process, which reads formats that need a library. It ends a worker that takes too long.
 
-It is a subprocess, not multiprocessing, so that scripts without a `__main__` guard work. There is one for all files,
-because starting it takes half a second.
+It is a subprocess, not a process of multiprocessing, so that scripts without a `__main__` guard work. The connection to
+it comes from multiprocessing. There is one worker for all files, because starting it takes half a second.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import selectors
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indexer.ledger import Code, from_stored
 from indexer.records import Section
 from indexer.sources.content import Content, Skip, Unreadable
-from indexer.sources.worker import LENGTH_HEADER, send
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 MAX_FILE_SECONDS = 60.0
 """Longest time for one file."""
@@ -33,6 +33,7 @@ class Extractor:
 
     def __init__(self) -> None:
         self._worker: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
         self._owner = 0
         self._modules: set[str] = set()
         self._lock = threading.Lock()
@@ -62,22 +63,24 @@ class Extractor:
     def close(self) -> None:
         """End the worker; the next file starts a new one."""
         worker, self._worker = self._worker, None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
         if worker is not None and self._owner == os.getpid():  # a forked child does not end its parent's worker
             worker.kill()
-            worker.communicate()
+            worker.wait()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        worker = self._running_worker()
-        assert worker.stdin and worker.stdout
+        worker, connection = self._running_worker()
         module = str(request["module"])
         seconds = MAX_FILE_SECONDS + (_START_SECONDS if module not in self._modules else 0)
         try:
-            send(worker.stdin, {**request, "seconds": seconds})
-            answer = _receive(worker.stdout.fileno(), time.monotonic() + seconds)
+            connection.send_bytes(json.dumps({**request, "seconds": seconds}).encode())
+            answer = _receive(connection, seconds)
         except TimeoutError as error:
             self.close()
             raise Unreadable(Code.TOO_SLOW(f"{MAX_FILE_SECONDS:g}")) from error
-        except OSError as error:
+        except (EOFError, OSError) as error:
             code = worker.wait()
             self.close()
             how = "signal" if code < 0 else "exit"
@@ -88,52 +91,43 @@ class Extractor:
         self._modules.add(module)
         return answer
 
-    def _running_worker(self) -> subprocess.Popen[bytes]:
+    def _running_worker(self) -> tuple[subprocess.Popen[bytes], Connection]:
+        from multiprocessing.connection import Pipe
+
         if self._worker is None or self._worker.poll() is not None or self._owner != os.getpid():
             self.close()
             root = str(Path(__file__).parents[2])
             path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), root)))
-            self._worker = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "indexer.sources.worker",
-                ],  # -P: not from the working folder
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path},
-                start_new_session=True,  # Ctrl-C reaches only the parent, which then closes the pipe
-            )
+            self._connection, of_worker = Pipe()
+            with of_worker:
+                descriptor = of_worker.fileno()
+                self._worker = subprocess.Popen(
+                    # -P: not from the working folder
+                    [sys.executable, "-P", "-m", "indexer.sources.worker", str(descriptor)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,  # a library may print
+                    stderr=subprocess.DEVNULL,
+                    env={**os.environ, "PYTHONPATH": path},
+                    pass_fds=(descriptor,),
+                    start_new_session=True,  # Ctrl-C reaches only the parent, which then closes the connection
+                )
             self._owner = os.getpid()
             self._modules.clear()
-        return self._worker
+        assert self._connection is not None
+        return self._worker, self._connection
 
 
-def _receive(stream: int, deadline: float) -> dict[str, Any]:
-    """Return the next message.
+def _receive(connection: Connection, seconds: float) -> dict[str, Any]:
+    """Return the next answer.
 
     Raises:
-        TimeoutError: there is none before the deadline.
-        OSError: the stream was closed.
+        TimeoutError: it does not begin within this many seconds. The worker's alarm ends one that does not end.
+        EOFError, OSError: the connection was closed.
     """
-    length = LENGTH_HEADER.unpack(_read(stream, LENGTH_HEADER.size, deadline))[0]
-    message: dict[str, Any] = json.loads(_read(stream, length, deadline))
-    return message
-
-
-def _read(stream: int, size: int, deadline: float) -> bytes:
-    received = bytearray()
-    with selectors.DefaultSelector() as selector:
-        selector.register(stream, selectors.EVENT_READ)
-        while len(received) < size:
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise TimeoutError
-            if not (part := os.read(stream, min(size - len(received), 2**20))):
-                raise ConnectionResetError
-            received += part
-    return bytes(received)
+    if not connection.poll(seconds):
+        raise TimeoutError
+    answer: dict[str, Any] = json.loads(connection.recv_bytes())
+    return answer
 
 
 EXTRACTOR = Extractor()

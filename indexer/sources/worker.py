@@ -1,7 +1,8 @@
 """The worker process, `python -m indexer.sources.worker`, which reads formats that need a library (see extractor.py).
 
-Requests and answers are JSON with a 4-byte length before them, on stdin and stdout. Everything that a file does to a
-library (endless loops, memory, crashes, prints) stays in this process. It ends when its stdin or its parent ends.
+Requests and answers are JSON, and cross the connection whose file descriptor is the argument. They are not pickled,
+because the caller must not run what a file made of this process. Everything that a file does to a library (endless
+loops, memory, crashes, prints) stays in this process. It ends when its caller closes the connection or ends.
 """
 
 # ruff: noqa: PTH123
@@ -10,13 +11,13 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-import os
 import signal
-import struct
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import asdict
-from typing import IO, Any, BinaryIO
+from multiprocessing.connection import Connection
+from typing import Any
 
 from indexer.ledger import Code
 from indexer.sources.content import Content, Skip, Unreadable
@@ -24,40 +25,23 @@ from indexer.sources.content import Content, Skip, Unreadable
 EXTRA_MEMORY_BYTES = 2 * 2**30
 """Bytes of address space that reading may take, in addition to those of the process at its start."""
 
-LENGTH_HEADER = struct.Struct(">I")
 
-
-def main() -> None:
-    """Serve requests until stdin ends."""
+def main(descriptor: int) -> None:
+    """Serve requests until the connection is closed."""
     # A service's end reaches all of its processes. The parent then ends this one, and knows that no file is at fault.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # the prints of a library must not come between the answers
     logging.disable()
     warnings.simplefilter("ignore")
     _limit_memory()
-    while request := receive(sys.stdin.buffer):
-        if hasattr(signal, "alarm"):
-            signal.alarm(int(request["seconds"]) + 5)  # ends a long reading if the parent is gone
-        send(answers, _answer(request))
-        if hasattr(signal, "alarm"):
-            signal.alarm(0)
-
-
-def receive(stream: BinaryIO) -> dict[str, Any] | None:
-    """Return the next message; None at the end of the stream."""
-    header = stream.read(LENGTH_HEADER.size)
-    if len(header) < LENGTH_HEADER.size:
-        return None
-    message: dict[str, Any] = json.loads(stream.read(LENGTH_HEADER.unpack(header)[0]))
-    return message
-
-
-def send(stream: IO[bytes], message: dict[str, Any]) -> None:
-    encoded = json.dumps(message).encode()
-    stream.write(LENGTH_HEADER.pack(len(encoded)) + encoded)
-    stream.flush()
+    with Connection(descriptor) as connection, suppress(EOFError):
+        while True:
+            request = json.loads(connection.recv_bytes())
+            if hasattr(signal, "alarm"):
+                signal.alarm(int(request["seconds"]) + 5)  # ends a long reading if the parent is gone
+            connection.send_bytes(json.dumps(_answer(request)).encode())
+            if hasattr(signal, "alarm"):
+                signal.alarm(0)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -94,4 +78,4 @@ def _limit_memory() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))
