@@ -11,6 +11,7 @@ reads by rules of its own: those of a library, of Python's `fromisoformat` too, 
 from __future__ import annotations
 
 import re
+from calendar import isleap, monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -136,9 +137,9 @@ def _span(parts: dict[str, str | None]) -> tuple[int, int] | None:
         return None
     start = (first - _EPOCH) * _DAY
     if month is None:
-        return start, start + (366 if _is_leap(year) else 365) * _DAY
+        return start, start + (366 if isleap(year) else 365) * _DAY
     if day is None:
-        return start, start + _days_of(year, number) * _DAY
+        return start, start + monthrange(year, number)[1] * _DAY
     if parts.get("hour") is None:
         return start, start + _DAY
     clock, offset = _clock(parts), _offset(parts)
@@ -183,14 +184,6 @@ def _offset(parts: dict[str, str | None]) -> int | None:
     return (hours * _HOUR + minutes * _MINUTE) * (-1 if "-" in zone else 1)
 
 
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-
-
-def _days_of(year: int, month: int) -> int:
-    return (29 if _is_leap(year) else 28) if month == 2 else 30 if month in (4, 6, 9, 11) else 31
-
-
 def from_datetime(value: date) -> Date:
     """Return a `datetime.date` as its day, and a `datetime` as its microsecond, in UTC where it has no time zone.
 
@@ -227,7 +220,7 @@ def before_now(count: int, unit: Unit) -> Date:
         if unit in ("mo", "y"):
             months = 12 * moment.year + moment.month - 1 - count * (12 if unit == "y" else 1)
             year, month = months // 12, months % 12 + 1
-            moment = moment.replace(year=year, month=month, day=min(moment.day, _days_of(year, month)))
+            moment = moment.replace(year=year, month=month, day=min(moment.day, monthrange(year, month)[1]))
         else:
             moment -= timedelta(hours=count * {"h": 1, "d": 24, "w": 168}[unit])
     except OverflowError as error:
