@@ -13,14 +13,36 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE
 from indexer.map.draw import document_vectors
-from indexer.map.projection import neighbours_kept, principal_components, project
+from indexer.map.projection import principal_components, project
 from indexer.map.regions import find_regions
+from indexer.records import Vector
 from indexer.stores.analysis import stored_analysis
 from indexer.stores.open import open_store
+
+
+def neighbours_kept(vectors: Vector, places: NDArray[np.floating], sample: int = 1000) -> float:
+    """Return the share of documents' ten nearest by cosine that are among their fifty nearest on the map.
+
+    Args:
+        sample: how many documents to look at.
+    """
+    chosen = np.random.default_rng(0).permutation(len(vectors))[:sample]
+    kept = []
+    for document in chosen:
+        cosines = vectors @ vectors[document]
+        distances = ((places - places[document]) ** 2).sum(axis=1)
+        cosines[document], distances[document] = -np.inf, np.inf
+        near = np.argsort(-cosines)[:10]
+        on_map = np.argsort(distances)[:50]
+        kept.append(np.isin(near, on_map).mean())
+    return float(np.mean(kept))
 
 
 def report(index: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from indexer.listener import SILENT, Listener
 from indexer.map.file import Map, outdated, read_map, write_map
-from indexer.map.projection import project, require_umap, seconds_to_project
+from indexer.map.projection import project, require_umap
 from indexer.map.regions import find_regions
 from indexer.records import Vector
 from indexer.stores.analysis import stored_analysis
@@ -22,7 +21,7 @@ def draw_map(store: Store, listener: Listener = SILENT) -> Map:
     """Compute places and regions, and store them beside the index.
 
     Args:
-        listener: receives the steps and how long the longest one takes.
+        listener: receives the steps.
 
     Raises:
         ModuleNotFoundError: the extra `map` is not installed.
@@ -32,8 +31,7 @@ def draw_map(store: Store, listener: Listener = SILENT) -> Map:
     require_umap()
     listener.step("reading the vectors")
     uris, texts, vectors = document_vectors(store)
-    seconds = seconds_to_project(vectors)
-    listener.step(f"placing {len(uris):,} documents, about {_duration(seconds)}")
+    listener.step(f"placing {len(uris):,} documents")
     places = project(vectors)
     listener.step("naming the regions")
     with store.snapshot() as snapshot:
@@ -45,9 +43,7 @@ def draw_map(store: Store, listener: Listener = SILENT) -> Map:
     return drawn
 
 
-def redraw_if_outdated(
-    store: Store, listener: Listener = SILENT, draw: Callable[[Store, Listener], Map] = draw_map
-) -> list[str]:
+def redraw_if_outdated(store: Store, listener: Listener = SILENT) -> list[str]:
     """Draw an existing map again if a quarter of the documents has come or gone since, and return notes."""
     with store.snapshot() as snapshot:
         record = snapshot.settings.map
@@ -58,7 +54,7 @@ def redraw_if_outdated(
     if not outdated(record, uris, drawn):
         return []
     try:
-        draw(store, listener)
+        draw_map(store, listener)
     except ModuleNotFoundError as error:
         return [f"the map is out of date, and drawing it again needs {error.name}: pip install 'likewise[map]'"]
     return []
@@ -80,7 +76,3 @@ def document_vectors(store: Store) -> tuple[list[str], list[str], Vector]:
         texts.append(f"{item.document.title} " * _TITLE_WEIGHT + item.document.text[:1000])
         rows.append(mean / length)
     return uris, texts, np.array(rows, np.float32).reshape(len(rows), -1)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -5,7 +5,6 @@ UMAP keeps neighbours together. How far apart two regions lie means little.
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import Any
 
@@ -20,7 +19,6 @@ Places = NDArray[np.float32]
 
 NEIGHBOURS = 15
 """Neighbours that UMAP keeps together, its own default."""
-_PILOT_DOCUMENTS = 2000
 _REPEATABLE_DOCUMENTS = 20_000
 """Up to this many documents, the same vectors give the same map; for more, UMAP uses all cores."""
 
@@ -28,17 +26,6 @@ _REPEATABLE_DOCUMENTS = 20_000
 def require_umap() -> None:
     """Raise ModuleNotFoundError at once where the extra `map` is not installed."""
     import umap  # noqa: F401
-
-
-def seconds_to_project(vectors: Vector) -> float:
-    """Return about how long `project` will take, from a sample; compiling UMAP's loops is part of the first call."""
-    if len(vectors) <= _PILOT_DOCUMENTS:
-        return 10.0
-    sample = np.random.default_rng(0).choice(len(vectors), _PILOT_DOCUMENTS, replace=False)
-    _umap(vectors[sample])  # compiles
-    begun = time.perf_counter()
-    _umap(vectors[sample])
-    return (time.perf_counter() - begun) * len(vectors) / _PILOT_DOCUMENTS
 
 
 def project(vectors: Vector) -> Places:
@@ -87,21 +74,3 @@ def _umap(vectors: Vector) -> NDArray[np.floating]:
         places: NDArray[np.floating] = reducer.fit_transform(vectors)
     finite: NDArray[np.floating] = np.nan_to_num(places)
     return finite
-
-
-def neighbours_kept(vectors: Vector, places: NDArray[np.floating], sample: int = 1000) -> float:
-    """Return the share of documents' ten nearest by cosine that are among their fifty nearest on the map.
-
-    Args:
-        sample: how many documents to look at.
-    """
-    chosen = np.random.default_rng(0).permutation(len(vectors))[:sample]
-    kept = []
-    for document in chosen:
-        cosines = vectors @ vectors[document]
-        distances = ((places - places[document]) ** 2).sum(axis=1)
-        cosines[document], distances[document] = -np.inf, np.inf
-        near = np.argsort(-cosines)[:10]
-        on_map = np.argsort(distances)[:50]
-        kept.append(np.isin(near, on_map).mean())
-    return float(np.mean(kept))

@@ -11,12 +11,13 @@ import pytest
 
 import indexer.map.draw
 import indexer.map.projection
+from benchmarks.maps import neighbours_kept
 from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.listener import Listener
 from indexer.map.draw import draw_map, redraw_if_outdated
 from indexer.map.file import NAME, Map, read_map, write_map
-from indexer.map.projection import neighbours_kept, principal_components, project
+from indexer.map.projection import principal_components, project
 from indexer.map.regions import find_regions
 from indexer.settings import MapRecord
 from indexer.stores.analysis import stored_analysis
@@ -125,7 +126,7 @@ def test_a_map_is_drawn_stored_and_copied(by_components: None, topics: Path, tmp
             said.append(text)
 
     drawn = draw_map(store, Recording())
-    assert said == ["reading the vectors", "placing 60 documents, about 10 s", "naming the regions"]
+    assert said == ["reading the vectors", "placing 60 documents", "naming the regions"]
     assert drawn.uris == tuple(f"d{number}" for number in range(60))
     with Searcher(topics) as searcher:
         stored = searcher.map()
