@@ -183,8 +183,18 @@ def unfinished(state: State) -> None:
     ok("copy", state.address("x"), state.address("copy"))
 
 
+def copied(state: State) -> None:
+    import_module("indexer.stores.local.swap").sync = die
+    ok("copy", state.address("x"), state.address("copy"))
+
+
 def rebuilding(state: State) -> None:
     die_after_writes(1)
+    ok("index", state.address("x"), "-", "--rebuild")
+
+
+def beginning_a_rebuild(state: State) -> None:
+    Catalog.initialise = die
     ok("index", state.address("x"), "-", "--rebuild")
 
 
@@ -208,32 +218,32 @@ def keep_the_one_before(state: FolderState) -> None:
 
 Step = Callable[[Any], None]
 
-EXCHANGES: dict[str, tuple[list[Step], Step]] = {
-    f"{place} {step}": ([base] if place == "next" else [base, migrate], partial(exchange, step, place))
+EXCHANGES: dict[str, tuple[list[Step], list[Step]]] = {
+    f"{place} {step}": ([base] if place == "next" else [base, migrate], [partial(exchange, step, place)])
     for place in ("next", "previous")
     for step in ("out", "swapped", "in")
 }
-STEPS: dict[str, tuple[list[Step], Step | None]] = EXCHANGES | {
-    "half": ([base], half),
-    "whole": ([base, migrate_without_the_switch], None),
-    "previous": ([base, migrate], None),
-    "making next": ([base], making_next),
-    "dropping": ([base, migrate], dropping),
-    "stale mark": ([base, migrate, keep_the_one_before], None),
-    "unfinished": ([base], unfinished),
-    "rebuilding": ([base], rebuilding),
-    "creating": ([], creating),
+STEPS: dict[str, tuple[list[Step], list[Step]]] = EXCHANGES | {
+    "half": ([base], [half]),
+    "whole": ([base, migrate_without_the_switch], []),
+    "previous": ([base, migrate], []),
+    "making next": ([base], [making_next]),
+    "dropping": ([base, migrate], [dropping]),
+    "stale mark": ([base, migrate, keep_the_one_before], []),
+    "unfinished": ([base], [unfinished]),
+    "copied": ([base], [unfinished, copied]),
+    "rebuilding": ([base], [rebuilding]),
+    "beginning a rebuild": ([base], [beginning_a_rebuild]),
+    "creating": ([], [creating]),
 }
 """For each state what is done first, and then what is killed."""
 
 
 def make(state: State, name: str) -> None:
     """Leave a state in an empty folder or database."""
-    before, last = STEPS[name]
-    for step in before:
-        in_child(partial(step, state))
-    if last is not None:
-        in_child(partial(last, state), killed=True)
+    for killed, steps in zip((False, True), STEPS[name], strict=True):
+        for step in steps:
+            in_child(partial(step, state), killed=killed)
 
 
 def make_pair(state: State) -> None:

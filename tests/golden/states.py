@@ -40,12 +40,13 @@ SCRIPTS: dict[str, list[list[str]]] = {
     "rebuild": [["index", "{x}", "-", "--rebuild"]],
     "write and rebuild": [["index", "{x}", "-"], ["index", "{x}", "-", "--rebuild"]],
     "copy": [["copy", "{x}", "{copy}"]],
+    "migrate and copy": [["migrate", "{x}", "--model", "words", "--yes"], ["copy", "{x}", "{copy}"]],
     "drop the copy": [["copy", "{copy}", "--drop"]],
 }
 """Commands, of which those that end in "-" read NEW. {x} and {copy} are addresses."""
 
 SIDE_BY_SIDE = ("read", "write", "migrate", "back", "drop", "rebuild")
-COPYING = ("read", "write", "copy", "drop the copy")
+COPYING = ("read", "write", "copy", "migrate and copy", "drop the copy")
 LIVE = ("read", "write", "rebuild")
 
 FOLDER_STATES: dict[str, tuple[str, ...]] = {
@@ -62,7 +63,9 @@ FOLDER_STATES: dict[str, tuple[str, ...]] = {
     "dropping": SIDE_BY_SIDE,
     "stale mark": SIDE_BY_SIDE,
     "unfinished": COPYING,
+    "copied": COPYING,
     "rebuilding": LIVE,
+    "beginning a rebuild": LIVE,
     "creating": ("write", "write and rebuild"),
 }
 """What a kill leaves in a folder, with the names of the scripts that each is given."""
@@ -98,7 +101,7 @@ class FolderState:
 
     def names(self) -> list[str]:
         """What is in the folder, and what an index in it says of others; random digits are left out."""
-        found = [re.sub(r"[0-9a-f]{8}$", "HEX", path.name) for path in self.folder.iterdir()]
+        found = [re.sub(r"\.[0-9a-f]{8}\b", ".HEX", path.name) for path in self.folder.iterdir()]
         found += [f"{path.parent.name}/{path.name}" for path in self.folder.glob("*/*") if path.name in INSIDE]
         return sorted(found)
 
