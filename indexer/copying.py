@@ -7,7 +7,7 @@ same hashes is not copied again.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from indexer.errors import BadInput, IndexDamaged
+from indexer.listener import SILENT, Commit, Listener
 from indexer.records import Stamp
 from indexer.stores.life_cycle import draft, unfinished
 from indexer.stores.open import engine_of
@@ -32,9 +33,6 @@ QUESTIONS = 25
 
 _HITS = 10
 _MAX_SCORE_ERROR = 2e-6
-
-Progress = Callable[[int, int], None]
-"""Gets how many documents are copied and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +53,11 @@ class Copied:
     questions: int
 
 
-def copy(source: Store, destination: str, progress: Progress | None = None) -> Copied:
+def copy(source: Store, destination: str, listener: Listener = SILENT) -> Copied:
     """Make the index at `destination` equal to `source`.
 
     A new one appears when it is complete, and is nowhere before; an interrupted copy goes on when it is started again.
-    One that exists gets what it lacks.
+    One that exists gets what it lacks. The listener receives every commit.
 
     Raises:
         BadInput: what exists there has another model, or documents that the source does not have.
@@ -70,11 +68,11 @@ def copy(source: Store, destination: str, progress: Progress | None = None) -> C
         if engine.exists():
             target = engine.open()
             _require_part(source, target)
-            return copy_into(source, target, progress)
+            return copy_into(source, target, listener)
         with source.snapshot() as snapshot:
             settings = snapshot.settings
         with unfinished(engine, settings) as target:
-            return copy_into(source, target, progress)
+            return copy_into(source, target, listener)
 
 
 def drop_unfinished(address: str) -> int:
@@ -91,7 +89,7 @@ def drop_unfinished(address: str) -> int:
         return engine.discard("unfinished")
 
 
-def copy_into(source: Store, target: Store, progress: Progress | None = None) -> Copied:
+def copy_into(source: Store, target: Store, listener: Listener = SILENT) -> Copied:
     """Make a store equal to another: an empty one, or one that an interrupted copy left.
 
     Writers may change the source meanwhile: what they change is copied too, unless they do not pause. Until the end the
@@ -106,7 +104,7 @@ def copy_into(source: Store, target: Store, progress: Progress | None = None) ->
         run = writer.begin_run()
         copied = removed = 0
         for _ in range(ROUNDS):
-            more, fewer = _copy_documents(source, target, writer, progress)
+            more, fewer = _copy_documents(source, target, writer, listener)
             copied, removed = copied + more, removed + fewer
             if not more and not fewer:
                 break
@@ -158,7 +156,7 @@ def _require_same_kind(source: Store, target: Store) -> None:
             )
 
 
-def _copy_documents(source: Store, target: Store, writer: Writer, progress: Progress | None) -> tuple[int, int]:
+def _copy_documents(source: Store, target: Store, writer: Writer, listener: Listener) -> tuple[int, int]:
     """Copy what differs; return how many documents were copied and removed."""
     with source.snapshot() as one, target.snapshot() as other:
         wanted, held = dict(one.hashes()), other.hashes()
@@ -166,15 +164,15 @@ def _copy_documents(source: Store, target: Store, writer: Writer, progress: Prog
     if gone:
         writer.remove(gone)
     missing = {uri for uri, hashes in wanted.items() if held.get(uri) != hashes}
-    done, copied = len(wanted) - len(missing), 0
+    done, copied, passages = len(wanted) - len(missing), 0, 0
     if missing:
         chosen = (item for item in source.export() if item.document.uri in missing)
         for batch in _batches(chosen, BATCH_DOCUMENTS):
             # With the hashes from before it was read: if it was changed in between, the next round copies it again.
-            writer.put(Batch([replace(item, hashes=wanted[item.document.uri]) for item in batch]))
+            changes = writer.put(Batch([replace(item, hashes=wanted[item.document.uri]) for item in batch]))
             copied += len(batch)
-            if progress is not None:
-                progress(done + copied, len(wanted))
+            passages += sum(len(item.spans or ()) for item in batch)
+            listener.committed(Commit(copied, passages, done + copied, len(wanted), changes))
     return copied, len(gone)
 
 

@@ -106,11 +106,11 @@ class IndexCore:
 
     def writer(self) -> AbstractContextManager[Writer]:
         """Hold the writer of the store for the length of a block; the context says whether to wait for another one."""
-        return self.store.writer(wait=self.context.wait, on_wait=self.context.listener.waiting)
+        return self.store.writer(wait=self.context.wait, listener=self.context.listener)
 
     def exclusive(self) -> AbstractContextManager[Writer]:
         """Hold the only right to write to the index, as `Engine.exclusive` does, for the length of a block."""
-        return self.store.engine.exclusive(wait=self.context.wait, on_wait=self.context.listener.waiting)
+        return self.store.engine.exclusive(wait=self.context.wait, listener=self.context.listener)
 
     def stored_settings(self) -> Settings:
         """Return the settings that are stored now."""

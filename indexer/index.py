@@ -28,6 +28,7 @@ from indexer.encoders.named_hosts import name_host
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, UnknownUri
 from indexer.filters.mapping import Filter, filter_tree
+from indexer.listener import Listener
 from indexer.lookup import document_of, has_document, is_uri
 from indexer.passages import PassageSettings
 from indexer.records import Changes, Document
@@ -328,7 +329,7 @@ class Index:
         Raises:
             IndexLocked: another process or thread is writing and `wait` is False.
         """
-        with self._core.store.writer(wait=wait, on_wait=on_wait):
+        with self._core.store.writer(wait=wait, listener=_Waiting(on_wait)):
             yield
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
@@ -412,6 +413,17 @@ class Index:
         """Return the state of the index in numbers."""
         with self._core.store.snapshot() as snapshot:
             return snapshot.info()
+
+
+class _Waiting(Listener):
+    """Calls a function with the message before a wait; with None it says nothing."""
+
+    def __init__(self, call: Callable[[str], None] | None) -> None:
+        self._call = call
+
+    def waiting(self, text: str) -> None:
+        if self._call is not None:
+            self._call(text)
 
 
 def _delete(folder: Path, process: int) -> None:

@@ -12,9 +12,10 @@ class Commit:
     """The state of a run after one of its commits.
 
     Attributes:
-        done: documents that were embedded so far.
-        passages: passages that were embedded so far.
-        position: bytes that were read so far; documents that were compared so far when the model is changed.
+        done: documents that were embedded, or copied, so far.
+        passages: passages that were embedded, or copied, so far.
+        position: bytes that were read so far; documents that were compared so far when the model is changed or the
+            index is copied.
         total: the last position; None where it is not known.
         changes: the changes of this commit.
     """

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from indexer.filters.tree import Scalar, Type, Where
 from indexer.ledger import NO_REASON, LedgerState, Reason
+from indexer.listener import SILENT, Listener
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 
@@ -593,16 +594,14 @@ class Store(Protocol):
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
         """
 
-    def writer(
-        self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None
-    ) -> AbstractContextManager[Writer]:
+    def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> AbstractContextManager[Writer]:
         """Hold the right to write for the length of the block. A thread that holds it gets the same writer again.
 
         The engine decides what its lock covers: a folder has one writer.
 
         Args:
             wait: wait for another holder; otherwise raise at once.
-            on_wait: called once, with a message that names the holder, before waiting for another process.
+            listener: its `waiting` is called once before waiting for another process.
 
         Raises:
             NotAnIndex: there is no longer an index.
@@ -692,9 +691,7 @@ class Engine(Protocol):
             IndexLocked: another process is filling the unfinished index.
         """
 
-    def exclusive(
-        self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None
-    ) -> AbstractContextManager[Writer]:
+    def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> AbstractContextManager[Writer]:
         """Hold the only right to write to the live index, for the length of the block. Arguments are those of `writer`.
 
         Raises:

@@ -40,9 +40,9 @@ def copy_command(source: str, destination: str | None, drop: bool, as_json: bool
         raise click.UsageError("Missing argument 'TO'.")
     from indexer.copying import copy
     from indexer.stores.open import open_store
-    from search.cli.progress import counted_documents
+    from search.cli.progress import CopyProgress
 
-    with closing(open_store(source)) as store, counted_documents("copying") as progress:
+    with closing(open_store(source)) as store, CopyProgress() as progress:
         with store.snapshot() as snapshot:
             notes = snapshot.notes
         done = copy(store, destination, progress)

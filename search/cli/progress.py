@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from indexer.listener import Commit, Listener
@@ -108,20 +107,16 @@ class RunProgress(_WithBar):
         self._bar.update(self._task, description=escape(f"{counts}{text}"))
 
 
-@contextmanager
-def counted_documents(action: str) -> Iterator[Callable[[int, int], None]]:
-    """Draw a bar on a terminal; yield what is told how many documents are done, and how many there are."""
-    if not on_terminal():
-        yield lambda done, total: None
-        return
-    with _bar() as bar:
-        task = bar.add_task(action, total=None)
+class CopyProgress(_WithBar):
+    """The console of a copy, with a bar: documents that are in the copy."""
 
-        def show(done: int, total: int) -> None:
-            counts = f"{action}: {number(done)} of {number(total)} documents"
-            bar.update(task, completed=done, total=total, description=counts)
+    def __init__(self) -> None:
+        super().__init__("copying")
 
-        yield show
+    def committed(self, commit: Commit) -> None:
+        if self._bar is not None:
+            text = f"copying: {number(commit.position)} of {number(commit.total or 0)} documents"
+            self._bar.update(self._task, total=commit.total, completed=commit.position, description=text)
 
 
 class MigrationProgress(_WithBar):

@@ -31,6 +31,7 @@ def tune(
     """
     from indexer.stores.open import open_store
     from search.cli.evaluate import as_stored
+    from search.cli.progress import Console
     from search.evaluation.measures import read_qrels, read_queries
     from search.evaluation.tune import tune as learn_words_bias
     from search.ranker import Ranker, default_words_bias, words_bias
@@ -40,7 +41,7 @@ def tune(
     with (
         closing(open_store(path)) as store,
         Searcher(path) as searcher,
-        store.writer(wait=not no_wait, on_wait=warn) as writer,
+        store.writer(wait=not no_wait, listener=Console()) as writer,
     ):
         judged, missing = as_stored(searcher, read_qrels(qrels, texts))
         if missing:

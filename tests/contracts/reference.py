@@ -26,6 +26,7 @@ from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWo
 from indexer.filters.dates import day_of, read_date
 from indexer.filters.tree import COLUMNS, Fields, Type, Where, matches, type_of
 from indexer.ledger import Code
+from indexer.listener import SILENT, Listener
 from indexer.markup import VisibleText
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
@@ -554,10 +555,8 @@ class ReferenceEngine:
         return self._slots[slot]
 
     @contextmanager
-    def exclusive(
-        self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None
-    ) -> Iterator[ReferenceWriter]:
-        with self.open().writer(wait=wait, on_wait=on_wait) as writer:
+    def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[ReferenceWriter]:
+        with self.open().writer(wait=wait, listener=listener) as writer:
             self._is_exclusive = True
             try:
                 yield writer
@@ -604,7 +603,7 @@ class ReferenceStore:
         yield ReferenceSnapshot(self.state)
 
     @contextmanager
-    def writer(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[ReferenceWriter]:
+    def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[ReferenceWriter]:
         # No other process shares this store, so that nobody is told of waiting.
         if not self._lock.acquire(blocking=wait):
             raise IndexLocked(f"{self.address}: another thread is writing")

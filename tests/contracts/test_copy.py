@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from listeners import Calling
 from postgres_server import new_address
 
 import indexer.copying
 from indexer import Document, Index
 from indexer.copying import Copied, copy
 from indexer.errors import BadInput, NotAnIndex
+from indexer.listener import Commit
 from indexer.stores.open import is_store, open_store
 from search import Searcher
 
@@ -31,15 +33,17 @@ KILLED = """
 import os, signal, sys
 from contextlib import closing
 import indexer.copying
+from indexer.listener import Listener
 from indexer.stores.open import open_store
 
-def stop(done, total):
-    if done >= 6:
-        os.kill(os.getpid(), signal.SIGKILL)
+class Stopping(Listener):
+    def committed(self, commit):
+        if commit.position >= 6:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 indexer.copying.BATCH_DOCUMENTS = 2
 with closing(open_store(sys.argv[1])) as store:
-    indexer.copying.copy(store, sys.argv[2], stop)
+    indexer.copying.copy(store, sys.argv[2], Stopping())
 """
 
 TORCHLESS = """
@@ -72,9 +76,9 @@ def source(tmp_path: Path) -> str:
     return address
 
 
-def copied(source: str, target: str, progress: Any = None) -> Copied:
+def copied(source: str, target: str, committed: Callable[[Commit], Any] = lambda commit: None) -> Copied:
     with closing(open_store(source)) as store:
-        return copy(store, target, progress)
+        return copy(store, target, Calling(committed=committed))
 
 
 def answers(address: str) -> list[Any]:
@@ -99,8 +103,8 @@ def test_a_copy_of_a_copy_answers_as_the_original(middle: str, source: str, targ
 def test_a_copy_that_failed_is_nowhere_and_goes_on(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexer.copying, "BATCH_DOCUMENTS", 2)
 
-    def fail(done: int, total: int) -> None:
-        if done == 4:
+    def fail(commit: Commit) -> None:
+        if commit.position == 4:
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -110,8 +114,8 @@ def test_a_copy_that_failed_is_nowhere_and_goes_on(source: str, target: str, mon
         Searcher(target).info()
     with Index.open(source) as index:
         index.remove(["d0"])
-    told: list[tuple[int, int]] = []
-    assert copied(source, target, lambda *counts: told.append(counts)) == replace(
+    told: list[tuple[int, int | None]] = []
+    assert copied(source, target, lambda commit: told.append((commit.position, commit.total))) == replace(
         copied(source, target), copied=6, removed=1
     )
     assert told == [(5, 9), (7, 9), (9, 9)]
@@ -131,7 +135,7 @@ def test_a_copy_that_was_killed_goes_on(
 def test_what_an_interrupted_copy_of_another_index_left_is_thrown_away(
     source: str, target: str, tmp_path: Path
 ) -> None:
-    def fail(done: int, total: int) -> None:
+    def fail(commit: Commit) -> None:
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -165,8 +169,8 @@ def test_a_document_that_changes_while_it_is_copied_is_copied_again(
 ) -> None:
     monkeypatch.setattr(indexer.copying, "BATCH_DOCUMENTS", 2)
 
-    def change(done: int, total: int) -> None:
-        if done == 2:
+    def change(commit: Commit) -> None:
+        if commit.position == 2:
             with Index.open(source) as index:
                 index.add(
                     [replace(DOCUMENTS[1], text="other"), replace(DOCUMENTS[9], text="other")], vectors=VECTORS[:2]

@@ -6,7 +6,7 @@ hidden folders beside it (slots.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from indexer.errors import BadInput, NotAnIndex
+from indexer.listener import SILENT, Listener
 from indexer.settings import Settings
 from indexer.stores.local.connections import has_catalog
 from indexer.stores.local.store import LocalStore
@@ -82,8 +83,8 @@ class LocalEngine:
         return slots.make_draft(folder, lambda empty: _initialise(empty, settings, lost))
 
     @contextmanager
-    def exclusive(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[LocalWriter]:
-        with self.open().writer(wait=wait, on_wait=on_wait) as writer:
+    def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[LocalWriter]:
+        with self.open().writer(wait=wait, listener=listener) as writer:
             self._is_exclusive, outer = True, self._is_exclusive
             try:
                 yield writer

@@ -5,11 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from indexer.errors import IndexLocked, StorageError
+from indexer.listener import SILENT, Listener
 
 
 class WriterLock:
@@ -29,12 +30,12 @@ class WriterLock:
         self._file: int | None = None
 
     @contextmanager
-    def hold(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
+    def hold(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[None]:
         """Hold the lock.
 
         Args:
             wait: wait for another holder; otherwise raise at once.
-            on_wait: called once, with a message that names the holder, before waiting for another process.
+            listener: its `waiting` is called once before waiting for another process.
 
         Raises:
             IndexLocked: another writer holds it and `wait` is False.
@@ -52,7 +53,7 @@ class WriterLock:
             )
         try:
             if self._depth == 0:
-                self._file = self._lock(wait, on_wait)
+                self._file = self._lock(wait, listener)
             self._depth += 1
             try:
                 yield
@@ -72,16 +73,16 @@ class WriterLock:
         except FileNotFoundError:
             return False
 
-    def _lock(self, wait: bool, on_wait: Callable[[str], None] | None) -> int:
+    def _lock(self, wait: bool, listener: Listener) -> int:
         # If the folder was replaced meanwhile, its lock is another file.
-        while not self._is_in_place(file := self._acquire(wait, on_wait)):
+        while not self._is_in_place(file := self._acquire(wait, listener)):
             os.close(file)
         with suppress(OSError):  # on a full disk the holder is "unknown" to others
             os.ftruncate(file, 0)
             os.pwrite(file, str(os.getpid()).encode(), 0)
         return file
 
-    def _acquire(self, wait: bool, on_wait: Callable[[str], None] | None) -> int:
+    def _acquire(self, wait: bool, listener: Listener) -> int:
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
@@ -95,8 +96,7 @@ class WriterLock:
                 if not wait:
                     advice = "try again when it is done, or wait for it (leave out --no-wait; wait=True in Python)"
                     raise IndexLocked(f"{message}: {advice}") from None
-                if on_wait is not None:
-                    on_wait(f"{message}: waiting until it is done (--no-wait does not wait)")
+                listener.waiting(f"{message}: waiting until it is done (--no-wait does not wait)")
                 fcntl.flock(file, fcntl.LOCK_EX)
         except BaseException:
             os.close(file)

@@ -16,6 +16,7 @@ import numpy as np
 
 from indexer.errors import NotAnIndex, StorageError
 from indexer.filters.tree import Where
+from indexer.listener import SILENT, Listener
 from indexer.records import Document
 from indexer.stores.document_rows import chosen_in_pages, in_pages, views_of_one_index
 from indexer.stores.local import queries, slots
@@ -70,14 +71,14 @@ class LocalStore:
             yield LocalSnapshot(view, self._folder, self._words)
 
     @contextmanager
-    def writer(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[LocalWriter]:
+    def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[LocalWriter]:
         from indexer.stores.local.writer import LocalWriter  # only writers need sqlite-utils
 
         if not has_catalog(self._folder):
             raise NotAnIndex(f"{self._folder}: is no longer an index")
         if self._process != os.getpid():
             self._after_fork()
-        with self._lock.hold(wait=wait, on_wait=on_wait):
+        with self._lock.hold(wait=wait, listener=listener):
             if self._writer is None:
                 slots.complete(self._folder.resolve())
                 self._writer = LocalWriter(self._folder, self._views)

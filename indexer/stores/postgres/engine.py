@@ -7,7 +7,7 @@ The name of an index that is being made is held by a lock of its connection, and
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from weakref import WeakValueDictionary
@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from psycopg import errors
 
 from indexer.errors import BadInput, NotAnIndex
+from indexer.listener import SILENT, Listener
 from indexer.settings import Settings
 from indexer.stores.analysis import code
 from indexer.stores.port import SIDE_SLOTS, Slot
@@ -120,8 +121,8 @@ class PostgresEngine:
         return self.open(slot)
 
     @contextmanager
-    def exclusive(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[PostgresWriter]:
-        with self.open().writer(wait=wait, on_wait=on_wait) as writer:
+    def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[PostgresWriter]:
+        with self.open().writer(wait=wait, listener=listener) as writer:
             with translated(self._address):
                 self._keep_writers_out(self._guarded())
             self._is_exclusive = True

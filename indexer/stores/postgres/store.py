@@ -16,6 +16,7 @@ from typing import TypeVar
 from indexer.encoders.cache import cache_folder
 from indexer.errors import BadInput, IndexLocked
 from indexer.filters.tree import Where
+from indexer.listener import SILENT, Listener
 from indexer.records import Document
 from indexer.stores.document_rows import chosen_in_pages, in_pages, views_of_one_index
 from indexer.stores.port import EmbeddedDocument, Engine, Hashes, Store
@@ -78,7 +79,7 @@ class PostgresStore:
             yield PostgresSnapshot(view, self._words, self._address)
 
     @contextmanager
-    def writer(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[PostgresWriter]:
+    def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[PostgresWriter]:
         # Other processes write at the same time; the threads of this one share a writer and take turns.
         if self._process != os.getpid():  # another thread of the parent may have held the lock
             self._process, self._lock, self._depth = os.getpid(), threading.RLock(), 0
@@ -92,8 +93,8 @@ class PostgresStore:
                     replaced = is_being_replaced(connection, tables)
                 if replaced and not wait:
                     raise IndexLocked(f"{self.address}: another process is rebuilding it")
-                if replaced and on_wait is not None:
-                    on_wait(f"{self.address}: another process is rebuilding it; waiting until it is done")
+                if replaced:
+                    listener.waiting(f"{self.address}: another process is rebuilding it; waiting until it is done")
                 self._writer = PostgresWriter(self._views, tables)
             self._depth += 1
             try:

@@ -23,6 +23,7 @@ from contracts.stores.suite import (
     unit,
     uris,
 )
+from listeners import Calling
 
 from indexer.copying import backup
 from indexer.errors import BadInput, IndexLocked, NotAnIndex
@@ -307,7 +308,7 @@ def test_a_thread_that_writes_gets_the_same_writer_again_and_others_wait(store: 
 
 def test_who_waits_for_another_process_is_told_once(engine: Engine, store: Store) -> None:
     if engine.held is None:
-        with store.writer(on_wait=pytest.fail):  # nobody to wait for
+        with store.writer(listener=Calling(waiting=pytest.fail)):  # nobody to wait for
             return
     told: list[str] = []
     with engine.held(store) as let_go:
@@ -318,7 +319,7 @@ def test_who_waits_for_another_process_is_told_once(engine: Engine, store: Store
             told.append(message)
             let_go()
 
-        with store.writer(on_wait=on_wait) as writer:
+        with store.writer(listener=Calling(waiting=on_wait)) as writer:
             writer.put(Batch([doc("a", "x")]))
     assert len(told) == 1 and store.address in told[0]
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from listeners import Calling
 from opened import store_of
 
 from indexer import Document, Index
@@ -60,7 +61,7 @@ def test_another_process_is_named_or_waited_for(index: Index) -> None:
             pass
         start = time.monotonic()
         threading.Timer(0.3, process.kill).start()
-        with lock.hold(on_wait=told.append):
+        with lock.hold(listener=Calling(waiting=told.append)):
             assert time.monotonic() - start >= 0.25
     (said,) = told
     assert said.startswith(f"{Path(store_of(index).address)} is being written by process {process.pid}: waiting")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from listeners import Calling
 from postgres_server import new_address, server_uri
 
 from indexer import Document, Index
@@ -18,6 +19,7 @@ from indexer.copying import copy, drop_unfinished
 from indexer.core import IndexCore
 from indexer.embedding import settings_of_new
 from indexer.errors import IndexLocked
+from indexer.listener import Commit
 from indexer.migrate import open_next, switch
 from indexer.stores.open import create_store, is_store, open_store
 from indexer.stores.port import SIDE_SLOTS
@@ -35,11 +37,11 @@ def source(tmp_path: Path) -> str:
 
 
 def break_off(source: str, target: str) -> None:
-    def fail(done: int, total: int) -> None:
+    def fail(commit: Commit) -> None:
         raise KeyboardInterrupt
 
     with closing(open_store(source)) as store, pytest.raises(KeyboardInterrupt):
-        copy(store, target, fail)
+        copy(store, target, Calling(committed=fail))
 
 
 def test_an_unfinished_copy_is_named_and_removed(

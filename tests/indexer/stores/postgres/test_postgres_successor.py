@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from listeners import Calling
 from postgres_server import new_address, server_uri
 
 from indexer import Document, Index
@@ -116,7 +117,7 @@ def test_a_writer_waits_for_a_successor_and_is_told(address: str) -> None:
 
     def write() -> None:
         try:
-            with open_store(address).writer(on_wait=waited.append) as writer:
+            with open_store(address).writer(listener=Calling(waiting=waited.append)) as writer:
                 writer.remove(["d0"])
         except NotAnIndex as error:
             raised.append(error)
