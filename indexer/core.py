@@ -208,11 +208,13 @@ class IndexCore:
         self._require_as_opened()
         notes: list[str] = []
         hashes = self._hashes(batch)
-        changed, unchanged = diff(batch, hashes, self.settings.meaning)
+        meaning = self.settings.meaning
+        changed, unchanged = diff(batch, hashes, meaning)
         notes.extend(self._read_languages([item.document for item in changed if item.action != "rewrite"]))
         if self.recipe is not None and not self.recipe.fitted:
             self._fit([item.document for item in changed if item.action == "embed"])
-            # What was fitted is a part of every content hash.
+        # What was fitted is a part of every content hash. Another thread may have fitted it since the comparison.
+        if meaning != self.settings.meaning:
             changed, unchanged = diff(batch, hashes, self.settings.meaning)
         passages = iter(self._embed([item.document for item in changed if item.action == "embed"], notes.append))
         work: list[EmbeddedDocument] = []
