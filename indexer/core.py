@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from indexer.batches import Incoming, Prepared, diff, refuse_empty
 from indexer.context import Context
 from indexer.embedding import BATCH_CHARACTERS, FIT_BATCH_CHARACTERS, Embedding, Ready
-from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, load_with_recipe
+from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.endpoint_address import EndpointAddress
 from indexer.encoders.recipe import is_endpoint
 from indexer.errors import BadInput, IndexDamaged, ModelError
@@ -76,7 +76,7 @@ class IndexCore:
             return self
         if isinstance(model, str) and is_endpoint(model) and self.recipe is not None and self.recipe.remote is not None:
             model = replace(self.recipe, model=str(EndpointAddress.parse(model)))
-        return self.with_encoder(*load_with_recipe(model, self.context.runtime))
+        return self.with_encoder(*get_encoder(model, self.context.runtime))
 
     def with_encoder(self, encoder: Encoder, recipe: Recipe) -> IndexCore:
         """Return this index with an encoder of `recipe`. Raises RecipeMismatch as `require` does for `recipe`."""
@@ -121,6 +121,8 @@ class IndexCore:
     def encoder(self) -> Encoder:
         """The encoder of the index's recipe, loaded on first use and shared by the process.
 
+        With a cache, the model may be loaded when the first text is embedded.
+
         Raises:
             BadInput: the index holds vectors of the user's own.
             RecipeMismatch: the model of this name has other weights now.
@@ -131,16 +133,9 @@ class IndexCore:
                 raise BadInput(f"{self.address}: {missing}")
             with self.store.snapshot() as snapshot:
                 fitted_parameters = snapshot.fitted_parameters()
-            self._encoder = self._stored_encoder(self.recipe, fitted_parameters)
+            context = self.context
+            self._encoder, _ = get_encoder(self.recipe, context.runtime, fitted_parameters, context.vector_cache)
         return self._encoder
-
-    def _stored_encoder(self, recipe: Recipe, fitted_parameters: bytes | None) -> Encoder:
-        """Return the encoder of the stored recipe; with a cache its model may be loaded later."""
-        if self.context.vector_cache is None or fitted_parameters is not None:
-            return get_encoder(recipe, fitted_parameters, self.context.runtime)
-        from indexer.deferred_encoder import load_deferred
-
-        return load_deferred(recipe, self.context.runtime, self.context.vector_cache)[0]
 
     def require(self, recipe: Recipe) -> None:
         """Raise RecipeMismatch, naming both recipes, unless vectors of `recipe` may be mixed with the index's."""
@@ -170,7 +165,7 @@ class IndexCore:
             raise ModelError(
                 f"{self.address}: its model is behind {self.recipe.model}, where there is nothing to compile"
             )
-        from indexer.deferred_encoder import loaded
+        from indexer.encoders.deferred import loaded
         from indexer.encoders.openvino.export import compile_encoder
 
         with self.writer():

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from indexer.encoders import Encoder, Recipe, RecipeSpec, steady
+from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, steady
 from indexer.encoders.locate import DEFAULT_MODEL
 from indexer.encoders.recipe import is_endpoint
 from indexer.encoders.runtime import Runtime
@@ -99,8 +99,8 @@ class Embedding:
         """Return the encoder for a batch of these passages. Behind an endpoint there is no runtime to choose."""
         if encoder.recipe.remote is not None:
             return encoder
-        from indexer.deferred_encoder import loaded
         from indexer.encoders import calibrate_int8
+        from indexer.encoders.deferred import loaded
         from indexer.encoders.documents import for_documents, ignored_override
 
         encoder = loaded(encoder)
@@ -185,9 +185,7 @@ def settings_of_new(
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
         return _in_language(language, Settings(width)), None
     model = _endpoint_spec(model, max_tokens, tokenizer)
-    from indexer.deferred_encoder import load_deferred
-
-    encoder, recipe = load_deferred(DEFAULT_MODEL if model is None else model, runtime or Runtime(), cache)
+    encoder, recipe = get_encoder(DEFAULT_MODEL if model is None else model, runtime, models=cache)
     limit = encoder.max_tokens
     if (room := limit if max_tokens is None else whole_number("max tokens", max_tokens)) > limit:
         raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")

@@ -118,7 +118,7 @@ def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
 
 def _loss(encoder: Encoder) -> Loss | None:
     """Return the loss of an encoder that computes in int8; None for others. One that is not loaded is not asked."""
-    from indexer.deferred_encoder import is_loaded, loaded
+    from indexer.encoders.deferred import is_loaded, loaded
 
     if not is_loaded(encoder):
         return None

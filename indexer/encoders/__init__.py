@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from indexer.encoders.load import load_encoder, load_recipe
+    from indexer.encoders.load import load_encoder
     from indexer.encoders.many_encoders import encode_many
     from indexer.encoders.parts import calibrate_int8
     from indexer.encoders.port import Encoder, Role, steady
     from indexer.encoders.postprocessing import fit_post
     from indexer.encoders.recipe import Recipe, RecipeSpec
-    from indexer.encoders.registry import get_encoder, get_query_encoder, load_with_recipe
+    from indexer.encoders.registry import get_encoder, get_query_encoder
     from indexer.encoders.torch.cross_encoder import cross_encoder
 
 _HOMES = {
@@ -21,7 +21,6 @@ _HOMES = {
     "cross_encoder": "indexer.encoders.torch.cross_encoder",
     "get_encoder": "indexer.encoders.registry",
     "get_query_encoder": "indexer.encoders.registry",
-    "load_with_recipe": "indexer.encoders.registry",
     "Encoder": "indexer.encoders.port",
     "Role": "indexer.encoders.port",
     "Recipe": "indexer.encoders.recipe",
@@ -29,7 +28,6 @@ _HOMES = {
     "encode_many": "indexer.encoders.many_encoders",
     "fit_post": "indexer.encoders.postprocessing",
     "load_encoder": "indexer.encoders.load",
-    "load_recipe": "indexer.encoders.load",
     "steady": "indexer.encoders.port",
 }
 __all__ = [
@@ -44,8 +42,6 @@ __all__ = [
     "get_encoder",
     "get_query_encoder",
     "load_encoder",
-    "load_recipe",
-    "load_with_recipe",
     "steady",
 ]
 

@@ -12,15 +12,25 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from os import PathLike
+from typing import Protocol
 
-from indexer.encoders import Encoder, Recipe, RecipeSpec, Role, load_with_recipe, steady
 from indexer.encoders.locate import find_model, fingerprint, lasting_name
-from indexer.encoders.recipe import is_endpoint
+from indexer.encoders.port import Encoder, Role, steady
+from indexer.encoders.recipe import Recipe, RecipeSpec, is_endpoint
 from indexer.encoders.runtime import Runtime
 from indexer.encoders.tokenizer import Tokenizer, Tokenizing
 from indexer.errors import ModelError
 from indexer.records import Vector
-from indexer.stores.vector_cache import VectorCache
+
+
+class KnownModels(Protocol):
+    """Recipes and tokenizers of models that were loaded before, as JSON: the user's cache."""
+
+    def model(self, key: bytes) -> tuple[str, str] | None:
+        """Return recipe and tokenizer; None if none are kept under this key."""
+
+    def keep_model(self, key: bytes, recipe: str, tokenizer: str) -> None:
+        """Keep recipe and tokenizer of a model."""
 
 
 class DeferredEncoder(Tokenizing):
@@ -69,32 +79,35 @@ def is_loaded(encoder: Encoder) -> bool:
     return not isinstance(encoder, DeferredEncoder) or encoder.is_loaded
 
 
-def load_deferred(
-    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, runtime: Runtime, cache: VectorCache | None
+def defer(
+    load: Callable[[], tuple[Encoder, Recipe]],
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder,
+    runtime: Runtime,
+    models: KnownModels,
 ) -> tuple[Encoder, Recipe]:
-    """Do the same as `load_with_recipe`, but defer a model whose recipe and tokenizer the cache knows."""
-    key = _key(model, runtime) if cache is not None else None
-    if cache is None or key is None:
-        return load_with_recipe(model, runtime)
-    if (known := _known(cache, key)) is not None:
+    """Return what `load` returns for this model, but call it later if recipe and tokenizer of the model are known."""
+    key = _key(model, runtime)
+    if key is None:
+        return load()
+    if (known := _known(models, key)) is not None:
         recipe, tokenizer = known
         if isinstance(model, Recipe):
             recipe = model
         counter = Tokenizer(tokenizer, recipe.max_tokens, recipe.query_prompt, recipe.document_prompt)
-        return DeferredEncoder(recipe, counter, lambda: load_with_recipe(model, runtime)[0]), recipe
-    encoder, recipe = load_with_recipe(model, runtime)
+        return DeferredEncoder(recipe, counter, lambda: load()[0]), recipe
+    encoder, recipe = load()
     from indexer.encoders.parts import on_torch
 
     if (torch_encoder := on_torch(encoder)) is not None:
         known_now = recipe.to_json(), torch_encoder.tokenizer.json
-        cache.keep_model(key, *known_now)
-        cache.keep_model(_key_of_recipe(recipe), *known_now)
+        models.keep_model(key, *known_now)
+        models.keep_model(_key_of_recipe(recipe), *known_now)
     return encoder, recipe
 
 
-def _known(cache: VectorCache, key: bytes) -> tuple[Recipe, str] | None:
-    """Return recipe and tokenizer from the cache; None if there are none, or another version has written them."""
-    if (kept := cache.model(key)) is None:
+def _known(models: KnownModels, key: bytes) -> tuple[Recipe, str] | None:
+    """Return recipe and tokenizer of a model; None if there are none, or another version has written them."""
+    if (kept := models.model(key)) is None:
         return None
     with suppress(ModelError):
         return Recipe.from_json(kept[0]), kept[1]

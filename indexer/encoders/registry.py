@@ -9,11 +9,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from indexer.encoders.port import Encoder, steady
 from indexer.encoders.recipe import Recipe, RecipeSpec, is_endpoint
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, ModelError
+
+if TYPE_CHECKING:
+    from indexer.encoders.deferred import KnownModels
 
 _loaded: dict[str, Encoder] = {}
 """By the recipe's identity, followed by everything in the runtime that is not the default."""
@@ -61,50 +65,40 @@ def registered(
         _loaded, _compiled, _named = before
 
 
-def get_encoder(recipe: Recipe, fitted_parameters: bytes | None = None, runtime: Runtime | None = None) -> Encoder:
-    """Return the process's encoder of a stored recipe, for embedding many texts; the first call loads it.
-
-    An encoder of a precision that the caller names is loaded for this caller alone.
+def get_encoder(
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder,
+    runtime: Runtime | None = None,
+    fitted_parameters: bytes | None = None,
+    models: KnownModels | None = None,
+) -> tuple[Encoder, Recipe]:
+    """Return the encoder of a model, however the model is named, for embedding many texts.
 
     Args:
-        fitted_parameters: of the recipe's post-processing, as the index stores them.
+        model: a name, a folder, a recipe's text, an encoder, or the recipe that an index stores. The encoder of a
+            stored recipe is shared by the process, unless the caller names a precision.
+        fitted_parameters: of the post-processing of a stored recipe.
+        models: the models that are known here are loaded when the first text is embedded; None loads every model now.
+
+    Returns:
+        The encoder, and the recipe of the vectors. They differ where the recipe asks for post-processing that is
+        not fitted yet: the encoder is then the one to fit it to.
 
     Raises:
-        ModelError: the model is not found, or has other weights than the recipe was made with.
+        BadInput: `model` is not one of these.
+        ModelError: the model is not found, or has other weights than the stored recipe was made with.
     """
-    if recipe.remote is not None:
-        return _get_remote(recipe)
     runtime = runtime or Runtime()
-    shared = runtime.precision == "auto"
-    key = _key(recipe, runtime)
-    with _lock:
-        encoder = _loaded.get(key) if shared else None
-        if encoder is None:
-            from indexer.encoders.load import load_recipe
+    if models is not None:
+        from indexer.encoders.deferred import defer
 
-            encoder = load_recipe(recipe, fitted_parameters, runtime)
-            if shared:
-                _loaded[key] = encoder
-        return encoder
-
-
-def _get_remote(recipe: Recipe) -> Encoder:
-    """Return the process's encoder of a model behind an endpoint; the first call asks it for the probe text."""
-    from indexer.encoders.remote import open_remote
-
-    key = f"{recipe.identity} {recipe.model}"  # One model may be at several addresses, of which each is to be named.
-    with _lock:
-        encoder = _loaded.get(key)
-    if encoder is None:
-        opened = open_remote(recipe)  # Without the lock, because a slow endpoint must not hold up other models.
-        with _lock:
-            encoder = _loaded.setdefault(key, opened)
-    return encoder
-
-
-def _key(recipe: Recipe, runtime: Runtime) -> str:
-    options = (runtime.device, str(runtime.trust_remote_code), runtime.name)
-    return recipe.identity if options == ("auto", "False", "auto") else " ".join((recipe.identity, *options))
+        return defer(lambda: get_encoder(model, runtime, fitted_parameters), model, runtime, models)
+    if isinstance(model, Recipe):
+        return _get_stored(model, fitted_parameters, runtime), model
+    if isinstance(model, RecipeSpec | str | PathLike):
+        return _load_spec(model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model)), runtime)
+    if not hasattr(model, "encode"):
+        raise BadInput(f"model {model!r:.80} is not a name, folder, recipe or encoder")
+    return model, model.recipe
 
 
 def get_query_encoder(
@@ -145,33 +139,44 @@ def get_query_encoder(
                 encoder = None
                 notes = (f"{error}; torch is used meanwhile",)
         if encoder is None:
-            encoder = get_encoder(recipe, fitted_parameters(), Runtime(trust_remote_code=trust_remote_code))
+            encoder = _get_stored(recipe, fitted_parameters(), Runtime(trust_remote_code=trust_remote_code))
         return steady(encoder), notes
 
 
-def load_with_recipe(
-    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder, runtime: Runtime
-) -> tuple[Encoder, Recipe]:
-    """Load a model, however it is named, for an index or a comparison.
+def _get_stored(recipe: Recipe, fitted_parameters: bytes | None, runtime: Runtime) -> Encoder:
+    """Return the process's encoder of a stored recipe; the first call loads it."""
+    if recipe.remote is not None:
+        return _get_remote(recipe)
+    shared = runtime.precision == "auto"
+    key = _key(recipe, runtime)
+    with _lock:
+        encoder = _loaded.get(key) if shared else None
+        if encoder is None:
+            from indexer.encoders.load import load_recipe
 
-    Args:
-        model: a name, a folder, a recipe's text, a stored recipe (whose encoder is shared) or an encoder.
+            encoder = load_recipe(recipe, fitted_parameters, runtime)
+            if shared:
+                _loaded[key] = encoder
+        return encoder
 
-    Returns:
-        The encoder, and the recipe of the vectors. They differ where the recipe asks for post-processing that is
-        not fitted yet: the encoder is then the one to fit it to.
 
-    Raises:
-        BadInput: `model` is not one of these.
-        ModelError: the model cannot be loaded.
-    """
-    if isinstance(model, Recipe):
-        return get_encoder(model, None, runtime), model
-    if isinstance(model, RecipeSpec | str | PathLike):
-        return _load_spec(model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model)), runtime)
-    if not hasattr(model, "encode"):
-        raise BadInput(f"model {model!r:.80} is not a name, folder, recipe or encoder")
-    return model, model.recipe
+def _get_remote(recipe: Recipe) -> Encoder:
+    """Return the process's encoder of a model behind an endpoint; the first call asks it for the probe text."""
+    from indexer.encoders.remote import open_remote
+
+    key = f"{recipe.identity} {recipe.model}"  # One model may be at several addresses, of which each is to be named.
+    with _lock:
+        encoder = _loaded.get(key)
+    if encoder is None:
+        opened = open_remote(recipe)  # Without the lock, because a slow endpoint must not hold up other models.
+        with _lock:
+            encoder = _loaded.setdefault(key, opened)
+    return encoder
+
+
+def _key(recipe: Recipe, runtime: Runtime) -> str:
+    options = (runtime.device, str(runtime.trust_remote_code), runtime.name)
+    return recipe.identity if options == ("auto", "False", "auto") else " ".join((recipe.identity, *options))
 
 
 def _load_spec(spec: RecipeSpec, runtime: Runtime) -> tuple[Encoder, Recipe]:

@@ -104,7 +104,7 @@ def _pairs_of_index(path: str, count: int, min_score: float) -> PairReport:
 def _pairs_of_file(
     path: Path, count: int, min_score: float, model: str | None, text_field: str | None, device: str, trust: bool
 ) -> PairReport:
-    from indexer.encoders import load_with_recipe
+    from indexer.encoders import get_encoder
     from indexer.encoders.locate import DEFAULT_MODEL
     from indexer.encoders.runtime import Runtime
     from search.evaluation.collection import read_documents
@@ -113,7 +113,7 @@ def _pairs_of_file(
     documents = read_documents(path, text_field)
     with quiet_libraries():
         runtime = Runtime(device=device, trust_remote_code=trust)
-        encoder, recipe = load_with_recipe(model or DEFAULT_MODEL, runtime)
+        encoder, recipe = get_encoder(model or DEFAULT_MODEL, runtime)
         return pairs_of_texts(documents, encoder, recipe, count, min_score)
 
 

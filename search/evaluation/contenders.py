@@ -46,7 +46,7 @@ class Contenders:
         runtime = Runtime(device=device, trust_remote_code=trust_remote_code, name="torch")
         loaded = {}
         for spec in sorted(set(specs), key=lambda spec: spec.model):  # the loader caches only a few models
-            loaded[spec] = library.load_with_recipe(spec, runtime)
+            loaded[spec] = library.get_encoder(spec, runtime)
         distinct = {encoder.recipe.identity: encoder for encoder, _ in loaded.values()}
         positions = {identity: position for position, identity in enumerate(distinct)}
         return cls(

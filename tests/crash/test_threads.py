@@ -68,7 +68,7 @@ def test_two_threads_that_fill_an_unfitted_index_fit_it_once(
 ) -> None:
     encoder = make_encoder()
     together = threading.Barrier(2, timeout=60)
-    monkeypatch.setattr("indexer.deferred_encoder.load_with_recipe", lambda *_: (encoder, recipe))
+    monkeypatch.setattr("indexer.embedding.get_encoder", lambda *_, **__: (encoder, recipe))
     recipe = replace(encoder.recipe, post=RecipeSpec.parse("m:mean+center").post)
     with Index.create(tmp_path / "x.index", "words") as index:
 

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer import deferred_encoder
 from indexer.cached_encoder import CachedEncoder
-from indexer.encoders import RecipeSpec
+from indexer.encoders import RecipeSpec, deferred, registry
 from indexer.encoders.locate import DEFAULT_MODEL
 from indexer.encoders.runtime import Runtime
 from indexer.errors import NothingKnown
@@ -230,11 +229,11 @@ def test_a_recipe_that_another_version_has_kept_is_made_again(
 ) -> None:
     cache = VectorCache(tmp_path / "vectors.db")
     model = RecipeSpec.parse(DEFAULT_MODEL)
-    key = deferred_encoder._key(model, Runtime())
+    key = deferred._key(model, Runtime())
     assert key is not None
     cache.keep_model(key, '{"model": "all-MiniLM-L6-v2", "a member of": "tomorrow"}', "{}")
-    monkeypatch.setattr(deferred_encoder, "load_with_recipe", lambda *_: (encoder, encoder.recipe))
-    assert deferred_encoder.load_deferred(model, Runtime(), cache) == (encoder, encoder.recipe)
+    monkeypatch.setattr(registry, "_load_spec", lambda *_: (encoder, encoder.recipe))
+    assert registry.get_encoder(model, models=cache) == (encoder, encoder.recipe)
     cache.close()
 
 

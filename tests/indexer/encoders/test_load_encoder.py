@@ -16,7 +16,8 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
-from indexer.encoders import load, load_encoder, load_recipe, locate
+from indexer.encoders import load, load_encoder, locate
+from indexer.encoders.load import load_recipe
 from indexer.encoders.recipe import Recipe, RecipeSpec
 from indexer.encoders.runtime import Runtime
 from indexer.encoders.torch import bert
