@@ -11,13 +11,10 @@ from operator import itemgetter
 from typing import Any
 
 from indexer.errors import BadInput
-from indexer.stores.document_rows import damage_of
+from indexer.stores.document_rows import WRONG_TYPES, damage_of
 from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.port import CheckReport
 from indexer.stores.setting_rows import unreadable
-
-WRONG_TYPES = (AttributeError, TypeError, ValueError)
-"""The errors of hashing or parsing a value of another type than its column has."""
 
 
 @dataclass(frozen=True, slots=True)

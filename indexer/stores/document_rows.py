@@ -1,23 +1,45 @@
-"""Documents as engines store them: whether a row is sound, and all of them in pages."""
+"""Documents and passages as every engine stores them: the statements that read them, and whether a row is sound."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import TypeVar
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from itertools import islice
+from typing import Any
 
-from indexer.errors import IndexDamaged, NotAnIndex
-from indexer.records import Document
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.errors import IndexDamaged
+from indexer.records import Document, Section, Span, Vector
 from indexer.settings import Meaning
 from indexer.stores.hashes import content_hash, row_hash
-from indexer.stores.port import Ids
+from indexer.stores.port import Hashes, Ids, Passage
+from indexer.stores.vectors import checksum, to_float32
+from indexer.stores.view import Rows
 
-T = TypeVar("T")
-V = TypeVar("V")
+_BATCH_ROWS = 2000
 
-PAGE_DOCUMENTS = 256
-"""Documents read in one transaction: a long listing keeps no transaction open."""
+MEMBERS = tuple(field.name for field in fields(Document) if field.name not in ("uri", "text", "sections"))
+"""The members of a document that have a column of their name, and that a `Passage` has too."""
+
+_MEMBERS = ", ".join(f"d.{name}" for name in MEMBERS)
+
+_DOCUMENTS = (
+    f"SELECT d.id, d.uri, d.tokens, d.content_hash, d.row_hash, {_MEMBERS}"
+    ", {t}.text, {t}.sections, {raw} FROM {tables}.document d{texts}"
+)
+
+_PASSAGES = (
+    "SELECT p.id, p.document_id, p.start, p.{stop}, p.line, p.heading, p.page, p.checksum, p.vector, d.uri, d.row_hash,"
+    f" {_MEMBERS}, substr({{t}}.text, p.start + 1, p.{{stop}} - p.start), {{raw}}"
+    " FROM {tables}.passage p JOIN {tables}.document d ON d.id = p.document_id{texts} WHERE p.id = ANY(%s)"
+)
+
+WRONG_TYPES = (AttributeError, TypeError, ValueError)
+"""The errors of hashing or parsing a value of another type than its column has: SQLite stores any type anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +60,7 @@ class DocumentRow:
             if document is None or row_hash(document) != self.row_hash:
                 return False
             return not (meaning and self.tokens) or content_hash(document, meaning) == self.content_hash
-        except (AttributeError, TypeError, ValueError):  # a value of another type than its column has
+        except WRONG_TYPES:
             return False
 
 
@@ -50,68 +72,198 @@ def damage_of(uri: str) -> IndexDamaged:
     )
 
 
-def views_of_one_index(
-    address: str, view: Callable[[], AbstractContextManager[V]], history: Callable[[V], str]
-) -> Callable[[], AbstractContextManager[V]]:
-    """Return a function that begins views as `view` does, all of the index that the first one was of.
+# documents
 
-    It raises NotAnIndex where another index has taken that one's place, because it has other ids.
+
+def get(view: Rows, uri: str) -> Document | None:
+    """Return a document; None for an unknown uri. Raises IndexDamaged."""
+    rows = view.rows(f"{_DOCUMENTS} WHERE d.{{key}} = %s", view.key_of(uri))
+    return next((document for _, document in _sound(view, rows)), None)
+
+
+def documents_after(view: Rows, after: int, count: int) -> list[tuple[int, Document]]:
+    """Return the next `count` documents after an id, with their ids.
+
+    There are fewer if the next one is damaged: the call that begins with it raises IndexDamaged.
     """
-    first: str | None = None
-
-    @contextmanager
-    def same() -> Iterator[V]:
-        nonlocal first
-        with view() as opened:
-            first = history(opened) if first is None else first
-            if history(opened) != first:
-                raise NotAnIndex(
-                    f"{address}: was replaced by another index while its documents were read; read them again"
-                )
-            yield opened
-
-    return same
-
-
-def until_damage(documents: Iterable[tuple[int, Document]]) -> list[tuple[int, Document]]:
-    """Return documents up to the first damaged one. Raises IndexDamaged where that is the first of all."""
-    sound: list[tuple[int, Document]] = []
+    documents: list[tuple[int, Document]] = []
     try:
-        for numbered in documents:
-            sound.append(numbered)
+        documents.extend(_sound(view, view.rows(f"{_DOCUMENTS} WHERE d.id > %s ORDER BY d.id LIMIT %s", after, count)))
     except IndexDamaged:
-        if not sound:
+        if not documents:
             raise
-    return sound
+    return documents
 
 
-def in_pages(
-    view: Callable[[], AbstractContextManager[V]],
-    after: Callable[[V, int, int], list[tuple[int, Document]]],
-    read: Callable[[V, list[tuple[int, Document]]], list[T]],
-) -> Iterator[T]:
-    """Yield what `read` returns for each page of documents, in the order they were added.
+def documents_of(view: Rows, ids: Ids) -> list[Document]:
+    """Return the documents of these few ids, which are in ascending order; ids without a document are left out."""
+    rows = view.rows_of(f"{_DOCUMENTS} WHERE d.id = ANY(%s) ORDER BY d.id", ids.tolist())
+    return [document for _, document in _sound(view, rows)]
 
-    Args:
-        view: begins a transaction for the length of a block.
-        after: returns the next documents after an id, with their ids, at most as many as it is told.
+
+def every_row(view: Rows) -> Iterator[DocumentRow]:
+    """Yield all documents in order of their ids, whether they are sound or not."""
+    return map(_row, view.stream(f"{_DOCUMENTS} ORDER BY d.id"))
+
+
+def _row(row: Sequence[Any]) -> DocumentRow:
+    id_, uri, tokens, content, recorded, *members, text, sections, raw = row
+    document = None
+    with suppress(TypeError, ValueError):
+        marks = tuple(Section(*mark) for mark in json.loads(sections))
+        text = text if raw is None else raw.decode()
+        document = Document(uri=uri, text=text, sections=marks, **_members(members))
+    return DocumentRow(id_, uri, tokens, content, recorded, document)
+
+
+def _members(values: Sequence[Any]) -> dict[str, Any]:
+    members = dict(zip(MEMBERS, values, strict=True))
+    members["metadata"] = json.loads(members["metadata"])
+    return members
+
+
+def _sound(view: Rows, selected: Sequence[Any]) -> Iterator[tuple[int, Document]]:
+    """Yield documents with their ids.
+
+    Raises:
+        IndexDamaged: a row does not match its hash, or a passage its checksum.
     """
-    last = 0
-    while True:
-        with view() as opened:
-            page = after(opened, last, PAGE_DOCUMENTS)
-            items = read(opened, page)
-        if not page:
-            return
-        yield from items
-        last = page[-1][0]
+    rows = [_row(row) for row in selected]
+    passages: dict[int, list[Any]] = {row.id: [] for row in rows}
+    of_documents = (
+        "SELECT document_id, start, {stop}, checksum, vector FROM {tables}.passage WHERE document_id = ANY(%s)"
+    )
+    for document_id, *passage in view.rows_of(of_documents, list(passages)):
+        passages[document_id].append(passage)
+    for row in rows:
+        document = row.document
+        if document is None:
+            raise damage_of(row.uri)
+        try:
+            sound = row_hash(document) == row.row_hash and all(
+                checksum(document.text[start:stop], view.blob_of(vector)) == recorded
+                for start, stop, recorded, vector in passages[row.id]
+            )
+        except WRONG_TYPES as error:
+            raise damage_of(row.uri) from error
+        if not sound:
+            raise damage_of(row.uri)
+        yield row.id, document
 
 
-def chosen_in_pages(
-    view: Callable[[], AbstractContextManager[V]], ids: Ids, read: Callable[[V, Ids], list[Document]]
-) -> Iterator[Document]:
-    """Yield the documents of these ids (n,), a page in each transaction."""
-    for start in range(0, len(ids), PAGE_DOCUMENTS):
-        with view() as opened:
-            documents = read(opened, ids[start : start + PAGE_DOCUMENTS])
-        yield from documents
+def hashes(view: Rows, uris: Sequence[str] | None) -> dict[str, Hashes]:
+    """Return the hashes of the given uris; unknown uris are omitted. Without uris, return all."""
+    select = "SELECT uri, content_hash, row_hash FROM {tables}.document"
+    if uris is None:
+        rows = view.rows(f"{select} ORDER BY id")
+    else:
+        rows = view.rows_of(f"{select} WHERE {{key}} = ANY(%s)", [view.key_of(uri) for uri in uris])
+    return {uri: Hashes(content, row) for uri, content, row in rows}
+
+
+def origins(view: Rows, uris: Sequence[str]) -> dict[str, bytes]:
+    """Return the hash that each of these documents has in the index it was taken from, where it still holds."""
+    return dict(
+        view.rows_of(
+            "SELECT d.uri, o.origin FROM {tables}.origin o JOIN {tables}.document d ON d.id = o.document_id"
+            " WHERE d.{key} = ANY(%s) AND o.content_hash = d.content_hash",
+            [view.key_of(uri) for uri in uris],
+        )
+    )
+
+
+# passages and vectors
+
+
+def passages(view: Rows, ids: Sequence[int]) -> list[Passage]:
+    """Return passages by their ids, in the order asked for.
+
+    Raises:
+        IndexDamaged: the text or vector of a row does not match its checksum, there is no passage of an id, or the
+            passages were ranked by other vectors.
+    """
+    by_id: dict[int, Passage] = {}
+    stored: dict[int, Any] = {}
+    for row in view.rows_of(_PASSAGES, ids):
+        id_, document_id, start, end, line, heading, page, recorded, vector, uri, recorded_row, *members, text, raw = (
+            row
+        )
+        try:
+            passage = Passage(
+                id=id_,
+                document_id=document_id,
+                uri=uri,
+                text=text if raw is None else raw.decode()[start:end],
+                start=start,
+                end=end,
+                line=line,
+                heading=heading,
+                page=page,
+                **_members(members),
+            )
+            if checksum(passage.text, view.blob_of(vector)) != recorded or row_hash(passage) != recorded_row:
+                raise damage_of(uri)
+        except WRONG_TYPES as error:
+            raise damage_of(uri) from error
+        by_id[id_], stored[id_] = passage, vector
+    if len(by_id) < len(set(ids)):
+        raise view.damage("a passage has lost its document; likewise check says which")
+    view.require_ranked_by(np.fromiter(stored, np.int64), list(stored.values()))
+    return [by_id[id_] for id_ in ids]
+
+
+def vectors_by_id(view: Rows, ids: Ids) -> Vector:
+    """Return the stored vectors of passages (n, dimensions), in the order of their ids (n,).
+
+    Raises:
+        IndexDamaged: there is no passage of an id.
+    """
+    stored = dict(view.rows_of("SELECT id, vector FROM {tables}.passage WHERE id = ANY(%s)", ids.tolist()))
+    if len(stored) < len(set(ids.tolist())):
+        raise view.damage("a passage has lost its vector; likewise check says which")
+    return to_float32(view.halves([stored[id_] for id_ in ids.tolist()]))
+
+
+def document_vectors(view: Rows, uri: str) -> Vector | None:
+    """Return the stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
+    rows = view.rows(
+        "SELECT p.vector FROM {tables}.document d LEFT JOIN {tables}.passage p ON p.document_id = d.id"
+        " WHERE d.{key} = %s ORDER BY p.id",
+        view.key_of(uri),
+    )
+    return to_float32(view.halves([vector for (vector,) in rows if vector is not None])) if rows else None
+
+
+def spans_and_vectors(view: Rows, document_id: int) -> tuple[tuple[Span, ...], Vector]:
+    """Return the passages of a document and their vectors (passages, dimensions).
+
+    The first passage has the tokens of the whole document, the others have none: they are not stored per passage.
+    """
+    rows = view.rows(
+        "SELECT p.start, p.{stop}, p.heading, p.page, p.vector, d.tokens FROM {tables}.passage p"
+        " JOIN {tables}.document d ON d.id = p.document_id WHERE p.document_id = %s ORDER BY p.id",
+        document_id,
+    )
+    spans = tuple(
+        Span(start, stop, tokens=0 if number else tokens, heading=heading, page=page)
+        for number, (start, stop, heading, page, _, tokens) in enumerate(rows)
+    )
+    return spans, to_float32(view.halves([row[4] for row in rows]))
+
+
+def stored_rows(view: Rows) -> tuple[Ids, Ids, NDArray[np.float16]]:
+    """Return id (n,), document (n,) and vector as stored (n, dimensions) of every passage, by id."""
+    ids, owners, vectors = list[int](), list[int](), bytearray()
+    passages = view.stream("SELECT id, document_id, vector FROM {tables}.passage ORDER BY id")
+    width = view.halves([]).shape[1]
+    while batch := list(islice(passages, _BATCH_ROWS)):
+        ids += [row[0] for row in batch]
+        owners += [row[1] for row in batch]
+        vectors += view.halves([row[2] for row in batch]).tobytes()
+    return np.array(ids, np.int64), np.array(owners, np.int64), np.frombuffer(vectors, np.float16).reshape(-1, width)
+
+
+def fitted_parameters(view: Rows) -> bytes | None:
+    """Return the parameters fitted for the recipe's post-processing; None where there are none."""
+    rows = view.rows("SELECT content FROM {tables}.frozen WHERE name = 'post'")
+    return bytes(rows[0][0]) if rows else None

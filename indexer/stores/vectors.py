@@ -126,15 +126,20 @@ def _round_to_unit(rows: Vector) -> NDArray[np.float16]:
     return half
 
 
-def from_blobs(blobs: list[bytes], dimensions: int) -> Vector:
-    """Return stored rows as float32 (n, dimensions).
+def half_rows(blobs: Sequence[bytes], dimensions: int) -> NDArray[np.float16]:
+    """Return stored rows as they are (n, dimensions).
 
     Raises:
         IndexDamaged: a blob is not a row of this many dimensions.
     """
     if not all(isinstance(blob, bytes) and len(blob) == 2 * dimensions for blob in blobs):
         raise IndexDamaged("catalog.db: a stored vector is damaged; likewise check names its document")
-    return to_float32(np.frombuffer(b"".join(blobs), dtype="<f2").reshape(len(blobs), dimensions))
+    return np.frombuffer(b"".join(blobs), dtype="<f2").reshape(len(blobs), dimensions)
+
+
+def from_blobs(blobs: Sequence[bytes], dimensions: int) -> Vector:
+    """Return stored rows as float32 (n, dimensions). Raises IndexDamaged as `half_rows` does."""
+    return to_float32(half_rows(blobs, dimensions))
 
 
 def to_float32(half: NDArray[np.float16]) -> Vector:

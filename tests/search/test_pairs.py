@@ -13,7 +13,7 @@ from opened import store_of
 
 from indexer import Document, Index
 from indexer.stores import pairs
-from indexer.stores.local import queries
+from indexer.stores.document_rows import stored_rows
 from indexer.stores.pairs import nearest_pairs
 from search.pairs import pairs_of_passages, pairs_of_texts
 
@@ -114,7 +114,7 @@ def test_pairs_of_an_index_are_of_different_documents(encoder: Any, tmp_path: Pa
 
 def _stored(index: Index) -> tuple[Vectors, Vectors, Vectors]:
     with store_of(index)._views.view() as view:
-        return queries.stored_rows(view)
+        return stored_rows(view)
 
 
 def test_the_command_on_a_file(likewise: Callable[..., Any], tmp_path: Path) -> None:

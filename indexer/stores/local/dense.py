@@ -2,7 +2,7 @@
 
 FAISS proposes passages, and each is scored again from its vector, so that its score does not depend on the part that
 holds it. Where every part was searched exactly, more passages are fetched until none that was left out could still
-enter the answer. Vectors are read from the parts; `queries.passages` shows a passage only if the catalog has the same.
+enter the answer. Vectors are read from the parts; a passage is shown only if the catalog has the same vector.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indexer.stores.local import queries
+from indexer.stores.document_rows import vectors_by_id
 from indexer.stores.local.views import View
 from indexer.stores.port import Sample
 
@@ -18,4 +18,4 @@ def sample(view: View, count: int, seed: int) -> Sample:
     ids = np.concatenate([*parts, np.empty(0, np.int64)])
     if len(ids) > count:
         ids = np.sort(np.random.default_rng(seed).choice(ids, count, replace=False))
-    return Sample(ids, queries.vectors_by_id(view, ids)[1])
+    return Sample(ids, vectors_by_id(view, ids))

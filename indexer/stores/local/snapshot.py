@@ -11,7 +11,7 @@ import numpy as np
 from indexer.filters.tree import COLUMNS, Type, Where
 from indexer.records import Document, KnownFile, Vector
 from indexer.settings import Meaning, Settings
-from indexer.stores import ledger
+from indexer.stores import document_rows, ledger
 from indexer.stores.field_types import date_fields, metadata_types
 from indexer.stores.local import queries
 from indexer.stores.local.candidates import candidates
@@ -75,10 +75,10 @@ class LocalSnapshot:
         return (*missing, *self._view.state.notes, *self._words_notes)
 
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
-        return queries.hashes(self._view, None if uris is None else list(uris))
+        return document_rows.hashes(self._view, None if uris is None else list(uris))
 
     def origins(self, uris: Iterable[str]) -> Mapping[str, bytes]:
-        return queries.origins(self._view, list(uris))
+        return document_rows.origins(self._view, list(uris)) if queries.has_origins(self._view) else {}
 
     def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
         now = self.hashes()
@@ -86,7 +86,7 @@ class LocalSnapshot:
         yield from (uri for uri in earlier if uri not in now)
 
     def get(self, uri: str) -> Document | None:
-        return queries.get(self._view, uri)
+        return document_rows.get(self._view, uri)
 
     def matches(self, uri: str, where: Where) -> bool:
         return queries.matches(self._view, uri, where)
@@ -125,13 +125,13 @@ class LocalSnapshot:
         return words
 
     def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
-        return queries.passages(self._view, ids)
+        return document_rows.passages(self._view, ids)
 
     def vectors_of(self, uri: str) -> Vector | None:
-        return queries.document_vectors(self._view, uri)
+        return document_rows.document_vectors(self._view, uri)
 
     def fitted_parameters(self) -> bytes | None:
-        return queries.frozen_content(self._view, "post")
+        return document_rows.fitted_parameters(self._view)
 
     def sample(self, count: int, seed: int = 0) -> Sample:
         return sample(self._view, count, seed)
@@ -139,7 +139,7 @@ class LocalSnapshot:
     def nearest_pairs(self, count: int, min_score: float) -> PassagePairs:
         from indexer.stores.pairs import nearest_pairs
 
-        ids, documents, rows = queries.stored_rows(self._view)
+        ids, documents, rows = document_rows.stored_rows(self._view)
         pairs = nearest_pairs(rows, count, min_score, documents)
         return PassagePairs(ids[pairs.first], ids[pairs.second], pairs.scores, len(ids))
 

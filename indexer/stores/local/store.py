@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,21 +18,19 @@ from indexer.errors import NotAnIndex, StorageError
 from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
 from indexer.records import Document
-from indexer.stores.document_rows import chosen_in_pages, in_pages, views_of_one_index
+from indexer.stores import pages
 from indexer.stores.local import queries, slots
 from indexer.stores.local.connections import has_catalog
 from indexer.stores.local.lock import WriterLock
 from indexer.stores.local.snapshot import LocalSnapshot
-from indexer.stores.local.views import View, Views
+from indexer.stores.local.views import Views
 from indexer.stores.local.words.reader import WordReader
-from indexer.stores.port import EmbeddedDocument, Engine, Hashes, Store
+from indexer.stores.port import EmbeddedDocument, Engine, Store
 
 if TYPE_CHECKING:
     from indexer.stores.local.writer import LocalWriter
 
 T = TypeVar("T")
-
-_NO_HASHES = Hashes(b"", b"")
 
 
 class LocalStore:
@@ -103,25 +101,11 @@ class LocalStore:
         self._process, self._writer, self._depth = os.getpid(), None, 0
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
-        views = self._views_of_one_index()
-        if where is None:
-            yield from in_pages(views, queries.documents_after, lambda view, page: [document for _, document in page])
-            return
-        with views() as view:
-            ids = np.flatnonzero(queries.document_flags(view, where))
-        yield from chosen_in_pages(views, ids, queries.documents_of)
+        select = None if where is None else lambda view: np.flatnonzero(queries.document_flags(view, where))
+        return pages.iterate(self.address, self._views.view, select)
 
     def export(self) -> Iterator[EmbeddedDocument]:
-        return in_pages(
-            self._views_of_one_index(),
-            queries.documents_after,
-            lambda view, page: [
-                EmbeddedDocument(document, _NO_HASHES, *queries.spans_and_vectors(view, id_)) for id_, document in page
-            ],
-        )
-
-    def _views_of_one_index(self) -> Callable[[], AbstractContextManager[View]]:
-        return views_of_one_index(self.address, self._views.view, lambda view: view.state.history)
+        return pages.export(self.address, self._views.view)
 
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self._folder).free

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged, StorageError
 from indexer.records import Vector
@@ -38,7 +39,7 @@ from indexer.stores.local.segments.faiss_segment import FaissSegment, PlainSegme
 from indexer.stores.local.segments.files import Positions, SegmentFile
 from indexer.stores.port import Ids
 from indexer.stores.setting_rows import from_rows
-from indexer.stores.vectors import from_blobs
+from indexer.stores.vectors import from_blobs, half_rows, to_float32
 
 _BOUND_VALUES = 500
 """Values bound in one statement: SQLite takes more, but is not faster with them."""
@@ -168,6 +169,22 @@ class View:
     def key_of(self, uri: str) -> str:
         return uri
 
+    def blob_of(self, vector: bytes) -> bytes:
+        return vector
+
+    def halves(self, vectors: Sequence[bytes]) -> NDArray[np.float16]:
+        return half_rows(vectors, self.state.dimensions)
+
+    def damage(self, problem: str) -> IndexDamaged:
+        return IndexDamaged(f"catalog.db: {problem}")
+
+    def require_ranked_by(self, passages: Ids, vectors: Sequence[bytes]) -> None:
+        if not np.array_equal(self.state.vectors_of(passages), to_float32(self.halves(vectors))):
+            raise self.damage("does not agree with its segments; likewise check says what is damaged")
+
+
+_TEXTS = " JOIN document_text t ON t.document_id = d.id"
+
 
 @lru_cache(512)
 def in_sqlite(statement: str, values: int = 0) -> str:
@@ -179,7 +196,7 @@ def in_sqlite(statement: str, values: int = 0) -> str:
     """
     marks = ",".join("?" * values)
     statement = statement.replace("{tables}.", "").replace(" = ANY(%s)", f" IN ({marks})").replace("%s", "?")
-    return statement.format(key="uri")
+    return statement.format(key="uri", stop="end", t="t", texts=_TEXTS, raw="NULL")
 
 
 class Views:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from indexer.filters.tree import Where
 from indexer.records import Vector
+from indexer.stores.document_rows import vectors_by_id
 from indexer.stores.port import Candidates, Ids, Unit
 from indexer.stores.postgres import queries
 from indexer.stores.postgres.dense import rank
@@ -41,7 +42,7 @@ def candidates(
     hits = None if words is None else words.rank_units(terms, depth, restriction(view, words, where), unit)
 
     def of_passages(passages: Ids) -> NDArray[np.float32]:
-        return cosines(queries.vectors_by_id(view, passages), vector)
+        return cosines(vectors_by_id(view, passages), vector)
 
     def of_documents(documents: Ids) -> tuple[Ids, Ids, NDArray[np.float32]]:
         every, owners, rows = queries.passages_of(view, documents)

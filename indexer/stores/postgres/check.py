@@ -7,9 +7,9 @@ from itertools import groupby
 from operator import itemgetter
 
 from indexer.settings import Meaning
-from indexer.stores.checks import WRONG_TYPES, Findings, documents_with_wrong_fields, setting_notes
+from indexer.stores.checks import Findings, documents_with_wrong_fields, setting_notes
+from indexer.stores.document_rows import WRONG_TYPES, every_row
 from indexer.stores.port import CheckReport
-from indexer.stores.postgres import queries
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import SOUND_PGVECTOR
 from indexer.stores.postgres.leftovers import note_of, unfinished
@@ -51,8 +51,7 @@ def _passages(view: View) -> Iterator[str]:
             text = text if raw is None else raw.decode()
             held = [row[5:] for row in rows if row[5] is not None]
             sound = len(held) == count and all(
-                checksum(text[start:stop], queries.blob_of(vector)) == recorded
-                for start, stop, recorded, vector in held
+                checksum(text[start:stop], view.blob_of(vector)) == recorded for start, stop, recorded, vector in held
             )
         except WRONG_TYPES:
             sound = False
@@ -62,7 +61,7 @@ def _passages(view: View) -> Iterator[str]:
 
 def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
     """Yield the uris of documents whose row does not match its hash; of embedded ones also title and text."""
-    for row in queries.rows_of_documents(view):
+    for row in every_row(view):
         if not row.is_sound(meaning):
             yield row.uri
 

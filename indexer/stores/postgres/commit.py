@@ -19,8 +19,8 @@ from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
-from indexer.stores.postgres.queries import to_binary
 from indexer.stores.postgres.schema import FORMAT_VERSION, key_of, lock_shared, require_format, statement, width
+from indexer.stores.postgres.vectors import to_binary
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.vectors import require_matching_shapes
 

@@ -215,7 +215,7 @@ def connect(address: Address) -> DeadlineConnection:
 
 
 class _RawLoader(Loader):
-    """Leaves a vector as the server sends it in binary: many are converted at once (queries.py)."""
+    """Leaves a vector as the server sends it in binary: many are converted at once (vectors.py)."""
 
     format = psycopg.pq.Format.BINARY
 

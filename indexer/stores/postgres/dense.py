@@ -14,9 +14,8 @@ from pgvector import HalfVector
 from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.stores.port import Ids, Ranking, Unit
-from indexer.stores.postgres.queries import rows_as_vectors
 from indexer.stores.postgres.views import Allowed, View
-from indexer.stores.vectors import cosines
+from indexer.stores.vectors import cosines, to_float32
 
 EXACT_PASSAGES = 20_000
 """Passages that a filter leaves up to which brute force is faster than the graph: 1 ms for 1,000 of 384 dimensions."""
@@ -85,7 +84,7 @@ def _nearest(
     )
     ids = np.array([row[0] for row in rows], np.int64)
     owners = np.array([row[1] for row in rows], np.int64)
-    scores = cosines(rows_as_vectors([row[2] for row in rows], view.state.settings.dimensions), vector)
+    scores = cosines(to_float32(view.halves([row[2] for row in rows])), vector)
     # Two scores differ by no more than the distance between the two questions, as rows have the length 1.
     rounding = float(np.linalg.norm(vector - rounded.astype(np.float32)))
     floor = rounding - float(rows[-1][3]) + _MAX_SCORE_ERROR if rows else -2.0

@@ -14,10 +14,11 @@ from psycopg import errors, sql
 
 from indexer.records import Vector
 from indexer.settings import DEFAULT_RECALL
+from indexer.stores.document_rows import vectors_by_id
 from indexer.stores.port import Ranking
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.dense import rank
-from indexer.stores.postgres.queries import live_ids, vectors_by_id
+from indexer.stores.postgres.queries import live_ids
 from indexer.stores.postgres.schema import Row, statement
 from indexer.stores.postgres.views import View, Views
 from indexer.stores.recall import NEIGHBOURS, measure_recall

@@ -203,7 +203,13 @@ def _compose(text: str, tables: str, names: Mapping[str, sql.Composable]) -> sql
     return sql.SQL(text).format(tables=sql.Identifier(tables), **_COLUMNS, **names)
 
 
-_COLUMNS = {"key": sql.SQL("key")}
+_COLUMNS = {
+    "key": sql.SQL("key"),
+    "stop": sql.SQL("stop"),
+    "t": sql.SQL("d"),
+    "texts": sql.SQL(""),
+    "raw": sql.SQL("d.raw"),
+}
 """Names in statements for all engines (`indexer.stores.view`)."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from indexer.filters.tree import COLUMNS, Type, Where
 from indexer.records import Document, KnownFile, Vector
 from indexer.settings import Meaning, Settings
-from indexer.stores import ledger
+from indexer.stores import document_rows, ledger
 from indexer.stores.field_types import date_fields, metadata_types
 from indexer.stores.port import (
     Candidates,
@@ -69,10 +69,10 @@ class PostgresSnapshot:
         return self._words_notes
 
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
-        return queries.hashes(self._view, None if uris is None else list(uris))
+        return document_rows.hashes(self._view, None if uris is None else list(uris))
 
     def origins(self, uris: Iterable[str]) -> Mapping[str, bytes]:
-        return queries.origins(self._view, list(uris))
+        return document_rows.origins(self._view, list(uris))
 
     def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
         now = self.hashes()
@@ -80,7 +80,7 @@ class PostgresSnapshot:
         yield from (uri for uri in earlier if uri not in now)
 
     def get(self, uri: str) -> Document | None:
-        return queries.get(self._view, uri)
+        return document_rows.get(self._view, uri)
 
     def matches(self, uri: str, where: Where) -> bool:
         return queries.matches(self._view, uri, where)
@@ -119,24 +119,24 @@ class PostgresSnapshot:
         return words
 
     def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
-        return queries.passages(self._view, ids)
+        return document_rows.passages(self._view, ids)
 
     def vectors_of(self, uri: str) -> Vector | None:
-        return queries.document_vectors(self._view, uri)
+        return document_rows.document_vectors(self._view, uri)
 
     def fitted_parameters(self) -> bytes | None:
-        return queries.frozen_content(self._view, "post")
+        return document_rows.fitted_parameters(self._view)
 
     def sample(self, count: int, seed: int = 0) -> Sample:
         ids = queries.live_ids(self._view)
         if len(ids) > count:
             ids = np.sort(np.random.default_rng(seed).choice(ids, count, replace=False))
-        return Sample(ids, queries.vectors_by_id(self._view, ids))
+        return Sample(ids, document_rows.vectors_by_id(self._view, ids))
 
     def nearest_pairs(self, count: int, min_score: float) -> PassagePairs:
         from indexer.stores.pairs import nearest_pairs
 
-        ids, documents, rows = queries.stored_rows(self._view)
+        ids, documents, rows = document_rows.stored_rows(self._view)
         pairs = nearest_pairs(rows, count, min_score, documents)
         return PassagePairs(ids[pairs.first], ids[pairs.second], pairs.scores, len(ids))
 

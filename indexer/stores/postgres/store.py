@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,9 +18,8 @@ from indexer.errors import BadInput, IndexLocked
 from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
 from indexer.records import Document
-from indexer.stores.document_rows import chosen_in_pages, in_pages, views_of_one_index
-from indexer.stores.port import EmbeddedDocument, Engine, Hashes, Store
-from indexer.stores.postgres import queries
+from indexer.stores import pages
+from indexer.stores.port import EmbeddedDocument, Engine, Store
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import WORK_SECONDS, Connections
 from indexer.stores.postgres.schema import (
@@ -31,13 +30,11 @@ from indexer.stores.postgres.tables import (
     copy_counts,
     copy_tables,
 )
-from indexer.stores.postgres.views import View, Views, read_row
+from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.postgres.words import WordReplicas
 from indexer.stores.postgres.writer import PostgresWriter
 
 T = TypeVar("T")
-
-_NO_HASHES = Hashes(b"", b"")
 
 
 class PostgresStore:
@@ -106,25 +103,11 @@ class PostgresStore:
                 lock.release()
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
-        views = self._views_of_one_index()
-        if where is None:
-            yield from in_pages(views, queries.documents_after, lambda view, page: [document for _, document in page])
-            return
-        with views() as view:
-            ids = view.document_ids(where)
-        yield from chosen_in_pages(views, ids, queries.documents_of)
+        select = None if where is None else lambda view: view.document_ids(where)
+        return pages.iterate(self.address, self._views.view, select)
 
     def export(self) -> Iterator[EmbeddedDocument]:
-        return in_pages(
-            self._views_of_one_index(),
-            queries.documents_after,
-            lambda view, page: [
-                EmbeddedDocument(document, _NO_HASHES, *queries.spans_and_vectors(view, id_)) for id_, document in page
-            ],
-        )
-
-    def _views_of_one_index(self) -> Callable[[], AbstractContextManager[View]]:
-        return views_of_one_index(self.address, self._views.view, lambda view: view.state.row.history)
+        return pages.export(self.address, self._views.view)
 
     def free_bytes(self) -> int | None:
         return None

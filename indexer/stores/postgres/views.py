@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from psycopg import errors, sql
 
 from indexer.errors import IndexDamaged, NotAnIndex
@@ -30,6 +31,7 @@ from indexer.stores.postgres.schema import (
     require_one_server,
     statement,
 )
+from indexer.stores.postgres.vectors import blob_of, halves
 from indexer.stores.setting_rows import from_rows
 
 _MAX_CACHED_FILTERS = 32
@@ -79,6 +81,10 @@ class State:
     ids: dict[str, Ids] = field(default_factory=dict)
 
     @property
+    def history(self) -> str:
+        return self.row.history
+
+    @property
     def version(self) -> tuple[str, int, int | None]:
         return self.row.history, self.row.generation, self.row.commit
 
@@ -105,6 +111,18 @@ class View:
 
     def key_of(self, uri: str) -> bytes:
         return key_of(uri)
+
+    def blob_of(self, vector: bytes) -> bytes:
+        return blob_of(vector)
+
+    def halves(self, vectors: Sequence[bytes]) -> NDArray[np.float16]:
+        return halves(vectors, self.state.settings.dimensions)
+
+    def damage(self, problem: str) -> IndexDamaged:
+        return IndexDamaged(problem)
+
+    def require_ranked_by(self, passages: Ids, vectors: Sequence[bytes]) -> None:
+        """Do nothing: the stored vectors are those that the server ranks by."""
 
     def search_as_wide_as(self, ef_search: int) -> None:
         """Set how many neighbours a search of the graph keeps in view, for the rest of the transaction."""

@@ -1,0 +1,90 @@
+"""The documents of an index in pages, so that a long listing keeps no transaction open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
+
+from indexer.errors import NotAnIndex
+from indexer.records import Document
+from indexer.stores.document_rows import documents_after, documents_of, spans_and_vectors
+from indexer.stores.port import EmbeddedDocument, Hashes, Ids
+from indexer.stores.view import View
+
+T = TypeVar("T")
+V = TypeVar("V", bound=View)
+
+_PAGE_DOCUMENTS = 256
+"""Documents read in one transaction."""
+
+_NO_HASHES = Hashes(b"", b"")
+
+
+def iterate(
+    address: str, view: Callable[[], AbstractContextManager[V]], select: Callable[[V], Ids] | None
+) -> Iterator[Document]:
+    """Yield documents in the order they were added. See `Store.iterate`.
+
+    Args:
+        view: begins a transaction for the length of a block.
+        select: returns the ids of the documents to yield (n,), ascending; None for all documents.
+    """
+    views = _views_of_one_index(address, view)
+    if select is None:
+        yield from _in_pages(views, lambda view, page: [document for _, document in page])
+        return
+    with views() as opened:
+        ids = select(opened)
+    for start in range(0, len(ids), _PAGE_DOCUMENTS):
+        with views() as opened:
+            documents = documents_of(opened, ids[start : start + _PAGE_DOCUMENTS])
+        yield from documents
+
+
+def export(address: str, view: Callable[[], AbstractContextManager[V]]) -> Iterator[EmbeddedDocument]:
+    """Yield documents with their passages and vectors in the order they were added. See `Store.export`."""
+    return _in_pages(
+        _views_of_one_index(address, view),
+        lambda view, page: [
+            EmbeddedDocument(document, _NO_HASHES, *spans_and_vectors(view, id_)) for id_, document in page
+        ],
+    )
+
+
+def _views_of_one_index(
+    address: str, view: Callable[[], AbstractContextManager[V]]
+) -> Callable[[], AbstractContextManager[V]]:
+    """Return a function that begins views as `view` does, all of the index that the first one was of.
+
+    It raises NotAnIndex where another index has taken that one's place, because it has other ids.
+    """
+    first: str | None = None
+
+    @contextmanager
+    def same() -> Iterator[V]:
+        nonlocal first
+        with view() as opened:
+            first = opened.state.history if first is None else first
+            if opened.state.history != first:
+                raise NotAnIndex(
+                    f"{address}: was replaced by another index while its documents were read; read them again"
+                )
+            yield opened
+
+    return same
+
+
+def _in_pages(
+    views: Callable[[], AbstractContextManager[V]], read: Callable[[V, list[tuple[int, Document]]], list[T]]
+) -> Iterator[T]:
+    """Yield what `read` returns for each page of documents with their ids, in the order they were added."""
+    last = 0
+    while True:
+        with views() as opened:
+            page = documents_after(opened, last, _PAGE_DOCUMENTS)
+            items = read(opened, page)
+        if not page:
+            return
+        yield from items
+        last = page[-1][0]

@@ -1,0 +1,38 @@
+"""Vectors as the server sends and reads them in binary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.errors import IndexDamaged
+
+_HEADER_BYTES = 4
+"""A halfvec in binary is its width and a zero, 16 bits each, and its components, all of them big-endian."""
+
+
+def halves(values: Sequence[bytes], dimensions: int) -> NDArray[np.float16]:
+    """Return vectors as the server sends them as rows (n, dimensions), bit for bit.
+
+    Raises:
+        IndexDamaged: a vector has another width.
+    """
+    size = _HEADER_BYTES + 2 * dimensions
+    if any(len(value) != size for value in values):
+        raise IndexDamaged("a passage has a vector of another width; likewise check says which")
+    words = np.frombuffer(b"".join(values), ">f2").reshape(len(values), size // 2)
+    return words[:, _HEADER_BYTES // 2 :].astype(np.float16)
+
+
+def to_binary(blobs: Sequence[bytes]) -> list[bytes]:
+    """Return vectors, float16 and little-endian, as the server reads them in binary."""
+    header = len(blobs[0]) // 2 if blobs else 0
+    start = header.to_bytes(2, "big") + b"\0\0"
+    return [start + np.frombuffer(blob, "<u2").astype(">u2").tobytes() for blob in blobs]
+
+
+def blob_of(value: bytes) -> bytes:
+    """Return a vector as its checksum was made of it: float16, little-endian."""
+    return np.frombuffer(value, ">u2", offset=_HEADER_BYTES).astype("<u2").tobytes()
