@@ -1,29 +1,32 @@
 """Indexing throughput of the encoder against plain sentence-transformers, side by side in one run.
 
-    python -m benchmarks.encode_speed [--texts 512] [--repeats 5] [--profile] [--auto]
+    python -m benchmarks.encode_speed [--texts 512] [--repeats 5] [--profile] [--compile]
 
 Real text (SciFact titles and abstracts cut at 256 tokens, from $LIKEWISE_EVAL_DATA), the default model, the same
 threads for everybody, repeats taken in turn, medians. Beside the ratio it prints the fraction reached of this
-machine's bfloat16 matrix product, measured in the same run, and with --profile where the time goes. With --auto only
-`auto` and the candidates that it chooses among are timed, and whether it is within 6 % of the best.
+machine's bfloat16 matrix product, measured in the same run, and with --profile where the time goes. --compile prints
+only the CPU seconds of compiling the model for OpenVINO and of both runtimes, with one thread each, for passages and
+for their titles, and the number of texts after which OpenVINO has repaid compiling.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
-from indexer.encoders import Encoder
 from indexer.encoders.load import load_encoder
 from indexer.encoders.locate import DEFAULT_MODEL, find_model
-from indexer.encoders.runtime_in_use import runtime_in_use
+from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.export import compile_encoder
+from indexer.encoders.runtime_rule import choose_runtime
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
 
@@ -36,12 +39,12 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=512)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--profile", action="store_true")
-    parser.add_argument("--auto", action="store_true")
+    parser.add_argument("--compile", action="store_true")
     arguments = parser.parse_args()
     print(machine())
+    if arguments.compile:
+        return _compiling(arguments.texts, arguments.repeats)
     texts = _texts(arguments.texts)
-    if arguments.auto:
-        return _compare_auto(texts, arguments.repeats)
     fast = load_encoder(DEFAULT_MODEL, runtime="torch")
     assert isinstance(fast, TorchEncoder)
     contenders = _contenders(texts, fast)
@@ -65,31 +68,36 @@ def main() -> None:
         f"bfloat16 product of this machine: {ceiling / 1e12:.2f} TFLOP/s; {_tokenising(fast, texts):.1%} of "
         f"likewise's time is the tokenizer"
     )
-    _say_chosen(fast, "auto")
+    choice = choose_runtime("auto", fast.device)
+    print(f"the rule chooses {choice.name}: {choice.reason}")
     if arguments.profile:
         _profile(fast, texts)
 
 
-def _compare_auto(texts: list[str], repeats: int) -> None:
-    """Print texts per second of `auto` and of its candidates, for each precision that has more than one."""
-    for precision in ("auto", "float32"):
-        encoders = {
-            name: load_encoder(DEFAULT_MODEL, runtime=name, precision=precision)  # type: ignore[arg-type]
-            for name in ("torch", "openvino", "auto")
+def _compiling(count: int, repeats: int) -> None:
+    """Print the CPU seconds of compiling and of both runtimes, with one thread, and the texts that repay compiling."""
+    import torch
+
+    torch.set_num_threads(1)  # CPU seconds of several threads would also count the time in which they wait.
+    fast = load_encoder(DEFAULT_MODEL, runtime="torch")
+    with tempfile.TemporaryDirectory() as temporary:
+        start = time.process_time()
+        compile_encoder(fast, Path(temporary) / "encoder")
+        compiled = CompiledEncoder.open(Path(temporary) / "encoder", cache=None, threads=1)
+        cost = time.process_time() - start
+    print(f"compiling and opening: {cost:.1f} s of CPU")
+    # A title has a tenth of the tokens of its passage.
+    for kind, texts in {"passages": _texts(count), "titles": _titles(8 * count)}.items():
+        contenders = {
+            "torch": lambda texts=texts: fast.encode(texts, truncate=True),
+            "OpenVINO": lambda texts=texts: compiled.encode(texts, truncate=True),
         }
-        runs = {name: functools.partial(encoder.encode, texts, truncate=True) for name, encoder in encoders.items()}
-        seconds = _in_turns(runs, repeats)
-        print(
-            f"precision {precision}: " + ", ".join(f"{name} {len(texts) / seconds[name]:.1f}" for name in runs), end=""
-        )
-        best = min(seconds["torch"], seconds["openvino"])
-        print(f" texts/s; auto takes {seconds['auto'] / best:.3f} of the best candidate's time")
-        _say_chosen(encoders["torch"], precision)
-
-
-def _say_chosen(encoder: Encoder, precision: str) -> None:
-    if runtime := runtime_in_use(encoder.recipe, precision):
-        print(f"auto chose {runtime.chosen} by {runtime.decided_by}: {runtime}")
+        seconds = _in_turns(contenders, repeats, time.process_time)
+        tokens = statistics.mean(len(row) for row in fast.tokenizer.ids(texts, truncate=True))
+        runs = ", ".join(f"{name} {taken:.2f}" for name, taken in seconds.items())
+        print(f"{len(texts)} {kind} of {tokens:.0f} tokens: {runs} s of CPU", end="; ")
+        saved = (seconds["torch"] - seconds["OpenVINO"]) / len(texts)
+        print(f"compiling is repaid after {cost / saved:,.0f}" if saved > 0 else "OpenVINO never repays compiling")
 
 
 def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], Any]]:
@@ -118,16 +126,18 @@ def _contenders(texts: list[str], fast: TorchEncoder) -> dict[str, Callable[[], 
     }
 
 
-def _in_turns(contenders: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Median seconds of each, after one run to warm up."""
+def _in_turns(
+    contenders: dict[str, Callable[[], Any]], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
+    """Median seconds of each by a clock, after one run to warm up."""
     for run in contenders.values():
         run()
     taken: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(repeats):
         for name, run in contenders.items():
-            start = time.perf_counter()
+            start = clock()
             run()
-            taken[name].append(time.perf_counter() - start)
+            taken[name].append(clock() - start)
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
@@ -155,9 +165,16 @@ def _profile(fast: TorchEncoder, texts: list[str]) -> None:
 
 
 def _texts(count: int) -> list[str]:
+    return [f"{row['title']} {row['text']}" for row in _rows(count)]
+
+
+def _titles(count: int) -> list[str]:
+    return [str(row["title"]) for row in _rows(count)]
+
+
+def _rows(count: int) -> list[dict[str, Any]]:
     folder = evaluation_data() / "scifact"
-    rows = map(json.loads, (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:count])
-    return [f"{row['title']} {row['text']}" for row in rows]
+    return list(map(json.loads, (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:count]))
 
 
 def _threads() -> int:

@@ -109,7 +109,7 @@ def _captured(run: Callable[[], object]) -> str:
 
 
 if __name__ == "__main__":
-    os.environ["LIKEWISE_RUNTIME"] = "torch"  # pages show no measurement of this machine, nor its folders
+    os.environ["LIKEWISE_RUNTIME"] = "torch"  # pages show the same on every machine
     for name in PAGES:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
             shutil.copytree(ROOT / "data", "data")

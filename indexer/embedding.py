@@ -80,7 +80,7 @@ class Embedding:
                 spans = _without(unreadable, documents, spans)
             texts = _texts(documents, spans)
             try:
-                ready = partial(self._ready, texts=texts, spans=spans, note=note)
+                ready = partial(self._ready, texts=texts, note=note)
                 vectors = cached(encoder, ready).encode(texts, role="document")
                 break
             except NothingKnown as error:
@@ -95,7 +95,7 @@ class Embedding:
         ends = np.cumsum([len(document_spans) for document_spans in spans])[:-1]
         return [(tuple(spans), rows) for spans, rows in zip(spans, np.split(vectors, ends), strict=True)]
 
-    def _ready(self, encoder: Encoder, *, texts: Sequence[str], spans: Sequence[Sequence[Span]], note: Note) -> Encoder:
+    def _ready(self, encoder: Encoder, *, texts: Sequence[str], note: Note) -> Encoder:
         """Return the encoder for a batch of these passages. Behind an endpoint there is no runtime to choose."""
         if encoder.recipe.remote is not None:
             return encoder
@@ -110,7 +110,7 @@ class Embedding:
         if not self._calibrated:
             calibrate_int8(encoder, texts)
             self._calibrated = True
-        return for_documents(encoder, sum(span.tokens for row in spans for span in row), note=note)
+        return for_documents(encoder, note=note)
 
     def sample(self, encoder: Encoder, documents: Sequence[Document]) -> Vector:
         """Return unit rows (passages, dimensions) of at most FIT_SAMPLE_PASSAGES passages, evenly spread.

@@ -22,7 +22,7 @@ from word_encoder import WordEncoder
 import indexer.encoders
 from indexer.encoders.registry import registered
 
-# No test measures which runtime is faster, nor do the processes that tests start: they inherit this.
+# Torch embeds documents in every test, whatever the CPU, and in the processes that tests start: they inherit this.
 os.environ["LIKEWISE_RUNTIME"] = "torch"
 # No test takes vectors from the cache of the user who runs it.
 os.environ["LIKEWISE_VECTOR_CACHE"] = "off"

@@ -1,47 +1,121 @@
-"""The encoder for one batch of documents: it may measure its runtime first only if the batch is large enough."""
+"""Embedding documents with OpenVINO if the rule of runtime_rule.py says so; torch continues if OpenVINO fails."""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+import weakref
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from indexer.encoders.choices import RUNTIME_VARIABLE, override
+from indexer.encoders.hardware import Precision, cores
 from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.parts import on_torch, stays_on_torch
 from indexer.encoders.port import Encoder
-from indexer.encoders.postprocessing import PostProcessed
-from indexer.encoders.torch.encoder import TorchEncoder
-from indexer.encoders.torch.fallback import SentenceTransformerEncoder
-from indexer.encoders.torch.int8 import Int8Encoder
+from indexer.encoders.runtime_rule import REPAYING_TEXTS, RUNTIME_VARIABLE, choose_runtime, named_runtime
+from indexer.errors import LikewiseError
 from indexer.notes import Note
 
-MIN_TOKENS = 50_000
-"""Tokens of a batch from which measuring can pay off: nearly half of a full batch, so that more is likely to follow.
+if TYPE_CHECKING:
+    from indexer.encoders.torch.encoder import TorchEncoder
 
-Measuring takes a few seconds and saves a fifth of the time at best: a small folder is embedded before they are over.
-"""
+_not_compilable: dict[tuple[str, Precision], str] = {}
+"""Why a model cannot be compiled, by its recipe's identity and the precision: a process tries that once."""
 
 
-def for_documents(encoder: Encoder, tokens: int, *, note: Note) -> Encoder:
-    """Return `encoder` for a batch of this many tokens: one of few tokens never starts a measurement.
+class OpenvinoForDocuments:
+    """The compiled encoder of a `TorchEncoder` for many documents, opened when it is first needed; threads share it."""
 
-    Args:
-        tokens: of the whole batch.
-        note: is told, when documents are encoded, that OpenVINO failed.
-    """
-    if isinstance(encoder, TorchEncoder):
-        return replace(encoder, measures=encoder.measures and tokens >= MIN_TOKENS, note=note)
-    return encoder
+    def __init__(self, precision: Precision) -> None:
+        """Take the precision that the caller asked for, which may be `auto`."""
+        self._precision: Precision = precision
+        self._lock = threading.Lock()
+        self._texts = 0
+        self._compiled: CompiledEncoder | None = None
+        self._usable = True
+        _all.add(self)
+
+    def encoder(self, torch_encoder: TorchEncoder, texts: int, *, note: Note) -> Encoder | None:
+        """Return the encoder that this many documents should go to, or None for torch itself.
+
+        Args:
+            texts: how many documents are encoded together.
+            note: is called once if OpenVINO should be used and cannot be.
+        """
+        if choose_runtime(self._precision, torch_encoder.device).name == "torch":
+            return None
+        with self._lock:
+            self._texts += texts
+            needed = self._texts >= REPAYING_TEXTS or named_runtime() == "openvino"
+            if self._usable and self._compiled is None and needed:
+                self._compiled = self._open(torch_encoder, note)
+            return self._compiled
+
+    def failed(self, error: Exception, *, note: Note) -> None:
+        """Use torch from now on, because OpenVINO raised this error; `note` is called."""
+        with self._lock:
+            if self._compiled is not None:  # Otherwise another thread has already handled its failure.
+                self._give_up(error, note)
+
+    def after_fork(self) -> None:
+        """Prepare the child of a fork: another thread may have held the lock, and OpenVINO's threads are missing."""
+        self._lock = threading.Lock()
+        if "openvino" in sys.modules:
+            self._compiled, self._usable = None, False
+
+    def _open(self, torch_encoder: TorchEncoder, note: Note) -> CompiledEncoder | None:
+        """Compile the model, unless the user's cache holds it, and open it; return None if that fails."""
+        import torch
+
+        from indexer.encoders.openvino.graph import NotCompilable
+
+        key = torch_encoder.recipe.identity, self._precision
+        threads = torch.get_num_threads()
+        try:
+            if key in _not_compilable:
+                raise NotCompilable(_not_compilable[key])
+            from indexer.encoders.openvino.export import compile_in_cache
+
+            folder = compile_in_cache(torch_encoder, self._precision)
+            # OpenVINO uses all cores unless it is limited; a caller who limits torch's threads means to limit both.
+            return CompiledEncoder.open(folder, threads=threads if threads < cores() else None)
+        except ImportError as error:
+            self._usable = False
+            if named_runtime() == "openvino":
+                self._give_up(error, note)
+        except (LikewiseError, RuntimeError, OSError, MemoryError) as error:
+            if isinstance(error, NotCompilable):
+                _not_compilable[key] = str(error)
+            self._give_up(error, note)
+        return None
+
+    def _give_up(self, error: Exception, note: Note) -> None:
+        self._compiled, self._usable = None, False
+        why = f"{RUNTIME_VARIABLE} asks for" if named_runtime() == "openvino" else "this CPU calls for"
+        reason = " ".join(str(error).split())[:300]
+        note(f"OpenVINO, which {why}, failed ({reason}): torch embeds documents")
+
+
+_all: weakref.WeakSet[OpenvinoForDocuments] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for each in list(_all):
+        each.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def for_documents(encoder: Encoder, *, note: Note) -> Encoder:
+    """Return `encoder` for documents: `note` is called if OpenVINO should embed them and fails."""
+    torch_encoder = on_torch(encoder)
+    return encoder if torch_encoder is None else replace(torch_encoder, note=note)
 
 
 def ignored_override(encoder: Encoder) -> str | None:
     """Return a sentence for people if LIKEWISE_RUNTIME asks for openvino and this encoder cannot follow; else None."""
-    if override() == "openvino" and _stays_on_torch(encoder):
+    if named_runtime() == "openvino" and stays_on_torch(encoder):
         return f"{RUNTIME_VARIABLE} asks for openvino, which does not run {encoder.recipe} as it is: torch does"
     return None
-
-
-def _stays_on_torch(encoder: Encoder) -> bool:
-    """Whether one of likewise's own encoders can only run on torch, without the caller having chosen torch."""
-    if isinstance(encoder, PostProcessed):
-        return not isinstance(encoder.inner, CompiledEncoder)
-    on_device = isinstance(encoder, TorchEncoder) and encoder.device != "cpu"
-    return on_device or isinstance(encoder, Int8Encoder | SentenceTransformerEncoder)

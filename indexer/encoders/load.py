@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from indexer.encoders.checkpoint import Checkpoint
-from indexer.encoders.choices import override
-from indexer.encoders.fastest import FastestRuntime
+from indexer.encoders.documents import OpenvinoForDocuments
 from indexer.encoders.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.port import Encoder
@@ -28,6 +27,7 @@ from indexer.encoders.recipe import (
 )
 from indexer.encoders.remote import connect, open_remote
 from indexer.encoders.runtime import RUNTIME_NAMES, Runtime, RuntimeName
+from indexer.encoders.runtime_rule import named_runtime
 from indexer.encoders.tokenizer import Tokenizer
 from indexer.encoders.torch.encoder import TorchEncoder, Transformer
 from indexer.encoders.torch.fallback import open_sentence_transformer
@@ -61,9 +61,9 @@ def load_encoder(
         layers: hidden layers to pool (0 is the embedding layer, -1 the last), or text such as "-4..-1"; None is
             the last layer.
         combine: how several layers become one.
-        runtime: the library that computes. `auto` is torch, except for 64 documents or more at once on a CPU: they
-            go to the runtime that was measured to be faster on this machine (fastest.py), or that LIKEWISE_RUNTIME
-            names. `torch` is always torch; `openvino` compiles once into the user's cache folder.
+        runtime: the library that computes. `auto` is torch, but on a CPU without AMX for bfloat16 documents go to
+            OpenVINO from the 2,000th text on (runtime_rule.py). LIKEWISE_RUNTIME names another runtime for
+            documents. `torch` is always torch; `openvino` compiles once into the user's cache folder.
         precision: of the weights; `auto` is bfloat16 where the hardware has it, float32 otherwise; `int8` rounds the
             feed-forward layers to eight bits, and measures in `.loss` how far the vectors then differ (torch/int8.py).
         device: `cpu`, `cuda`, ...; `auto` is CUDA where there is one.
@@ -113,7 +113,7 @@ def load_encoder(
     if runtime == "openvino":
         from indexer.encoders.openvino.export import compile_in_cache
 
-        return CompiledEncoder.open(compile_in_cache(encoder, precision, keep=True))
+        return CompiledEncoder.open(compile_in_cache(encoder, precision))
     return encoder
 
 
@@ -185,7 +185,7 @@ def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
 
 def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     device = choose_device(runtime.device)
-    override()  # Raises for an unknown runtime now, before the model is loaded, and not in the middle of a run.
+    named_runtime()  # Raises for an unknown runtime now, before the model is loaded, and not in the middle of a run.
     checkpoint = Checkpoint(spec, runtime.trust_remote_code)
     place = checkpoint.transformer
     raw = spec.pooling is not None or spec.layers is not None
@@ -204,8 +204,8 @@ def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     own_modules = not raw and (checkpoint.folder / "modules.json").exists()
     recipe = checkpoint.recipe(width, limit, *(() if own_modules else (head.layers, head.combine, head.poolings[0])))
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
-    measuring = runtime.name == "auto" and device == "cpu" and runtime.precision != "int8"
-    alternative = FastestRuntime(runtime.precision) if measuring else None
+    switching = runtime.name == "auto" and device == "cpu" and runtime.precision != "int8"
+    alternative = OpenvinoForDocuments(runtime.precision) if switching else None
     encoder = TorchEncoder(recipe, tokenizer, transformer, head, device, alternative)
     return Int8Encoder(encoder) if runtime.precision == "int8" else encoder
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TypeGuard
 
+from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.port import Encoder
 from indexer.encoders.postprocessing import PostProcessed
 from indexer.encoders.torch.encoder import TorchEncoder
@@ -41,6 +42,14 @@ def on_torch(encoder: Encoder) -> TorchEncoder | None:
 def is_traceable(encoder: Encoder) -> TypeGuard[Traceable]:
     """Return whether likewise knows what the modules of an encoder do."""
     return isinstance(encoder, TorchEncoder) or (isinstance(encoder, SentenceTransformerEncoder) and encoder.static)
+
+
+def stays_on_torch(encoder: Encoder) -> bool:
+    """Return whether an encoder runs only on torch, although its caller did not name torch."""
+    if isinstance(encoder, PostProcessed):
+        return not isinstance(encoder.inner, CompiledEncoder)
+    on_device = isinstance(encoder, TorchEncoder) and encoder.device != "cpu"
+    return on_device or isinstance(encoder, Int8Encoder | SentenceTransformerEncoder)
 
 
 def calibrate_int8(encoder: Encoder, texts: Sequence[str]) -> None:

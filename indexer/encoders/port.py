@@ -56,12 +56,12 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class Switching(Protocol):
-    """An encoder that may pass many documents to another runtime, and may first measure which one is faster."""
+    """An encoder that may pass many documents to another runtime."""
 
     def steady(self) -> Encoder:
         """Return the same encoder, which then uses only its own runtime."""
 
 
 def steady(encoder: Encoder) -> Encoder:
-    """Return `encoder` so that it never measures or changes its runtime: for everything but embedding documents."""
+    """Return `encoder` so that it never changes its runtime: for everything but embedding documents."""
     return encoder.steady() if isinstance(encoder, Switching) else encoder

@@ -109,7 +109,7 @@ def get_query_encoder(
 ) -> tuple[Encoder, tuple[str, ...]]:
     """Return an encoder of a stored recipe for questions: one that is loaded already, the compiled one, or torch's.
 
-    It never measures or changes its runtime, even if the process also embeds documents with it.
+    It never changes its runtime, even if the process also embeds documents with it.
 
     Args:
         compiled: the folder of the compiled encoder; it need not exist.

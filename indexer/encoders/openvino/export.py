@@ -28,15 +28,10 @@ MIN_COSINE = 0.9995
 """Lowest cosine allowed between both runtimes on PROBES; no other text is then below 0.999."""
 
 
-_UNUSED = "unused"
-"""Name of a file that marks a graph in the cache which was only compiled to be measured."""
-
-
 def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto") -> None:
     """Write `encoder` as a compiled encoder into `folder`, which is replaced if it exists.
 
-    If the user's cache holds its graph, that is copied and compared again instead of being made a second time. A graph
-    that was only made to be measured, and was slower than torch, is then removed from the cache.
+    If the user's cache holds its graph, that is copied and compared again instead of being made a second time.
 
     Args:
         precision: in which it will compute; `auto` leaves that to the hardware.
@@ -55,8 +50,7 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         draft = Path(temporary) / "encoder"
         draft.mkdir()
-        cached = _cache_path(encoder, precision)
-        if not _copy_graph(cached, draft):
+        if not _copy_graph(_cache_path(encoder, precision), draft):
             write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
         (draft / TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
         (draft / RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
@@ -78,8 +72,6 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
             )
         shutil.rmtree(folder, ignore_errors=True)
         draft.rename(folder)
-        if folder != cached and (cached / _UNUSED).exists():
-            shutil.rmtree(cached, ignore_errors=True)
 
 
 def _copy_graph(cached: Path, draft: Path) -> bool:
@@ -111,11 +103,8 @@ def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
     return ("bf16",) if precision == "bfloat16" else ("f32",)
 
 
-def compile_in_cache(encoder: Encoder, precision: Precision = "auto", *, keep: bool = False) -> Path:
+def compile_in_cache(encoder: Encoder, precision: Precision = "auto") -> Path:
     """Compile `encoder` in the user's cache folder, unless that was done before.
-
-    Args:
-        keep: whether the graph is wanted for good, and not only to be measured.
 
     Returns:
         The folder of the compiled encoder, for `CompiledEncoder.open`.
@@ -131,20 +120,7 @@ def compile_in_cache(encoder: Encoder, precision: Precision = "auto", *, keep: b
                 for draft in folder.parent.glob(".*-*"):
                     shutil.rmtree(draft, ignore_errors=True)
                 compile_encoder(encoder, folder, precision)
-    if keep:
-        (folder / _UNUSED).unlink(missing_ok=True)
     return folder
-
-
-def has_graph(encoder: Encoder, precision: str) -> bool:
-    """Return whether the user's cache holds the graph of an encoder."""
-    return _cache_path(encoder, precision).is_dir()
-
-
-def mark_unused(encoder: Encoder, precision: str) -> None:
-    """Mark the graph in the cache as slower than torch: after an index has copied it, it can be removed."""
-    with contextlib.suppress(OSError):
-        (_cache_path(encoder, precision) / _UNUSED).touch()
 
 
 def _cache_path(encoder: Encoder, precision: str) -> Path:

@@ -54,19 +54,18 @@ class Transformer(Protocol):
 
 
 class Alternative(Protocol):
-    """Knows whether another runtime embeds many documents faster (fastest.py)."""
+    """The other runtime for many documents, where there is one (documents.py)."""
 
-    def encoder(self, torch_encoder: TorchEncoder, texts: int, measure: bool, *, note: Note) -> Encoder | None:
+    def encoder(self, torch_encoder: TorchEncoder, texts: int, *, note: Note) -> Encoder | None:
         """Return the encoder that this many documents should go to, or None for torch itself.
 
         Args:
             texts: how many documents are encoded together.
-            measure: whether to measure now if nothing was measured before.
-            note: is told that the other runtime cannot be used.
+            note: is called if the other runtime should be used and cannot be.
         """
 
-    def failed(self, other: Encoder, error: Exception, *, note: Note) -> None:
-        """Be told that `other`, which `encoder` returned, raised an error: torch is used from now on."""
+    def failed(self, error: Exception, *, note: Note) -> None:
+        """Use torch from now on, because what `encoder` returned raised this error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,7 @@ class TorchEncoder(Tokenizing):
         head: the steps from hidden states to vectors.
         device: torch's name of the device.
         alternative: finds the runtime for many documents; with None, torch encodes everything.
-        measures: whether it may measure the runtimes now; if not, it uses a choice that was saved before.
-        note: is told that another runtime cannot be used; by default that is logged.
+        note: is called if another runtime should be used and cannot be; by default that is logged.
     """
 
     recipe: Recipe
@@ -87,7 +85,6 @@ class TorchEncoder(Tokenizing):
     head: Head
     device: str = "cpu"
     alternative: Alternative | None = field(default=None, compare=False)
-    measures: bool = field(default=True, compare=False)
     note: Note = field(default=log_note, compare=False, repr=False)
 
     @property
@@ -100,14 +97,14 @@ class TorchEncoder(Tokenizing):
             if isinstance(texts, Iterable) and not isinstance(texts, Sized):
                 texts = list(texts)
             if isinstance(texts, Sized):
-                other = self.alternative.encoder(self, len(texts), self.measures, note=self.note)
+                other = self.alternative.encoder(self, len(texts), note=self.note)
                 if other is not None:
                     try:
                         return other.encode(texts, role, truncate)
                     except NothingKnown:  # The texts are the reason, not the runtime.
                         raise
                     except (ModelError, RuntimeError) as error:
-                        self.alternative.failed(other, error, note=self.note)
+                        self.alternative.failed(error, note=self.note)
         return encode_shared([self], texts, role, truncate)[0]
 
     def steady(self) -> TorchEncoder:

@@ -1,0 +1,114 @@
+"""The rule that chooses between torch and OpenVINO for documents. Imports neither of them.
+
+documents.py follows the rule; `likewise doctor` and `likewise info` print the choice and the reason.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexer.encoders.hardware import Precision, cpu_features
+from indexer.encoders.recipe import Recipe
+from indexer.encoders.runtime import RUNTIME_NAMES, RuntimeName
+from indexer.errors import BadInput, ModelError
+
+RUNTIME_VARIABLE = "LIKEWISE_RUNTIME"
+"""Environment variable that names the runtime for documents in place of the rule."""
+
+REPAYING_TEXTS = 2_000
+"""Number of texts after which OpenVINO has repaid compiling the model: torch embeds an encoder's first 2,000 texts,
+counted over its batches, unless more of them come at once.
+
+Compiling and opening all-MiniLM-L6-v2 took 5.2 s of CPU on an EPYC with AVX512-BF16 and no AMX. 128 passages of 239
+tokens then took 4.57 s of CPU instead of torch's 5.13, so that 1,180 such passages repay it
+(python -m benchmarks.encode_speed --compile --texts 128 --repeats 3). Shorter ones repay it later, and titles never:
+1,024 of 23 tokens took 3.97 s instead of 3.38. A model that is slower on torch, and a CPU without bfloat16, repay it
+earlier.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The runtime that embeds documents, and why.
+
+    Attributes:
+        name: "torch" or "openvino".
+        reason: a clause for people, which follows the name.
+    """
+
+    name: RuntimeName
+    reason: str
+
+
+def choose_runtime(precision: Precision, device: str) -> Choice:
+    """Return the runtime that embeds many documents of a caller who has named no runtime (load.py obeys others).
+
+    Args:
+        precision: what the caller asked for, which may be `auto`.
+        device: torch's name of the device.
+
+    Raises:
+        BadInput: LIKEWISE_RUNTIME names no runtime.
+    """
+    if precision == "int8":
+        return Choice("torch", "int8 runs only on torch")
+    if device != "cpu":
+        return Choice("torch", f"the device is {device}, and OpenVINO is used only on CPUs")
+    if (named := named_runtime()) != "auto":
+        return Choice(named, f"{RUNTIME_VARIABLE} names it")
+    if precision != "auto":
+        return Choice("torch", f"the caller has named the precision {precision}")
+    if "amx_bf16" in cpu_features().split():
+        return Choice("torch", "this CPU has AMX for bfloat16")
+    return Choice("openvino", f"this CPU has no AMX for bfloat16; torch embeds a run's first {REPAYING_TEXTS:,} texts")
+
+
+def named_runtime() -> RuntimeName:
+    """Return the runtime that LIKEWISE_RUNTIME names, or "auto".
+
+    Raises:
+        BadInput: it names something else than torch, openvino or auto.
+    """
+    word = os.environ.get(RUNTIME_VARIABLE) or "auto"
+    for runtime in RUNTIME_NAMES:
+        if word == runtime:
+            return runtime
+    raise BadInput(f"{RUNTIME_VARIABLE} is {word!r}: set it to {', '.join(RUNTIME_NAMES)}, or remove it")
+
+
+def runtime_of(recipe: Recipe, device: str = "cpu") -> Choice | None:
+    """Return the runtime that embeds many documents of a stored recipe; None for a model behind an endpoint."""
+    if recipe.remote is not None:
+        return None
+    choice = choose_runtime("auto", device)
+    if choice.name == "openvino" and (obstacle := _obstacle(recipe)):
+        return Choice("torch", obstacle)
+    return choice
+
+
+def _obstacle(recipe: Recipe) -> str | None:
+    """Return why OpenVINO does not embed documents of a recipe; None if it does, or if the model is not here.
+
+    Nothing is fetched.
+    """
+    if recipe.post:
+        return f"{recipe.post} is applied only to vectors of the runtime that it was fitted to"
+    if recipe.pooling is not None:
+        return None
+    folder = Path(recipe.model).expanduser()
+    if not folder.is_dir():
+        from huggingface_hub import try_to_load_from_cache
+
+        modules = try_to_load_from_cache(recipe.model, "modules.json") if recipe.model.count("/") == 1 else None
+        if not isinstance(modules, str):
+            return None
+        folder = Path(modules).parent
+    from indexer.encoders.torch.pooling_head import read_head
+
+    with suppress(ModelError):  # Whoever embeds with a damaged model hears of the damage then.
+        if read_head(folder, 0) is None:
+            return "OpenVINO does not support this model's modules for documents"
+    return None
