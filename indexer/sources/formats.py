@@ -1,13 +1,15 @@
-"""The registry of file formats: the reader of each file, by its extension or else by its first bytes."""
+"""The registry of file formats: the reader of each file, by its extension or else by its first bytes; and its call."""
 
 # ruff: noqa: PTH122
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import dataclass
 from typing import Literal
 
 from indexer.ledger import Code, Reason
+from indexer.sources.content import Content, Skip, Unreadable
 
 FormatKind = Literal["text", "extracted", "records"]
 
@@ -121,3 +123,24 @@ def format_of(path: str, head: bytes) -> Format:
         return RTF
     opening = head[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     return HTML if opening.startswith((b"<!doctype html", b"<html")) else TEXT
+
+
+def call_reader(module: str, source: str) -> Content:
+    """Return what a reader makes of a decoded text, or of the path of a file.
+
+    Args:
+        module: the file in readers/.
+
+    Raises:
+        Unreadable: parsers raise anything on damaged files. One file must not end the run.
+        Skip: it holds nothing to index.
+        MemoryError: there is not enough memory.
+    """
+    try:
+        content: Content = importlib.import_module(f"indexer.sources.readers.{module}").read(source)
+    except (Skip, Unreadable, MemoryError):
+        raise
+    except Exception as error:
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        raise Unreadable(Code.READER_FAILED(module, problem[:200])) from error
+    return content

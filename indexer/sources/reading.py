@@ -3,7 +3,6 @@
 # ruff: noqa: PTH122, PTH123
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import sys
@@ -19,7 +18,7 @@ from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.encoding import decode, is_binary, undecodable
 from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.extractor import EXTRACTOR
-from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, format_of, reason_not_to_read
+from indexer.sources.formats import FORMATS, JSON, JSONL, TSV, Format, call_reader, format_of, reason_not_to_read
 from indexer.sources.record import Container
 from indexer.sources.source import STDIN, Source
 from indexer.sources.titles import title_of
@@ -171,17 +170,7 @@ def _decode(data: bytes, format_: Format) -> Content:
         raise Unreadable(undecodable(data))
     if "\0" in text:
         raise Skip(Code.BINARY_WITH_NUL())
-    if not format_.module:
-        return Content(text)
-    reader = importlib.import_module(f"indexer.sources.readers.{format_.module}")
-    try:
-        content: Content = reader.read(text)
-    except (Skip, Unreadable, MemoryError):
-        raise
-    except Exception as error:  # as in worker.py: one file must not end the run
-        problem = " ".join(f"{type(error).__name__}: {error}".split())
-        raise Unreadable(Code.READER_FAILED(format_.module, problem[:200])) from error
-    return content
+    return call_reader(format_.module, text) if format_.module else Content(text)
 
 
 def _modified(stamp: Stamp) -> str:

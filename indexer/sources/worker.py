@@ -8,7 +8,6 @@ loops, memory, crashes, prints) stays in this process. It ends when its caller c
 # ruff: noqa: PTH123
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import signal
@@ -20,7 +19,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from indexer.ledger import Code
-from indexer.sources.content import Content, Skip, Unreadable
+from indexer.sources.content import Skip, Unreadable
+from indexer.sources.formats import call_reader
 
 EXTRA_MEMORY_BYTES = 2 * 2**30
 """Bytes of address space that reading may take, in addition to those of the process at its start."""
@@ -47,8 +47,7 @@ def main(descriptor: int) -> None:
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     limit = request["max_characters"]
     try:
-        reader = importlib.import_module(f"indexer.sources.readers.{request['module']}")
-        content: Content = reader.read(request["path"])
+        content = call_reader(request["module"], request["path"])
         if len(content.text) > limit:
             raise Unreadable(Code.TOO_MUCH_TEXT(f"{len(content.text):,}", f"{limit:,}"))
         return {"content": asdict(content) | {"note": content.note.stored()}}
@@ -58,9 +57,6 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"failed": error.reason.stored()}
     except MemoryError:
         return {"failed": Code.TOO_MUCH_MEMORY(EXTRA_MEMORY_BYTES // 2**30).stored()}
-    except Exception as error:  # noqa: BLE001 - parsers raise anything on damaged files; it is reported as the reason
-        problem = " ".join(f"{type(error).__name__}: {error}".split())
-        return {"failed": Code.READER_FAILED(request["module"], problem[:200]).stored()}
 
 
 def _limit_memory() -> None:
