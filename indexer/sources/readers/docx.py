@@ -15,11 +15,11 @@ from docx.opc.part import PartFactory
 from docx.oxml.ns import qn
 from docx.package import Package
 from docx.parts.document import DocumentPart
-from lxml import etree
 
 from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
+from indexer.sources.readers import xml
 
 _HEADING = re.compile(r"head(?:ing)?\s*([1-9a-e])$", re.IGNORECASE)  # those of Word, and publishers' "HeadA"
 _TITLE = re.compile(r"(?:(?:book|chapter|appendix)\s*)?title$", re.IGNORECASE)
@@ -75,7 +75,7 @@ def read(path: str) -> Content:
 
 def _add_part(blob: bytes, heading: str, into: Assembly, written: set[str] | None = None) -> None:
     """Add the text of another part of the package as a section, unless `written` has it, where it is then added."""
-    root = etree.fromstring(blob, etree.XMLParser(resolve_entities=False, no_network=True))
+    root = xml.parse(blob)
     texts = ["\n".join(_rows(block)) if block.tag == _TBL else _text(block) for block in _blocks(root)]
     whole = "\n".join(texts).strip()
     if not whole or (written is not None and whole in written):

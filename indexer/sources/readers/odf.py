@@ -16,6 +16,7 @@ from lxml import etree
 from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
+from indexer.sources.readers import xml
 
 _NAMES = {
     "dc": "http://purl.org/dc/elements/1.1/",
@@ -108,11 +109,8 @@ def _parts(path: str) -> tuple[Any, Any, Any]:
 
 
 def _xml(data: bytes) -> Any:
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True, huge_tree=True
-    )
     try:
-        return etree.fromstring(data, parser)
+        return xml.parse(data)
     except etree.XMLSyntaxError as error:
         raise Unreadable(Code.WRONG_XML(error.msg)) from error
 

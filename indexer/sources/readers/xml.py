@@ -30,11 +30,8 @@ def read(path: str) -> Content:
     """Read a file. Its title is its first element of that name."""
     with open(path, "rb") as file:
         data = file.read()
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True, huge_tree=True
-    )
     try:
-        root = etree.fromstring(data, parser)
+        root = parse(data)
     except etree.XMLSyntaxError as error:
         return replace(_source(data), note=Code.XML_AS_SOURCE(error.msg))
     if _name(root) == "svg":
@@ -50,6 +47,18 @@ def read(path: str) -> Content:
             assembly.add(line, newlines=1)
     content = assembly.content(title)
     return content if content.text else _source(data)
+
+
+def parse(data: bytes) -> Any:
+    """Return the root element of XML that anybody may have written, without comments.
+
+    Raises:
+        lxml.etree.XMLSyntaxError: it is not well-formed.
+    """
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True, huge_tree=True
+    )
+    return etree.fromstring(data, parser)
 
 
 def _drawing(root: Any) -> Content:
