@@ -53,14 +53,19 @@ def bom_encoding(head: bytes) -> str | None:
     return next((name for mark, name in _BOMS if head.startswith(mark)), None)
 
 
-def wide_encoding(data: bytes) -> str | None:
-    """Return the encoding of a text in UTF-16 without a byte order mark; None for anything else.
+def marked_encoding(data: bytes) -> str | None:
+    """Return the encoding that a byte order mark declares, or UTF-16 if NUL bytes show it; None for anything else."""
+    return bom_encoding(data) or _wide_encoding(data)
+
+
+def _wide_encoding(data: bytes) -> str | None:
+    """Return the encoding of a text in UTF-16, which has no byte order mark; None for anything else.
 
     Its ASCII characters, at least its blanks, have NUL bytes. In the right byte order the beginning has only characters
     that are assigned and no control characters; in the wrong one, where it has so too, there are fewer in ASCII.
     """
     sample = data[:_HEAD_BYTES]
-    if b"\0" not in sample or bom_encoding(sample) is not None:
+    if b"\0" not in sample:
         return None
     others = sample.replace(b"\0", b"")
     if len(others) > 0.75 * len(sample) and _is_narrow(others):
@@ -92,7 +97,7 @@ def _is_narrow(sample: bytes) -> bool:
 
 def is_binary(head: bytes) -> bool:
     """Return whether the beginning of a file has NUL bytes, and is neither UTF-16 nor has a byte order mark."""
-    return b"\0" in head and bom_encoding(head) is None and wide_encoding(head) is None
+    return b"\0" in head and marked_encoding(head) is None
 
 
 def decode(data: bytes, cookies: bool = True) -> str | None:
@@ -105,7 +110,7 @@ def decode(data: bytes, cookies: bool = True) -> str | None:
     Args:
         cookies: look for a coding cookie or XML declaration.
     """
-    if marked := bom_encoding(data) or wide_encoding(data):
+    if marked := marked_encoding(data):
         return _strict(data, marked)
     declared = _cookie(data) if cookies else None
     seven_bit = declared is not None and declared.lower().startswith("iso-2022")  # UTF-8 would fit it too
@@ -118,7 +123,7 @@ def decode(data: bytes, cookies: bool = True) -> str | None:
 
 def undecodable(data: bytes) -> Reason:
     """Return the reason why `decode` returned None, for the ledger."""
-    wide = bom_encoding(data) or wide_encoding(data) or ""
+    wide = marked_encoding(data) or ""
     if wide.startswith(("utf-16", "utf-32")):
         return Code.WRONG_WIDE_BYTES(wide[:6].upper())
     try:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from indexer.ledger import Code
 from indexer.sources.content import Refused
-from indexer.sources.encoding import bom_encoding, wide_encoding
+from indexer.sources.encoding import marked_encoding
 from indexer.sources.entry import Entry, ReadOptions
 from indexer.sources.record import TEXT_FIELDS, Container, is_text, text_names, type_name
 
@@ -37,7 +37,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
             continue
         if number == 1:
             # The line feed of UTF-16 is two bytes, of which the line has one.
-            encoding = bom_encoding(line) or wide_encoding(line[: len(line) // 2 * 2])
+            encoding = marked_encoding(line[: len(line) // 2 * 2])
             if encoding not in {None, "utf-8-sig"}:
                 yield container.whole(False, Code.WRONG_ENCODING(encoding))
                 return

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.content import Assembly
-from indexer.sources.encoding import bom_encoding, guess, wide_encoding
+from indexer.sources.encoding import guess, marked_encoding
 from indexer.sources.entry import Entry
 from indexer.sources.record import ID_FIELDS, TEXT_FIELDS, TITLE_FIELDS, Container, text_names
 
@@ -213,7 +213,7 @@ def _has_quoted_cells(stream: BinaryIO, encoding: str, limit: int) -> bool:
 
 def _encoding(stream: BinaryIO, head: bytes) -> str | None:
     """Return the encoding in which the whole file can be decoded: declared, UTF-8, or guessed from non-ASCII lines."""
-    declared = bom_encoding(head) or wide_encoding(head)
+    declared = marked_encoding(head)
     if _decodes(stream, declared or "utf-8"):
         return declared or "utf-8"
     stream.seek(0)

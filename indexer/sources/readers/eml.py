@@ -17,7 +17,7 @@ from email.utils import parsedate_to_datetime
 
 from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Unreadable, clean
-from indexer.sources.encoding import bom_encoding, decode, is_binary, wide_encoding
+from indexer.sources.encoding import decode, is_binary, marked_encoding
 from indexer.sources.formats import EML, FORMATS, HTML, Format
 from indexer.sources.readers import html
 
@@ -55,7 +55,7 @@ def read(path: str) -> Content:
 
 def _parse(data: bytes) -> EmailMessage:
     """Return the message in a file, which may have been saved in UTF-16 or with a byte order mark."""
-    if encoding := bom_encoding(data) or wide_encoding(data):
+    if encoding := marked_encoding(data):
         try:
             data = data.decode(encoding).encode()
         except ValueError as error:
