@@ -26,7 +26,11 @@ def server_uri() -> str:
     if named := os.environ.get("LIKEWISE_TEST_DSN"):
         return named
     folder = _new_folder()
-    server = _pgserver().get_server(folder / "data", cleanup_mode="stop")
+    server = _pgserver().get_server(folder / "data", cleanup_mode="stop", start=False)
+    server.ensure_pgdata_inited()
+    with (folder / "data" / "postgresql.conf").open("a") as configuration:
+        configuration.write("\nfsync = off\nfull_page_writes = off\n")  # nothing here survives the machine
+    server.start()
     process = os.getpid()
 
     def stop() -> None:
