@@ -323,11 +323,12 @@ def test_long_lists_are_exact() -> None:
 
 
 def test_wide_filters_stay_within_sqlite() -> None:
-    conn = collection([({}, {f"x{i}": i for i in range(10 * n, 10 * n + 10)} | {"y": n}) for n in range(200)])
-    assert len(ask(conn, " or ".join(f"x{i} = {i}" for i in range(2_000)))) == 200
-    assert ask(conn, " or ".join(f"y = {i}" for i in range(0, 4_000, 2))) == list(range(1, 201, 2))
-    assert ask(conn, " and ".join(f"y != {i}" for i in range(1, 600))) == [1]
-    assert ask(conn, " or ".join(f"(x{i} = {i} and y < 3)" for i in range(2_000))) == [1, 2, 3]
+    """SQLite reads expressions of at most 1,000 levels."""
+    conn = collection([({}, {f"x{i}": i for i in range(20 * n, 20 * n + 20)} | {"y": n}) for n in range(60)])
+    assert len(ask(conn, " or ".join(f"x{i} = {i}" for i in range(1_200)))) == 60
+    assert ask(conn, " or ".join(f"y = {i}" for i in range(0, 4_000, 2))) == list(range(1, 61, 2))
+    assert ask(conn, " and ".join(f"y != {i}" for i in range(1, 1_200))) == [1]
+    assert ask(conn, " or ".join(f"(x{i} = {i} and y < 3)" for i in range(1_200))) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("width", [1, 20, 60])
