@@ -317,7 +317,7 @@ def pair(main: IndexCore, register: Callable[..., None]) -> tuple[IndexCore, tup
 
 
 @pytest.mark.parametrize("main", ["folder", "reference", "postgres"], indirect=True)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_every_sequence_of_writes_and_switches_leaves_the_documents_of_a_dict(  # noqa: PLR0915 - one walk
     pair: tuple[IndexCore, tuple[Blind, Blind]], tmp_path: Path, seed: int
 ) -> None:
