@@ -35,6 +35,7 @@ def test_the_default_model_gives_sentence_transformers_vectors(sentences: list[s
     assert np.abs(ours - theirs).max() < FLOAT32
 
 
+@pytest.mark.slow
 def test_the_default_model_reaches_its_published_correlation(evaluation_data: Path) -> None:
     """STS-B test: Spearman 82.03 (sentence-transformers' table of models)."""
     lines = (evaluation_data / "data/sts/stsb-test.tsv").read_text(encoding="utf-8").splitlines()[1:]
