@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import islice
@@ -18,7 +18,7 @@ from indexer.settings import Meaning
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import Hashes, Ids, Passage
 from indexer.stores.vectors import checksum, to_float32
-from indexer.stores.view import Rows
+from indexer.stores.view import Rows, View
 
 _BATCH_ROWS = 2000
 
@@ -32,10 +32,14 @@ _DOCUMENTS = (
     ", {t}.text, {t}.sections, {raw} FROM {tables}.document d{texts}"
 )
 
+_PLACE = ("id", "document_id", "start", "end", "line", "heading", "page")
+"""The members of a passage that are its own, in the order in which they are read."""
+
 _PASSAGES = (
     "SELECT p.id, p.document_id, p.start, p.{stop}, p.line, p.heading, p.page, p.checksum, p.vector, d.uri, d.row_hash,"
-    f" {_MEMBERS}, substr({{t}}.text, p.start + 1, p.{{stop}} - p.start), {{raw}}"
-    " FROM {tables}.passage p JOIN {tables}.document d ON d.id = p.document_id{texts} WHERE p.id = ANY(%s)"
+    " substr({t}.text, p.start + 1, p.{stop} - p.start), {raw}, "
+    + _MEMBERS
+    + " FROM {tables}.passage p JOIN {tables}.document d ON d.id = p.document_id{texts} WHERE p.id = ANY(%s)"
 )
 
 WRONG_TYPES = (AttributeError, TypeError, ValueError)
@@ -70,15 +74,6 @@ def damage_of(uri: str) -> IndexDamaged:
         f"{uri}: its stored row, text or vector is damaged; likewise check --repair, then index its "
         "source again (without --rebuild), or likewise remove it"
     )
-
-
-# documents
-
-
-def get(view: Rows, uri: str) -> Document | None:
-    """Return a document; None for an unknown uri. Raises IndexDamaged."""
-    rows = view.rows(f"{_DOCUMENTS} WHERE d.{{key}} = %s", view.key_of(uri))
-    return next((document for _, document in _sound(view, rows)), None)
 
 
 def documents_after(view: Rows, after: int, count: int) -> list[tuple[int, Document]]:
@@ -151,67 +146,6 @@ def _sound(view: Rows, selected: Sequence[Any]) -> Iterator[tuple[int, Document]
         yield row.id, document
 
 
-def hashes(view: Rows, uris: Sequence[str] | None) -> dict[str, Hashes]:
-    """Return the hashes of the given uris; unknown uris are omitted. Without uris, return all."""
-    select = "SELECT uri, content_hash, row_hash FROM {tables}.document"
-    if uris is None:
-        rows = view.rows(f"{select} ORDER BY id")
-    else:
-        rows = view.rows_of(f"{select} WHERE {{key}} = ANY(%s)", [view.key_of(uri) for uri in uris])
-    return {uri: Hashes(content, row) for uri, content, row in rows}
-
-
-def origins(view: Rows, uris: Sequence[str]) -> dict[str, bytes]:
-    """Return the hash that each of these documents has in the index it was taken from, where it still holds."""
-    return dict(
-        view.rows_of(
-            "SELECT d.uri, o.origin FROM {tables}.origin o JOIN {tables}.document d ON d.id = o.document_id"
-            " WHERE d.{key} = ANY(%s) AND o.content_hash = d.content_hash",
-            [view.key_of(uri) for uri in uris],
-        )
-    )
-
-
-# passages and vectors
-
-
-def passages(view: Rows, ids: Sequence[int]) -> list[Passage]:
-    """Return passages by their ids, in the order asked for.
-
-    Raises:
-        IndexDamaged: the text or vector of a row does not match its checksum, there is no passage of an id, or the
-            passages were ranked by other vectors.
-    """
-    by_id: dict[int, Passage] = {}
-    stored: dict[int, Any] = {}
-    for row in view.rows_of(_PASSAGES, ids):
-        id_, document_id, start, end, line, heading, page, recorded, vector, uri, recorded_row, *members, text, raw = (
-            row
-        )
-        try:
-            passage = Passage(
-                id=id_,
-                document_id=document_id,
-                uri=uri,
-                text=text if raw is None else raw.decode()[start:end],
-                start=start,
-                end=end,
-                line=line,
-                heading=heading,
-                page=page,
-                **_members(members),
-            )
-            if checksum(passage.text, view.blob_of(vector)) != recorded or row_hash(passage) != recorded_row:
-                raise damage_of(uri)
-        except WRONG_TYPES as error:
-            raise damage_of(uri) from error
-        by_id[id_], stored[id_] = passage, vector
-    if len(by_id) < len(set(ids)):
-        raise view.damage("a passage has lost its document; likewise check says which")
-    view.require_ranked_by(np.fromiter(stored, np.int64), list(stored.values()))
-    return [by_id[id_] for id_ in ids]
-
-
 def vectors_by_id(view: Rows, ids: Ids) -> Vector:
     """Return the stored vectors of passages (n, dimensions), in the order of their ids (n,).
 
@@ -222,16 +156,6 @@ def vectors_by_id(view: Rows, ids: Ids) -> Vector:
     if len(stored) < len(set(ids.tolist())):
         raise view.damage("a passage has lost its vector; likewise check says which")
     return to_float32(view.halves([stored[id_] for id_ in ids.tolist()]))
-
-
-def document_vectors(view: Rows, uri: str) -> Vector | None:
-    """Return the stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
-    rows = view.rows(
-        "SELECT p.vector FROM {tables}.document d LEFT JOIN {tables}.passage p ON p.document_id = d.id"
-        " WHERE d.{key} = %s ORDER BY p.id",
-        view.key_of(uri),
-    )
-    return to_float32(view.halves([vector for (vector,) in rows if vector is not None])) if rows else None
 
 
 def spans_and_vectors(view: Rows, document_id: int) -> tuple[tuple[Span, ...], Vector]:
@@ -263,7 +187,77 @@ def stored_rows(view: Rows) -> tuple[Ids, Ids, NDArray[np.float16]]:
     return np.array(ids, np.int64), np.array(owners, np.int64), np.frombuffer(vectors, np.float16).reshape(-1, width)
 
 
-def fitted_parameters(view: Rows) -> bytes | None:
-    """Return the parameters fitted for the recipe's post-processing; None where there are none."""
-    rows = view.rows("SELECT content FROM {tables}.frozen WHERE name = 'post'")
-    return bytes(rows[0][0]) if rows else None
+class DocumentReader:
+    """The part of a snapshot that reads documents, passages and vectors."""
+
+    _view: View
+
+    def hashes(self, uris: Iterable[str] | None = None) -> dict[str, Hashes]:
+        """Return the hashes of the given uris; unknown uris are omitted. Without uris, return all."""
+        select = "SELECT uri, content_hash, row_hash FROM {tables}.document"
+        if uris is None:
+            rows = self._view.rows(f"{select} ORDER BY id")
+        else:
+            rows = self._view.rows_of(f"{select} WHERE {{key}} = ANY(%s)", [self._view.key_of(uri) for uri in uris])
+        return {uri: Hashes(content, row) for uri, content, row in rows}
+
+    def origins(self, uris: Iterable[str]) -> dict[str, bytes]:
+        """Return the hash that each of these documents has in the index it was taken from, where it still holds."""
+        if not self._view.has_origins():
+            return {}
+        return dict(
+            self._view.rows_of(
+                "SELECT d.uri, o.origin FROM {tables}.origin o JOIN {tables}.document d ON d.id = o.document_id"
+                " WHERE d.{key} = ANY(%s) AND o.content_hash = d.content_hash",
+                [self._view.key_of(uri) for uri in uris],
+            )
+        )
+
+    def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
+        now = self.hashes()
+        yield from (uri for uri, hashes in now.items() if earlier.get(uri) != hashes)
+        yield from (uri for uri in earlier if uri not in now)
+
+    def get(self, uri: str) -> Document | None:
+        """Return a document; None for an unknown uri. Raises IndexDamaged."""
+        rows = self._view.rows(f"{_DOCUMENTS} WHERE d.{{key}} = %s", self._view.key_of(uri))
+        return next((document for _, document in _sound(self._view, rows)), None)
+
+    def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
+        """Return passages by their ids, in the order asked for.
+
+        Raises:
+            IndexDamaged: the text or vector of a row does not match its checksum, there is no passage of an id, or the
+                passages were ranked by other vectors.
+        """
+        by_id: dict[int, Passage] = {}
+        stored: dict[int, Any] = {}
+        for row in self._view.rows_of(_PASSAGES, ids):
+            recorded, vector, uri, recorded_row, text, raw, *members = row[len(_PLACE) :]
+            try:
+                place = dict(zip(_PLACE, row, strict=False))
+                text = text if raw is None else raw.decode()[place["start"] : place["end"]]
+                passage = Passage(uri=uri, text=text, **place, **_members(members))
+                if checksum(text, self._view.blob_of(vector)) != recorded or row_hash(passage) != recorded_row:
+                    raise damage_of(uri)
+            except WRONG_TYPES as error:
+                raise damage_of(uri) from error
+            by_id[passage.id], stored[passage.id] = passage, vector
+        if len(by_id) < len(set(ids)):
+            raise self._view.damage("a passage has lost its document; likewise check says which")
+        self._view.require_ranked_by(np.fromiter(stored, np.int64), list(stored.values()))
+        return [by_id[id_] for id_ in ids]
+
+    def vectors_of(self, uri: str) -> Vector | None:
+        """Return the stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
+        rows = self._view.rows(
+            "SELECT p.vector FROM {tables}.document d LEFT JOIN {tables}.passage p ON p.document_id = d.id"
+            " WHERE d.{key} = %s ORDER BY p.id",
+            self._view.key_of(uri),
+        )
+        return to_float32(self._view.halves([vector for (vector,) in rows if vector is not None])) if rows else None
+
+    def fitted_parameters(self) -> bytes | None:
+        """Return the parameters fitted for the recipe's post-processing; None where there are none."""
+        rows = self._view.rows("SELECT content FROM {tables}.frozen WHERE name = 'post'")
+        return bytes(rows[0][0]) if rows else None

@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from indexer.errors import NotAnIndex
+from indexer.filters.tree import Where
 from indexer.records import Document
 from indexer.stores.document_rows import documents_after, documents_of, spans_and_vectors
-from indexer.stores.port import EmbeddedDocument, Hashes, Ids
+from indexer.stores.port import EmbeddedDocument, Hashes
 from indexer.stores.view import View
 
 T = TypeVar("T")
-V = TypeVar("V", bound=View)
 
 _PAGE_DOCUMENTS = 256
 """Documents read in one transaction."""
@@ -21,28 +21,26 @@ _PAGE_DOCUMENTS = 256
 _NO_HASHES = Hashes(b"", b"")
 
 
-def iterate(
-    address: str, view: Callable[[], AbstractContextManager[V]], select: Callable[[V], Ids] | None
-) -> Iterator[Document]:
+def iterate(address: str, view: Callable[[], AbstractContextManager[View]], where: Where | None) -> Iterator[Document]:
     """Yield documents in the order they were added. See `Store.iterate`.
 
     Args:
         view: begins a transaction for the length of a block.
-        select: returns the ids of the documents to yield (n,), ascending; None for all documents.
+        where: a filter; None for all documents.
     """
     views = _views_of_one_index(address, view)
-    if select is None:
+    if where is None:
         yield from _in_pages(views, lambda view, page: [document for _, document in page])
         return
     with views() as opened:
-        ids = select(opened)
+        ids = opened.select(where).ids()
     for start in range(0, len(ids), _PAGE_DOCUMENTS):
         with views() as opened:
             documents = documents_of(opened, ids[start : start + _PAGE_DOCUMENTS])
         yield from documents
 
 
-def export(address: str, view: Callable[[], AbstractContextManager[V]]) -> Iterator[EmbeddedDocument]:
+def export(address: str, view: Callable[[], AbstractContextManager[View]]) -> Iterator[EmbeddedDocument]:
     """Yield documents with their passages and vectors in the order they were added. See `Store.export`."""
     return _in_pages(
         _views_of_one_index(address, view),
@@ -53,8 +51,8 @@ def export(address: str, view: Callable[[], AbstractContextManager[V]]) -> Itera
 
 
 def _views_of_one_index(
-    address: str, view: Callable[[], AbstractContextManager[V]]
-) -> Callable[[], AbstractContextManager[V]]:
+    address: str, view: Callable[[], AbstractContextManager[View]]
+) -> Callable[[], AbstractContextManager[View]]:
     """Return a function that begins views as `view` does, all of the index that the first one was of.
 
     It raises NotAnIndex where another index has taken that one's place, because it has other ids.
@@ -62,7 +60,7 @@ def _views_of_one_index(
     first: str | None = None
 
     @contextmanager
-    def same() -> Iterator[V]:
+    def same() -> Iterator[View]:
         nonlocal first
         with view() as opened:
             first = opened.state.history if first is None else first
@@ -76,7 +74,7 @@ def _views_of_one_index(
 
 
 def _in_pages(
-    views: Callable[[], AbstractContextManager[V]], read: Callable[[V, list[tuple[int, Document]]], list[T]]
+    views: Callable[[], AbstractContextManager[View]], read: Callable[[View, list[tuple[int, Document]]], list[T]]
 ) -> Iterator[T]:
     """Yield what `read` returns for each page of documents with their ids, in the order they were added."""
     last = 0

@@ -1,6 +1,7 @@
-"""The part of a consistent view that only an engine knows: how a statement is asked, and how a value is stored.
+"""What only an engine knows of one commit: how to run statements and store values, what a filter leaves, what is near.
 
-Statements over the stored tables are written once for all engines (ledger.py), in this form:
+Everything else that a snapshot answers is written once over it (snapshot.py). Statements over the stored tables are
+written once for all engines (document_rows.py, ledger.py), in this form:
 
 - `{tables}.` stands before the name of each table;
 - `%s` is a parameter, and ` = ANY(%s)` compares with each of several values (`Rows.rows_of`);
@@ -12,14 +13,20 @@ Statements over the stored tables are written once for all engines (ledger.py), 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged
-from indexer.stores.port import Ids
+from indexer.filters.tree import Where
+from indexer.records import Vector
+from indexer.settings import Meaning, Settings
+from indexer.stores.field_types import FieldTypes
+from indexer.stores.port import CheckReport, FieldValues, Ids
+from indexer.stores.word_ranking import Words
 
 
 class Rows(Protocol):
@@ -57,17 +64,120 @@ class Rows(Protocol):
         """Raise IndexDamaged if questions rank these passages by other vectors than the stored ones, just read."""
 
 
-class State(Protocol):
-    """What is kept in memory for one commit."""
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Passages near a question, best first; equal scores in the order the passages were added.
+
+    Attributes:
+        passages, documents: ids of the passages and of their documents (n,), int64.
+        scores: their cosines, computed from the stored vectors (n,), float32.
+        floor: a unit with a higher score than this is in its place; the order of the others is not sure.
+        exact: whether that is provable.
+    """
+
+    passages: Ids
+    documents: Ids
+    scores: NDArray[np.float32]
+    floor: float
+    exact: bool
+
+
+class Selection(Protocol):
+    """The documents that a filter leaves, and their passages; without a filter all of them."""
 
     @property
-    def history(self) -> str:
-        """A key of this index, the same for all its commits."""
+    def documents(self) -> int:
+        """Number of documents."""
+
+    @property
+    def passages(self) -> int:
+        """Number of passages."""
+
+    def ids(self) -> Ids:
+        """Return the ids of the documents (n,), ascending."""
+
+    def other_ids(self) -> Ids:
+        """Return the ids of all other documents (n,), ascending; ids that no document has may be among them."""
+
+    def has(self, document: int) -> bool:
+        """Return whether the filter leaves a document."""
+
+    def nearest(self, vector: Vector, n: int, depth: int | None) -> Nearest:
+        """Return the n passages nearest to a unit vector (dimensions,).
+
+        Args:
+            n: at most as many as there are.
+            depth: how many units are asked for, for an approximate search; None for brute force.
+        """
+
+
+class State(Protocol):
+    """What is kept in memory for one commit: see `indexer.stores.port.Snapshot`."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def documents(self) -> int: ...
+    @property
+    def passages(self) -> int: ...
+    @property
+    def version(self) -> Hashable: ...
+    @property
+    def history(self) -> str: ...
+    @property
+    def fields(self) -> FieldTypes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The members of `Info` that only an engine knows."""
+
+    tokens: int
+    unsealed: int
+    bytes: int
+    format_version: int
+    segments: tuple[Mapping[str, Any], ...]
 
 
 class View(Rows, Protocol):
-    """One consistent view: the stored rows, and the state of the same commit."""
+    """One consistent view: the stored rows, the state of the same commit, and what an engine derives from both."""
 
     @property
     def state(self) -> State:
         """The state of the commit."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Facts about this state that the caller should know."""
+
+    def has_origins(self) -> bool:
+        """Return whether there is a table `origin`: no writer may have opened this index since there is one."""
+
+    def select(self, where: Where | None) -> Selection:
+        """Return what a filter leaves. Raises FilterError."""
+
+    def vectors_of(self, passages: Ids) -> Vector:
+        """Return the vectors of passages (n, dimensions), in the order of their ids (n,)."""
+
+    def passages_of(self, documents: Ids) -> tuple[Ids, Ids, Callable[[NDArray[np.bool_]], Vector]]:
+        """Return every passage of these documents (n,).
+
+        Returns:
+            Ids (passages,), ascending; the document of each (passages,); and a function that returns the vectors
+            (chosen, dimensions) of the passages for which a flag (passages,) is set.
+        """
+
+    def passage_ids(self) -> Ids:
+        """Return the id of every passage (n,), ascending."""
+
+    def words(self) -> Words:
+        """Return the words of the commit, opened at the first question."""
+
+    def values(self, field: str, limit: int) -> FieldValues:
+        """Return the values of a field. See `indexer.stores.port.Snapshot.values`."""
+
+    def storage(self) -> Storage:
+        """Return the size of everything that is stored, and how it is stored."""
+
+    def check(self, meaning: Meaning | None) -> CheckReport:
+        """Verify everything. See `indexer.stores.port.Snapshot.check`."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.stores.analysis import Analysis
+from indexer.stores.filter_cache import FilterCache
 from indexer.stores.port import Ids, Ranking, Unit
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 _PASSAGES_PER_DOCUMENT = 8
 """Passages fetched per document at first: the best passage of each document is usually among them."""
-
-_MAX_CACHED_FILTERS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +32,14 @@ class Words:
     Attributes:
         documents: each under the id of its first passage.
         notes: what every question that uses these words should be told, such as a damaged word index.
-        restrictions: filters that were used, by their text; None for a filter that leaves all documents.
+        restrictions: None for a filter that leaves all documents.
     """
 
     analysis: Analysis
     documents: Postings
     passages: Postings
     notes: tuple[str, ...] = ()
-    restrictions: dict[str, Restriction | None] = field(default_factory=dict)
-
-    def keep(self, key: str, restriction: Restriction | None) -> Restriction | None:
-        """Keep the restriction of a filter, and return it."""
-        if len(self.restrictions) >= _MAX_CACHED_FILTERS:  # another thread may clear it at the same time
-            self.restrictions.clear()
-        self.restrictions[key] = restriction
-        return restriction
+    restrictions: FilterCache[Restriction | None] = field(default_factory=FilterCache)
 
     def rank_units(self, terms: Sequence[str], k: int, restriction: Restriction | None, unit: Unit) -> WordHits:
         """Return the k best documents or passages that hold one of the terms; documents by their first passage."""

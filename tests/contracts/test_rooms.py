@@ -107,7 +107,7 @@ ENGINE_RULES = (
 """Files of the stores that the rest may import: the interface, and rules that every engine follows."""
 
 ENGINE_WORDS = re.compile(
-    r"catalog\.db|\.faiss\b|\bLOCK\b|\bsqlite|\bfaiss\b|\btantivy\b|Local(?:Engine|S|W)|\bpsycopg|Postgres[ESW]"
+    r"catalog\.db|\.faiss\b|\bLOCK\b|\bsqlite|\bfaiss\b|\btantivy\b|Local(?:Engine|S|V|W)|\bpsycopg|Postgres[ESVW]"
 )
 
 

@@ -168,7 +168,7 @@ from search import Searcher
 searcher = Searcher(sys.argv[1])
 assert len(searcher.search("text", 5, mode="words")) == 5
 with searcher._ranker.store.snapshot() as snapshot:
-    locks = [searcher._ranker.store._views._lock, snapshot._words._lock]
+    locks = [searcher._ranker.store._views._lock, snapshot._view.reader._lock]
 held, done = threading.Event(), threading.Event()
 def hold():
     with locks[0], locks[1]:

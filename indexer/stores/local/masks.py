@@ -6,6 +6,7 @@ Masks are computed when a filter is first used, and kept for the snapshot.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,19 +43,32 @@ class Mask:
         return bool(self.bits[position >> 3] >> (position & 7) & 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class AllowedRows:
     """The rows that may be returned.
 
     Attributes:
         documents: how many documents they belong to.
-        passages: how many there are.
-        masks: one per part; None allows the whole part.
+        flags: one flag per document id; None allows every document.
+        parts: the positions of each part of the snapshot, and those of dead passages (m,).
     """
 
     documents: int
-    passages: int
-    masks: tuple[Mask | None, ...]
+    flags: Flags | None
+    parts: tuple[tuple[Positions, NDArray[np.int64]], ...]
+
+    @cached_property
+    def masks(self) -> tuple[Mask | None, ...]:
+        """One mask per part; None allows the whole part."""
+        return tuple(make_mask(positions, dead, self.flags) for positions, dead in self.parts)
+
+    @cached_property
+    def passages(self) -> int:
+        """Number of rows."""
+        return sum(
+            len(positions.passages) if mask is None else mask.count
+            for (positions, _), mask in zip(self.parts, self.masks, strict=True)
+        )
 
 
 def make_mask(positions: Positions, dead: NDArray[np.int64], documents: Flags | None) -> Mask | None:

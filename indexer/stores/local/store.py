@@ -12,20 +12,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from indexer.errors import NotAnIndex, StorageError
 from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
 from indexer.records import Document
 from indexer.stores import pages
-from indexer.stores.local import queries, slots
+from indexer.stores.local import slots
 from indexer.stores.local.connections import has_catalog
 from indexer.stores.local.lock import WriterLock
-from indexer.stores.local.snapshot import LocalSnapshot
+from indexer.stores.local.view import LocalView
 from indexer.stores.local.views import Views
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import EmbeddedDocument, Engine, Store
+from indexer.stores.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from indexer.stores.local.writer import LocalWriter
@@ -64,9 +63,14 @@ class LocalStore:
         self._words.close()
 
     @contextmanager
-    def snapshot(self) -> Iterator[LocalSnapshot]:
+    def _view(self) -> Iterator[LocalView]:
         with self._views.view() as view:
-            yield LocalSnapshot(view, self._folder, self._words)
+            yield LocalView(view.connection, view.state, view.lost, self._folder, self._words)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        with self._view() as view:
+            yield Snapshot(view)
 
     @contextmanager
     def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[LocalWriter]:
@@ -101,11 +105,10 @@ class LocalStore:
         self._process, self._writer, self._depth = os.getpid(), None, 0
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
-        select = None if where is None else lambda view: np.flatnonzero(queries.document_flags(view, where))
-        return pages.iterate(self.address, self._views.view, select)
+        return pages.iterate(self.address, self._view, where)
 
     def export(self) -> Iterator[EmbeddedDocument]:
-        return pages.export(self.address, self._views.view)
+        return pages.export(self.address, self._view)
 
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self._folder).free

@@ -22,6 +22,7 @@ from indexer.errors import IndexDamaged, StorageError
 from indexer.records import Vector
 from indexer.settings import Settings
 from indexer.stores.field_types import FieldTypes
+from indexer.stores.filter_cache import FilterCache
 from indexer.stores.local.connections import (
     DATES_SINCE,
     Identity,
@@ -109,7 +110,11 @@ class State:
     lineage: Lineage
     lost: int = 0
     notes: tuple[str, ...] = ()
-    allowed: dict[str, AllowedRows] = field(default_factory=dict)
+    allowed: FilterCache[AllowedRows] = field(default_factory=FilterCache)
+
+    @property
+    def version(self) -> tuple[Identity, str, int]:
+        return self.catalog, self.history, self.generation
 
     def passages_of(self, documents: Ids) -> tuple[Ids, Ids]:
         """Return every passage of these documents (n,), in order of the ids, and the document of each (n,)."""
@@ -152,7 +157,7 @@ class View:
 
     connection: sqlite3.Connection
     state: State
-    lost: int = 0
+    lost: int
 
     def rows(self, statement: str, *parameters: Any) -> list[Any]:
         return self.connection.execute(in_sqlite(statement), parameters).fetchall()

@@ -14,13 +14,13 @@ from psycopg import errors, sql
 
 from indexer.records import Vector
 from indexer.settings import DEFAULT_RECALL
+from indexer.stores.dense import rank
 from indexer.stores.document_rows import vectors_by_id
 from indexer.stores.port import Ranking
 from indexer.stores.postgres.connections import DeadlineConnection
-from indexer.stores.postgres.dense import rank
-from indexer.stores.postgres.queries import live_ids
 from indexer.stores.postgres.schema import Row, statement
-from indexer.stores.postgres.views import View, Views
+from indexer.stores.postgres.selection import PostgresSelection
+from indexer.stores.postgres.views import View, Views, passage_ids
 from indexer.stores.recall import NEIGHBOURS, measure_recall
 
 _WIDTHS = (40, 60, 80, 100, 125, 150, 175, 200, 225, 250, 300, 400, 600, 800, 1000)
@@ -67,10 +67,10 @@ def narrowest(views: Views) -> int:
 
             def ask(vector: Vector, exact: bool, narrowed: View = narrowed) -> Ranking:
                 if not exact:
-                    return rank(narrowed, vector, NEIGHBOURS, None, "passage", False)
+                    return rank(PostgresSelection(narrowed, None), vector, NEIGHBOURS, "passage", False)
                 key = vector.tobytes()  # every width is asked the same
                 if key not in right:
-                    right[key] = rank(view, vector, NEIGHBOURS, None, "passage", True)
+                    right[key] = rank(PostgresSelection(view, None), vector, NEIGHBOURS, "passage", True)
                 return right[key]
 
             if measure_recall(rows, ask, _TUNING_QUESTIONS).recall >= wanted:
@@ -140,6 +140,6 @@ def _drop(name: str, tables: str) -> sql.Composed:
 
 
 def _some_vectors(view: View, count: int) -> Vector:
-    ids = live_ids(view)
+    ids = passage_ids(view)
     chosen = np.random.default_rng(2).choice(ids, min(count, len(ids)), replace=False)
     return vectors_by_id(view, chosen)

@@ -25,14 +25,15 @@ from indexer.stores.postgres.connections import WORK_SECONDS, Connections
 from indexer.stores.postgres.schema import (
     is_being_replaced,
 )
-from indexer.stores.postgres.snapshot import PostgresSnapshot
 from indexer.stores.postgres.tables import (
     copy_counts,
     copy_tables,
 )
+from indexer.stores.postgres.view import PostgresView
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.postgres.words import WordReplicas
 from indexer.stores.postgres.writer import PostgresWriter
+from indexer.stores.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -71,9 +72,14 @@ class PostgresStore:
         self._connections.close()
 
     @contextmanager
-    def snapshot(self) -> Iterator[PostgresSnapshot]:
+    def _view(self) -> Iterator[PostgresView]:
         with self._views.view() as view:
-            yield PostgresSnapshot(view, self._words, self._address)
+            yield PostgresView(view.connection, view.state, self._address, self._words)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        with self._view() as view:
+            yield Snapshot(view)
 
     @contextmanager
     def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[PostgresWriter]:
@@ -103,11 +109,10 @@ class PostgresStore:
                 lock.release()
 
     def iterate(self, where: Where | None = None) -> Iterator[Document]:
-        select = None if where is None else lambda view: view.document_ids(where)
-        return pages.iterate(self.address, self._views.view, select)
+        return pages.iterate(self.address, self._view, where)
 
     def export(self) -> Iterator[EmbeddedDocument]:
-        return pages.export(self.address, self._views.view)
+        return pages.export(self.address, self._view)
 
     def free_bytes(self) -> int | None:
         return None

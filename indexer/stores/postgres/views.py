@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from psycopg import errors, sql
 
 from indexer.errors import IndexDamaged, NotAnIndex
-from indexer.filters.tree import Type, Where, render
+from indexer.filters.tree import Type
 from indexer.settings import Settings
-from indexer.stores.filter_sql import Sql, compile_where
+from indexer.stores.filter_cache import FilterCache
+from indexer.stores.filter_sql import Sql
 from indexer.stores.port import Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection
-from indexer.stores.postgres.filter_sql import FieldIds, PostgresDialect, read_field_types
+from indexer.stores.postgres.filter_sql import FieldIds, read_field_types
 from indexer.stores.postgres.leftovers import index_names, note_of, unfinished
 from indexer.stores.postgres.schema import (
     COMMIT_OF,
@@ -33,8 +34,6 @@ from indexer.stores.postgres.schema import (
 )
 from indexer.stores.postgres.vectors import blob_of, halves
 from indexer.stores.setting_rows import from_rows
-
-_MAX_CACHED_FILTERS = 32
 
 _BEGIN = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
@@ -69,16 +68,24 @@ class State:
         row: its row in the registry.
         fields: the types of each field; None where there is no document.
         field_ids: the id of each field, by its name and type.
-        allowed: filters that were counted, by their text.
-        ids: the documents that a filter leaves (n,), ascending, by its text.
+        allowed: filters that were counted.
+        ids: the documents that a filter leaves (n,), ascending.
     """
 
     row: Row
     settings: Settings
     fields: dict[str, frozenset[Type]] | None = None
     field_ids: FieldIds = field(default_factory=dict)
-    allowed: dict[str, Allowed] = field(default_factory=dict)
-    ids: dict[str, Ids] = field(default_factory=dict)
+    allowed: FilterCache[Allowed] = field(default_factory=FilterCache)
+    ids: FilterCache[Ids] = field(default_factory=FilterCache)
+
+    @property
+    def documents(self) -> int:
+        return self.row.documents
+
+    @property
+    def passages(self) -> int:
+        return self.row.passages
 
     @property
     def history(self) -> str:
@@ -131,45 +138,16 @@ class View:
         self.connection.execute(f"SET LOCAL hnsw.ef_search = {int(ef_search)}")
         self.connection.ef_search = ef_search
 
-    def compile(self, where: Where) -> Sql:
-        return compile_where(where, self.state.fields, PostgresDialect(self.state.field_ids))
 
-    def allowed(self, where: Where | None) -> Allowed:
-        """Return what a filter leaves, counted at its first use in this state."""
-        if where is None:
-            return Allowed(self.state.row.documents, self.state.row.passages, None)
-        key = render(where)  # trees as keys would not tell `draft = 1` from `draft = true`
-        if (known := self.state.allowed.get(key)) is not None:
-            return known
-        condition = self.compile(where)
-        ((documents, passages),) = self.rows(
-            f"SELECT count(*), coalesce(sum(d.passages), 0)::bigint FROM {{tables}}.document d WHERE {condition.text}",
-            *condition.parameters,
-        )
-        limited = documents != self.state.row.documents
-        allowed = Allowed(documents, passages, condition if limited else None)
-        _keep(self.state.allowed, key, allowed)
-        return allowed
-
-    def document_ids(self, where: Where) -> Ids:
-        """Return the ids of the documents that a filter leaves (n,), ascending."""
-        key = render(where)
-        if (known := self.state.ids.get(key)) is not None:
-            return known
-        condition = self.compile(where)
-        ((packed,),) = self.rows(  # one value in binary: a row for each id would take ten times as long
-            f"SELECT string_agg(int8send(d.id), ''::bytea) FROM {{tables}}.document d WHERE {condition.text}",
-            *condition.parameters,
-        )
-        ids = np.sort(np.frombuffer(packed or b"", ">i8").astype(np.int64))
-        _keep(self.state.ids, key, ids)
-        return ids
+def passage_ids(view: View) -> Ids:
+    """Return the id of every passage (n,), ascending."""
+    return unpacked(view.rows("SELECT string_agg(int8send(id), ''::bytea) FROM {tables}.passage"))
 
 
-def _keep(cache: dict[str, Any], key: str, value: Any) -> None:
-    if len(cache) >= _MAX_CACHED_FILTERS:  # another thread may clear it at the same time
-        cache.clear()
-    cache[key] = value
+def unpacked(rows: list[Any]) -> Ids:
+    """Return ids (n,), ascending, that were read as one value: a row for each would take ten times as long."""
+    ((packed,),) = rows
+    return np.sort(np.frombuffer(packed or b"", ">i8").astype(np.int64))
 
 
 class Views:

@@ -28,7 +28,6 @@ import numpy as np
 
 from indexer.encoders.cache import cache_folder
 from indexer.errors import StorageError
-from indexer.filters.tree import Not, Where, render
 from indexer.markup import VisibleText
 from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.port import Ids
@@ -38,7 +37,7 @@ from indexer.stores.temporary import temporary_folder
 from indexer.stores.word_ranking import Words
 
 if TYPE_CHECKING:
-    from indexer.stores.tantivy_index import Engine, IndexedText, Restriction
+    from indexer.stores.tantivy_index import Engine, IndexedText
 
 _UNITS = ("documents", "passages")
 
@@ -55,24 +54,6 @@ _UNFINISHED_SECONDS = 24 * 3600.0
 def analysis_of(view: View) -> Analysis:
     """Return the analysis that turns text into terms in this index."""
     return stored_analysis(view.state.settings.language)
-
-
-def restriction(view: View, words: Words, where: Where | None) -> Restriction | None:
-    """Return a filter as a restriction to its documents, kept with the words; None where it leaves all documents."""
-    from indexer.stores.tantivy_index import restrict
-
-    if where is None:
-        return None
-    key = render(where)
-    if (cached := words.restrictions.get(key, words)) is not words:  # None is a filter that leaves all documents
-        return cached  # type: ignore[return-value]
-    matched = view.allowed(where).documents
-    if matched == view.state.row.documents:
-        return words.keep(key, None)
-    if 2 * matched < view.state.row.documents:
-        return words.keep(key, restrict("document", view.document_ids(where)))
-    # The list of excluded documents is shorter.
-    return words.keep(key, restrict("document", view.document_ids(Not(where)), excluded=True))
 
 
 class WordReplicas:

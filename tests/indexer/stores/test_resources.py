@@ -299,12 +299,12 @@ def test_a_question_under_way_keeps_the_words_it_began_with(made: Callable[[str]
     files = word_files(folder)
     with Index.open(folder) as index, Searcher(folder) as searcher:
         with store_of(searcher).snapshot() as snapshot:
-            words = snapshot._words.words_of(snapshot._view)
+            words = snapshot._view.words()
             index.add([Document("d1", "more text")], vectors=ROWS[1:2])
             index.compact()
             with ThreadPoolExecutor(1) as pool:
                 assert pool.submit(searcher.search, "text", 2, mode="words").result().matched == 2
-            assert snapshot._words.words_of(snapshot._view) is words
+            assert snapshot._view.words() is words
             assert snapshot.words("text", 2).matched == 1
             assert mapped(files) == files
         del words, snapshot
@@ -328,7 +328,7 @@ def test_what_writing_for_readers_freed_is_given_back_and_a_sealed_index_writes_
     folder = made("x.index")
     with Index.open(folder) as index, Searcher(folder) as searcher:
         with store_of(searcher).snapshot() as snapshot:
-            words_lock = snapshot._words._lock
+            words_lock = snapshot._view.reader._lock
         assert searcher.search("text", 1, mode="words").matched == 1
         assert trimmed == []
         for number in range(4):

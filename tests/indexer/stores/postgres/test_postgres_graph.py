@@ -12,7 +12,7 @@ from postgres_server import new_address
 
 from indexer import Document, Index
 from indexer.filters.parse import parse
-from indexer.stores.postgres import connections, dense, graph, views, writer
+from indexer.stores.postgres import connections, graph, selection, views, writer
 from indexer.stores.vectors import to_blobs
 
 COUNT, DIMENSIONS = 3000, 16
@@ -27,7 +27,7 @@ STORED = np.frombuffer(b"".join(to_blobs(ROWS)), "<f2").reshape(ROWS.shape).asty
 def index() -> Iterator[Index]:
     patch = pytest.MonkeyPatch()
     patch.setattr(writer, "GRAPH_PASSAGES", 1000)
-    patch.setattr(dense, "EXACT_PASSAGES", 100)
+    patch.setattr(selection, "EXACT_PASSAGES", 100)
     # Over so few rows the planner sorts them all.
     patch.setattr(views, "_BEGIN", f"{views._BEGIN} SET LOCAL enable_sort = off;")
     index = Index.create(new_address(), dimensions=DIMENSIONS)

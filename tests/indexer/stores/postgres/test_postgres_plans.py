@@ -12,6 +12,7 @@ from postgres_server import new_address
 
 from indexer import Document, Index
 from indexer.filters.parse import parse
+from indexer.stores.postgres.selection import compiled
 
 COUNT = 20_000
 
@@ -50,7 +51,7 @@ def view() -> Iterator[Any]:
 
 
 def plan(view: Any, where: str) -> str:
-    condition = view.compile(parse(where))
+    condition = compiled(view, parse(where))
     rows = view.rows(
         f"EXPLAIN SELECT count(*), coalesce(sum(d.passages), 0) FROM {{tables}}.document d WHERE {condition.text}",
         *condition.parameters,
@@ -83,7 +84,7 @@ def test_a_filter_uses_an_index(view: Any, where: str, index: str) -> None:
 
 
 def test_questions_read_the_passages_of_a_narrow_filter_by_their_documents(view: Any) -> None:
-    condition = view.compile(parse("topic = 'topic 7'"))
+    condition = compiled(view, parse("topic = 'topic 7'"))
     rows = view.rows(
         "EXPLAIN SELECT p.id FROM {tables}.passage p WHERE p.document_id IN"
         f" (SELECT d.id FROM {{tables}}.document d WHERE {condition.text})"

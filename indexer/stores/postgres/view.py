@@ -1,0 +1,88 @@
+"""One commit of an index in a database as the `View` of which a snapshot is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.filters.tree import Where
+from indexer.records import Vector
+from indexer.settings import Meaning
+from indexer.stores.document_rows import vectors_by_id
+from indexer.stores.port import CheckReport, FieldValues, Ids
+from indexer.stores.postgres.address import Address
+from indexer.stores.postgres.filter_sql import read_values
+from indexer.stores.postgres.selection import PostgresSelection
+from indexer.stores.postgres.views import View, passage_ids
+from indexer.stores.postgres.words import WordReplicas
+from indexer.stores.vectors import to_float32
+from indexer.stores.view import Storage
+from indexer.stores.word_ranking import Words
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresView(View):
+    """A transaction, what is kept in memory for its commit, and the words of the index."""
+
+    address: Address
+    replicas: WordReplicas
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    def has_origins(self) -> bool:
+        return True
+
+    def select(self, where: Where | None) -> PostgresSelection:
+        return PostgresSelection(self, where)
+
+    def vectors_of(self, passages: Ids) -> Vector:
+        return vectors_by_id(self, passages)
+
+    def passages_of(self, documents: Ids) -> tuple[Ids, Ids, Callable[[NDArray[np.bool_]], Vector]]:
+        rows = self.rows(
+            "SELECT id, document_id, vector FROM {tables}.passage WHERE document_id = ANY(%s) ORDER BY id",
+            documents.tolist(),
+        )
+        ids = np.array([row[0] for row in rows], np.int64)
+        owners = np.array([row[1] for row in rows], np.int64)
+        return ids, owners, lambda chosen: to_float32(self.halves([rows[i][2] for i in np.flatnonzero(chosen)]))
+
+    def passage_ids(self) -> Ids:
+        return passage_ids(self)
+
+    def words(self) -> Words:
+        return self.replicas.words_of(self)
+
+    def values(self, field: str, limit: int) -> FieldValues:
+        return read_values(self.connection, self.state.row.tables, field, limit)
+
+    def storage(self) -> Storage:
+        row = self.state.row
+        segments: tuple[Mapping[str, Any], ...] = ()
+        if row.ef_search is not None:
+            segments = (
+                {"kind": "approximate", "count": row.passages, "alive": row.passages, "ef_search": row.ef_search},
+            )
+        ((size,),) = self.rows(
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c"
+            " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'r'",
+            row.tables,
+        )
+        return Storage(
+            tokens=row.tokens,
+            unsealed=0 if segments else row.passages,
+            bytes=int(size),
+            format_version=row.format_version,
+            segments=segments,
+        )
+
+    def check(self, meaning: Meaning | None) -> CheckReport:
+        from indexer.stores.postgres import check  # questions do not need it
+
+        return check.check(self, meaning, self.address)

@@ -1,0 +1,149 @@
+"""One commit of an index as a `Snapshot`, over the view of any engine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+
+import numpy as np
+
+from indexer.filters.tree import COLUMNS, Type, Where
+from indexer.records import Vector
+from indexer.settings import Meaning, Settings
+from indexer.stores import candidates, dense
+from indexer.stores.analysis import stored_analysis
+from indexer.stores.document_rows import DocumentReader, stored_rows, vectors_by_id
+from indexer.stores.field_types import date_fields, metadata_types
+from indexer.stores.ledger import LedgerReader
+from indexer.stores.port import (
+    Candidates,
+    CheckReport,
+    FieldValues,
+    Info,
+    PassagePairs,
+    Ranking,
+    Recall,
+    Sample,
+    Unit,
+)
+from indexer.stores.view import View
+from indexer.stores.word_ranking import Words
+
+
+class Snapshot(DocumentReader, LedgerReader):
+    """A `Snapshot` of `indexer.stores.port`: valid as long as the view is open."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._words_notes: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> Settings:
+        return self._view.state.settings
+
+    @property
+    def documents(self) -> int:
+        return self._view.state.documents
+
+    @property
+    def passages(self) -> int:
+        return self._view.state.passages
+
+    @property
+    def version(self) -> Hashable:
+        return self._view.state.version
+
+    @property
+    def history(self) -> str:
+        return self._view.state.history
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self._view.notes, *self._words_notes)
+
+    @property
+    def fields(self) -> Mapping[str, Collection[Type]] | None:
+        fields = self._view.state.fields
+        return fields and {name: types for name, types in fields.items() if name not in COLUMNS}
+
+    # filters
+
+    def matches(self, uri: str, where: Where) -> bool:
+        rows = self._view.rows("SELECT id FROM {tables}.document WHERE {key} = %s", self._view.key_of(uri))
+        return bool(rows) and self._view.select(where).has(rows[0][0])
+
+    def count(self, where: Where) -> int:
+        return self._view.select(where).documents
+
+    def uris(self, where: Where | None = None) -> list[str]:
+        view, select = self._view, "SELECT uri FROM {tables}.document"
+        if where is None:
+            rows = view.rows(f"{select} ORDER BY id")
+        else:
+            rows = view.rows_of(f"{select} WHERE id = ANY(%s) ORDER BY id", view.select(where).ids().tolist())
+        return [uri for (uri,) in rows]
+
+    def values(self, field: str, limit: int) -> FieldValues:
+        return self._view.values(field, limit)
+
+    # ranking
+
+    def dense(
+        self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
+    ) -> Ranking:
+        return dense.rank(self._view.select(where), vector, k, unit, exact)
+
+    def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
+        words = self._open_words()
+        return words.rank(text, k, candidates.restriction(self._view, words, where), unit)
+
+    def candidates(
+        self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
+    ) -> Candidates:
+        terms = stored_analysis(self.settings.language).terms(text)
+        ranking = self.dense(vector, depth, where, unit, exact)
+        words = self._open_words() if terms else None
+        return candidates.join(self._view, vector, terms, ranking, words, depth, where, unit)
+
+    def _open_words(self) -> Words:
+        words = self._view.words()
+        self._words_notes = words.notes
+        return words
+
+    # the whole index
+
+    def sample(self, count: int, seed: int = 0) -> Sample:
+        ids = self._view.passage_ids()
+        if len(ids) > count:  # drawn by the order of addition, so that a copy of the index gives the same passages
+            ids = np.sort(np.random.default_rng(seed).choice(ids, count, replace=False))
+        return Sample(ids, vectors_by_id(self._view, ids))
+
+    def nearest_pairs(self, count: int, min_score: float) -> PassagePairs:
+        from indexer.stores.pairs import nearest_pairs
+
+        ids, documents, rows = stored_rows(self._view)
+        pairs = nearest_pairs(rows, count, min_score, documents)
+        return PassagePairs(ids[pairs.first], ids[pairs.second], pairs.scores, len(ids))
+
+    def info(self) -> Info:
+        state, storage = self._view.state, self._view.storage()
+        return Info(
+            documents=state.documents,
+            passages=state.passages,
+            tokens=storage.tokens,
+            dimensions=state.settings.dimensions,
+            unsealed=storage.unsealed,
+            bytes=storage.bytes,
+            format_version=storage.format_version,
+            history=state.history,
+            segments=storage.segments,
+            fields=metadata_types(state.fields),
+            dates=date_fields(state.fields),
+        )
+
+    def recall(self) -> Recall:
+        from indexer.stores.recall import recall_of
+
+        return recall_of(self)
+
+    def check(self, meaning: Meaning | None) -> CheckReport:
+        return self._view.check(meaning)
