@@ -29,9 +29,7 @@ def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
     likewise cache --clear
     likewise cache
     """
-    import shutil
-
-    from indexer.encoders.cache import cache_folder
+    from indexer.encoders.openvino.kept import remove_kept
     from indexer.errors import StorageError
     from indexer.stores.vector_cache import VARIABLE, VectorCache, is_turned_off
 
@@ -40,7 +38,7 @@ def cache_command(clear: bool, max_gb: float | None, as_json: bool) -> None:
         raise click.UsageError("--max-gb wants a number of gigabytes")
     if clear:
         cache.clear()
-        shutil.rmtree(cache_folder() / "kept", ignore_errors=True)
+        remove_kept()
     if max_gb is not None:
         cache.limit(int(max_gb * 10**9))
     vectors, used, largest = cache.size()

@@ -362,6 +362,20 @@ def test_with_every_vector_cached_no_torch_is_imported(
         assert [hit.score for hit in one.search("the moon")] == [hit.score for hit in two.search("the moon")]
 
 
+def test_clear_removes_the_compiled_encoders_and_leaves_what_another_process_compiles(
+    tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    compiled = tmp_path / "cache" / "likewise" / "compiled"
+    for name in ("0123-auto", "4567-float32", ".0123-auto-draft"):
+        (compiled / name).mkdir(parents=True)
+    (compiled / "lock").touch()
+    likewise("cache")
+    assert len(list(compiled.iterdir())) == 4
+    likewise("cache", "--clear")
+    assert sorted(each.name for each in compiled.iterdir()) == [".0123-auto-draft", "lock"]
+
+
 def test_a_cache_that_is_not_used_says_so(
     tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,12 +13,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from indexer.encoders.cache import cache_folder
 from indexer.encoders.hardware import Precision
 from indexer.encoders.locate import sha256
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.files import GRAPH, GRAPH_FILES, MANIFEST, POST, RECIPE, TOKENIZER, damage
 from indexer.encoders.openvino.graph import NotCompilable, write_graph
+from indexer.encoders.openvino.kept import kept_folder
 from indexer.encoders.parts import base_of, is_traceable, post_of, without_int8
 from indexer.encoders.port import Encoder, steady
 from indexer.encoders.probes import PROBES
@@ -50,7 +50,7 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         draft = Path(temporary) / "encoder"
         draft.mkdir()
-        if not _copy_graph(_cache_path(encoder, precision), draft):
+        if not _copy_graph(kept_folder(encoder.recipe, precision), draft):
             write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
         (draft / TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
         (draft / RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
@@ -112,7 +112,7 @@ def compile_in_cache(encoder: Encoder, precision: Precision = "auto") -> Path:
     Raises:
         ModelError: as `compile_encoder`.
     """
-    folder = _cache_path(encoder, precision)
+    folder = kept_folder(encoder.recipe, precision)
     if not folder.is_dir() or damage(folder):
         with _one_at_a_time(folder.parent):
             if not folder.is_dir() or damage(folder):  # Another process may have been first.
@@ -121,10 +121,6 @@ def compile_in_cache(encoder: Encoder, precision: Precision = "auto") -> Path:
                     shutil.rmtree(draft, ignore_errors=True)
                 compile_encoder(encoder, folder, precision)
     return folder
-
-
-def _cache_path(encoder: Encoder, precision: str) -> Path:
-    return cache_folder() / "compiled" / f"{encoder.recipe.identity}-{precision}"
 
 
 @contextlib.contextmanager

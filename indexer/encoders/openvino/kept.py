@@ -1,4 +1,4 @@
-"""Compiled encoders that are kept in the user's cache folder, so that the next index of a recipe need not compile."""
+"""Compiled encoders in the user's cache folder: the next index of a recipe, and OpenVINO for documents, use them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ import tempfile
 from pathlib import Path
 
 from indexer.encoders.cache import cache_folder
+from indexer.encoders.hardware import Precision
 from indexer.encoders.openvino.files import damage
 from indexer.encoders.recipe import Recipe
 
 
-def kept_folder(recipe: Recipe) -> Path:
-    """Return where the compiled encoder of a recipe is kept. It need not exist."""
-    return cache_folder() / "kept" / recipe.identity
+def kept_folder(recipe: Recipe, precision: Precision = "auto") -> Path:
+    """Return where the compiled encoder of a recipe and a precision is kept. It need not exist."""
+    return cache_folder() / "compiled" / f"{recipe.identity}-{precision}"
+
+
+def remove_kept() -> None:
+    """Remove all compiled encoders of this user. What another process is compiling stays, and so does its lock."""
+    for folder in (cache_folder() / "compiled").glob("[!.]*-*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def take_kept(recipe: Recipe, folder: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -21,8 +22,9 @@ from indexer.embedding import Embedding
 from indexer.encoders import documents, fit_post, get_query_encoder, load_encoder, locate, registry, runtime_rule
 from indexer.encoders.openvino import export, graph
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.openvino.export import compile_encoder
+from indexer.encoders.openvino.export import compile_encoder, compile_in_cache
 from indexer.encoders.openvino.graph import NotCompilable
+from indexer.encoders.openvino.kept import keep
 from indexer.encoders.registry import registered
 from indexer.encoders.runtime_rule import REPAYING_TEXTS, Choice, choose_runtime, runtime_of
 from indexer.encoders.torch.encoder import TorchEncoder
@@ -456,7 +458,7 @@ def test_a_child_that_is_forked_while_another_thread_compiles_embeds_with_torch(
     assert openvino.rows == []
 
 
-def test_an_index_takes_a_copy_of_the_graph_that_embedded_its_documents(
+def test_an_index_takes_a_copy_of_the_graph_that_embedded_its_documents_and_the_other_way_round(
     encoder: TorchEncoder, user: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, plain = [], export.write_graph
@@ -475,6 +477,10 @@ def test_an_index_takes_a_copy_of_the_graph_that_embedded_its_documents(
     compile_encoder(encoder, tmp_path / "index")
     assert len(made) == 1
     assert (CompiledEncoder.open(tmp_path / "index").encode(TEXTS) * wanted).sum(axis=1).min() > 0.999
+    shutil.rmtree(folder)
+    keep(encoder.recipe, tmp_path / "index")  # As `likewise index` does, so that OpenVINO need not compile.
+    assert compile_in_cache(encoder) == folder
+    assert len(made) == 1
     with (folder / "encoder.bin").open("ab") as changed:
         changed.write(b"more")
     compile_encoder(encoder, tmp_path / "another")  # A graph that is damaged is not copied.
