@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from indexer.batches import Incoming, Prepared, diff, refuse_empty
 from indexer.context import Context
@@ -25,9 +25,6 @@ from indexer.records import Changes, Document, Span, Vector
 from indexer.settings import Settings
 from indexer.stores.open import open_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Store, Writer
-
-if TYPE_CHECKING:
-    from indexer.notes import Note
 
 Model = str | PathLike[str] | Recipe | RecipeSpec | Encoder
 """A model as a caller names it: a name, a folder, a recipe, its text, an endpoint's address or an encoder."""
@@ -211,7 +208,9 @@ class IndexCore:
         # What was fitted is a part of every content hash. Another thread may have fitted it since the comparison.
         if meaning != self.settings.meaning:
             changed, unchanged = diff(batch, hashes, self.settings.meaning)
-        passages = iter(self._embed([item.document for item in changed if item.action == "embed"], notes.append))
+        embedded, embedding_notes = self._embed([item.document for item in changed if item.action == "embed"])
+        notes.extend(embedding_notes)
+        passages = iter(embedded)
         work: list[EmbeddedDocument] = []
         empty: list[str] = []
         for item in changed:
@@ -225,13 +224,13 @@ class IndexCore:
                 empty.append(item.document.uri)
         return Prepared(tuple(work), unchanged, tuple(empty), hashes, tuple(dict.fromkeys(notes)))
 
-    def _embed(self, documents: Sequence[Document], note: Note) -> list[tuple[tuple[Span, ...], Vector]]:
-        """Return the passages and vectors of each document."""
+    def _embed(self, documents: Sequence[Document]) -> tuple[list[tuple[tuple[Span, ...], Vector]], tuple[str, ...]]:
+        """Return the passages and vectors of each document, and notes."""
         if not documents:
-            return []
+            return [], ()
         if self._embedding is None:
             raise BadInput(f"{documents[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
-        return self._embedding.embed(self.encoder, documents, note=note, cached=self.cached)
+        return self._embedding.embed(self.encoder, documents, cached=self.cached)
 
     def _read_languages(self, documents: Sequence[Document]) -> list[str]:
         """Look at the languages of the first documents that this object writes: once, because a sample is enough.

@@ -18,7 +18,7 @@ from indexer.encoders.locate import DEFAULT_MODEL
 from indexer.encoders.recipe import is_endpoint
 from indexer.encoders.runtime import Runtime
 from indexer.errors import BadInput, NothingKnown, TextTooLong
-from indexer.notes import Note
+from indexer.listener import Collecting, Listener
 from indexer.passages import PassageSettings, cut, default_overlap, embedded_texts, whole_number
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
@@ -55,13 +55,14 @@ class Embedding:
         encoder: Encoder,
         documents: Sequence[Document],
         *,
-        note: Note,
         cached: Callable[[Encoder, Ready], Encoder] = lambda encoder, ready: ready(encoder),
-    ) -> list[tuple[tuple[Span, ...], Vector]]:
-        """Return the passages of each document with their vectors (passages, dimensions); all are encoded together.
+    ) -> tuple[list[tuple[tuple[Span, ...], Vector]], tuple[str, ...]]:
+        """Return the passages of each document with their vectors (passages, dimensions), and notes.
+
+        All passages are encoded together. A note says, once, that the runtime that was asked for, or chosen, cannot be
+        used.
 
         Args:
-            note: is told, once, that the runtime that was asked for, or chosen, cannot be used.
             cached: puts the user's cache of vectors before an encoder, which is made ready when it is needed.
 
         Returns:
@@ -72,7 +73,8 @@ class Embedding:
             TextTooLong: the tokenizer reads prefix and passage, joined, as many more tokens than apart.
         """
         if not documents:
-            return []
+            return [], ()
+        notes = Collecting()
         unreadable: set[str] = set()
         while True:
             spans = cut(documents, encoder, self._settings, self._slack)
@@ -80,7 +82,7 @@ class Embedding:
                 spans = _without(unreadable, documents, spans)
             texts = _texts(documents, spans)
             try:
-                ready = partial(self._ready, texts=texts, note=note)
+                ready = partial(self._ready, texts=texts, listener=notes)
                 vectors = cached(encoder, ready).encode(texts, role="document")
                 break
             except NothingKnown as error:
@@ -93,9 +95,10 @@ class Embedding:
                     raise
                 self._slack += error.tokens - error.limit
         ends = np.cumsum([len(document_spans) for document_spans in spans])[:-1]
-        return [(tuple(spans), rows) for spans, rows in zip(spans, np.split(vectors, ends), strict=True)]
+        rows_of = zip(spans, np.split(vectors, ends), strict=True)
+        return [(tuple(document_spans), rows) for document_spans, rows in rows_of], tuple(notes.texts)
 
-    def _ready(self, encoder: Encoder, *, texts: Sequence[str], note: Note) -> Encoder:
+    def _ready(self, encoder: Encoder, *, texts: Sequence[str], listener: Listener) -> Encoder:
         """Return the encoder for a batch of these passages. Behind an endpoint there is no runtime to choose."""
         if encoder.recipe.remote is not None:
             return encoder
@@ -106,11 +109,11 @@ class Embedding:
         encoder = loaded(encoder)
         if not self._override_told and (message := ignored_override(encoder)):
             self._override_told = True
-            note(message)
+            listener.note(message)
         if not self._calibrated:
             calibrate_int8(encoder, texts)
             self._calibrated = True
-        return for_documents(encoder, note=note)
+        return for_documents(encoder, listener=listener)
 
     def sample(self, encoder: Encoder, documents: Sequence[Document]) -> Vector:
         """Return unit rows (passages, dimensions) of at most FIT_SAMPLE_PASSAGES passages, evenly spread.

@@ -49,5 +49,19 @@ class Listener:
         """Receive the state of the run after a commit. An error that is raised here ends the run."""
 
 
+class Collecting(Listener):
+    """Keeps the notes that it receives, for a result.
+
+    Attributes:
+        texts: the notes in their order.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.texts.append(text)
+
+
 SILENT = Listener()
 """The listener of a caller that does not listen."""

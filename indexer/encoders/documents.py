@@ -15,7 +15,7 @@ from indexer.encoders.parts import on_torch, stays_on_torch
 from indexer.encoders.port import Encoder
 from indexer.encoders.runtime_rule import REPAYING_TEXTS, RUNTIME_VARIABLE, choose_runtime, named_runtime
 from indexer.errors import LikewiseError
-from indexer.notes import Note
+from indexer.listener import Listener
 
 if TYPE_CHECKING:
     from indexer.encoders.torch.encoder import TorchEncoder
@@ -36,12 +36,12 @@ class OpenvinoForDocuments:
         self._usable = True
         _all.add(self)
 
-    def encoder(self, torch_encoder: TorchEncoder, texts: int, *, note: Note) -> Encoder | None:
+    def encoder(self, torch_encoder: TorchEncoder, texts: int, *, listener: Listener) -> Encoder | None:
         """Return the encoder that this many documents should go to, or None for torch itself.
 
         Args:
             texts: how many documents are encoded together.
-            note: is called once if OpenVINO should be used and cannot be.
+            listener: receives one note if OpenVINO should be used and cannot be.
         """
         if choose_runtime(self._precision, torch_encoder.device).name == "torch":
             return None
@@ -49,14 +49,14 @@ class OpenvinoForDocuments:
             self._texts += texts
             needed = self._texts >= REPAYING_TEXTS or named_runtime() == "openvino"
             if self._usable and self._compiled is None and needed:
-                self._compiled = self._open(torch_encoder, note)
+                self._compiled = self._open(torch_encoder, listener)
             return self._compiled
 
-    def failed(self, error: Exception, *, note: Note) -> None:
-        """Use torch from now on, because OpenVINO raised this error; `note` is called."""
+    def failed(self, error: Exception, *, listener: Listener) -> None:
+        """Use torch from now on, because OpenVINO raised this error; the listener receives a note."""
         with self._lock:
             if self._compiled is not None:  # Otherwise another thread has already handled its failure.
-                self._give_up(error, note)
+                self._give_up(error, listener)
 
     def after_fork(self) -> None:
         """Prepare the child of a fork: another thread may have held the lock, and OpenVINO's threads are missing."""
@@ -64,7 +64,7 @@ class OpenvinoForDocuments:
         if "openvino" in sys.modules:
             self._compiled, self._usable = None, False
 
-    def _open(self, torch_encoder: TorchEncoder, note: Note) -> CompiledEncoder | None:
+    def _open(self, torch_encoder: TorchEncoder, listener: Listener) -> CompiledEncoder | None:
         """Compile the model, unless the user's cache holds it, and open it; return None if that fails."""
         import torch
 
@@ -83,18 +83,18 @@ class OpenvinoForDocuments:
         except ImportError as error:
             self._usable = False
             if named_runtime() == "openvino":
-                self._give_up(error, note)
+                self._give_up(error, listener)
         except (LikewiseError, RuntimeError, OSError, MemoryError) as error:
             if isinstance(error, NotCompilable):
                 _not_compilable[key] = str(error)
-            self._give_up(error, note)
+            self._give_up(error, listener)
         return None
 
-    def _give_up(self, error: Exception, note: Note) -> None:
+    def _give_up(self, error: Exception, listener: Listener) -> None:
         self._compiled, self._usable = None, False
         why = f"{RUNTIME_VARIABLE} asks for" if named_runtime() == "openvino" else "this CPU calls for"
         reason = " ".join(str(error).split())[:300]
-        note(f"OpenVINO, which {why}, failed ({reason}): torch embeds documents")
+        listener.note(f"OpenVINO, which {why}, failed ({reason}): torch embeds documents")
 
 
 _all: weakref.WeakSet[OpenvinoForDocuments] = weakref.WeakSet()
@@ -108,10 +108,10 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def for_documents(encoder: Encoder, *, note: Note) -> Encoder:
-    """Return `encoder` for documents: `note` is called if OpenVINO should embed them and fails."""
+def for_documents(encoder: Encoder, *, listener: Listener) -> Encoder:
+    """Return `encoder` for documents: the listener receives a note if OpenVINO should embed them and fails."""
     torch_encoder = on_torch(encoder)
-    return encoder if torch_encoder is None else replace(torch_encoder, note=note)
+    return encoder if torch_encoder is None else replace(torch_encoder, listener=listener)
 
 
 def ignored_override(encoder: Encoder) -> str | None:

@@ -5,6 +5,7 @@ The transformer is in bert.py or automodel.py; layers, pooling and dense modules
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from indexer.encoders.tokenizer import Ids, Tokenizer, Tokenizing
 from indexer.encoders.torch.pooling import Packed
 from indexer.encoders.torch.pooling_head import Head
 from indexer.errors import ModelError, NothingKnown
-from indexer.notes import Note, log_note
+from indexer.listener import Listener
 from indexer.records import Vector
 
 if TYPE_CHECKING:
@@ -56,16 +57,26 @@ class Transformer(Protocol):
 class Alternative(Protocol):
     """The other runtime for many documents, where there is one (documents.py)."""
 
-    def encoder(self, torch_encoder: TorchEncoder, texts: int, *, note: Note) -> Encoder | None:
+    def encoder(self, torch_encoder: TorchEncoder, texts: int, *, listener: Listener) -> Encoder | None:
         """Return the encoder that this many documents should go to, or None for torch itself.
 
         Args:
             texts: how many documents are encoded together.
-            note: is called if the other runtime should be used and cannot be.
+            listener: receives a note if the other runtime should be used and cannot be.
         """
 
-    def failed(self, error: Exception, *, note: Note) -> None:
-        """Use torch from now on, because what `encoder` returned raised this error."""
+    def failed(self, error: Exception, *, listener: Listener) -> None:
+        """Use torch from now on, because what `encoder` returned raised this error; the listener receives a note."""
+
+
+class _Log(Listener):
+    """Logs each note as a warning of the logger `likewise`."""
+
+    def note(self, text: str) -> None:
+        logging.getLogger("likewise").warning("%s", text)
+
+
+_LOG = _Log()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ class TorchEncoder(Tokenizing):
         head: the steps from hidden states to vectors.
         device: torch's name of the device.
         alternative: finds the runtime for many documents; with None, torch encodes everything.
-        note: is called if another runtime should be used and cannot be; by default that is logged.
+        listener: receives a note if another runtime should be used and cannot be; by default it logs the note.
     """
 
     recipe: Recipe
@@ -85,7 +96,7 @@ class TorchEncoder(Tokenizing):
     head: Head
     device: str = "cpu"
     alternative: Alternative | None = field(default=None, compare=False)
-    note: Note = field(default=log_note, compare=False, repr=False)
+    listener: Listener = field(default=_LOG, compare=False, repr=False)
 
     @property
     def batch_tokens(self) -> int:
@@ -97,14 +108,14 @@ class TorchEncoder(Tokenizing):
             if isinstance(texts, Iterable) and not isinstance(texts, Sized):
                 texts = list(texts)
             if isinstance(texts, Sized):
-                other = self.alternative.encoder(self, len(texts), note=self.note)
+                other = self.alternative.encoder(self, len(texts), listener=self.listener)
                 if other is not None:
                     try:
                         return other.encode(texts, role, truncate)
                     except NothingKnown:  # The texts are the reason, not the runtime.
                         raise
                     except (ModelError, RuntimeError) as error:
-                        self.alternative.failed(error, note=self.note)
+                        self.alternative.failed(error, listener=self.listener)
         return encode_shared([self], texts, role, truncate)[0]
 
     def steady(self) -> TorchEncoder:

@@ -30,6 +30,7 @@ from indexer.encoders.runtime_rule import REPAYING_TEXTS, Choice, choose_runtime
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
+from indexer.listener import Collecting
 from indexer.passages import PassageSettings
 from search.explain import add_sentences
 from search.hits import Hit
@@ -434,10 +435,10 @@ def test_a_caller_is_told_once_that_openvino_failed(
 ) -> None:
     openvino.broken = RuntimeError("Exception from src/inference")
     encoder = load_encoder(tiny("bert"))
-    notes: list[str] = []
+    listener = Collecting()
     for _ in range(2):
-        documents.for_documents(encoder, note=notes.append).encode(TEXTS)
-    assert notes == [
+        documents.for_documents(encoder, listener=listener).encode(TEXTS)
+    assert listener.texts == [
         "OpenVINO, which this CPU calls for, failed (Exception from src/inference): torch embeds documents",
     ]
     assert caplog.messages == []
