@@ -80,11 +80,6 @@ class VisibleText:
         return self.hidden[number] if number < len(self.hidden) and self.hidden[number][0] <= offset else None
 
 
-def without_markup(text: str, format_: str | None) -> str:
-    """Return what is visible of a passage; text of other formats than reStructuredText and Markdown is as it is."""
-    return VisibleText.read(text, format_).part(0, len(text))
-
-
 def hidden_ranges(text: str, format_: str | None) -> tuple[Range, ...]:
     """Return what is hidden in a text, in order; empty if nothing else has a letter or digit."""
     ranges: list[Range] = []

@@ -91,11 +91,26 @@ def embedded_texts(document: Document, spans: Sequence[Span]) -> list[str]:
 
     Link targets and comments of reStructuredText and Markdown are left out of the passage.
     """
-    visible = VisibleText.read(document.text, document.format)
-    passages = [visible.part(span.start, span.end) for span in spans]
+    passages = visible_parts(document.text, document.format, ((span.start, span.end) for span in spans))
     return [
         f"{span.prefix} {passage}" if span.prefix else passage for span, passage in zip(spans, passages, strict=True)
     ]
+
+
+def visible_parts(text: str, format_: str | None, spans: Iterable[tuple[int, int]]) -> list[str]:
+    """Return what is visible of parts of a document: link targets and comments of its format are left out."""
+    visible = VisibleText.read(text, format_)
+    return [visible.part(start, end) for start, end in spans]
+
+
+def visible_text(text: str, format_: str | None) -> str:
+    """Return what is visible of a whole text, as of a passage that is read alone."""
+    return visible_parts(text, format_, [(0, len(text))])[0]
+
+
+def titled_text(title: str, text: str, format_: str | None) -> str:
+    """Return what a model reads of a text as a whole: its title, a space, and what is visible of the text."""
+    return f"{title} {visible_text(text, format_)}".strip()
 
 
 def cut(documents: Sequence[Document], encoder: Encoder, settings: PassageSettings, slack: int = 0) -> list[list[Span]]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from indexer.encoders import Encoder, steady
-from indexer.markup import VisibleText, without_markup
+from indexer.markup import VisibleText
+from indexer.passages import titled_text
 from indexer.records import Vector
 from indexer.sentences import sentence_ends
 from indexer.stores.analysis import IN_WORDS, UNSPACED, Analysis
@@ -50,7 +51,7 @@ def holds_all_words(hits: Sequence[Hit], analysis: Analysis, query: str) -> bool
     terms = set(analysis.terms(query))
     if not terms or not hits:
         return False
-    return terms <= set(analysis.stems(f"{hits[0].title} {without_markup(hits[0].text, hits[0].format)}"))
+    return terms <= set(analysis.stems(titled_text(hits[0].title, hits[0].text, hits[0].format)))
 
 
 def _matches(text: str, matcher: _Matcher) -> Iterator[tuple[int, int]]:

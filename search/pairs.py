@@ -12,7 +12,7 @@ import numpy as np
 
 from indexer.encoders import Encoder, Recipe, steady
 from indexer.errors import TextTooLong
-from indexer.markup import without_markup
+from indexer.passages import titled_text
 from indexer.records import Document, Vector
 from indexer.stores.pairs import nearest_pairs
 from indexer.stores.port import Store
@@ -75,8 +75,8 @@ def pairs_of_texts(
     """
     uris_of: dict[str, list[str]] = {}
     for document in documents:
-        text = without_markup(document.text, document.format)
-        uris_of.setdefault(f"{document.title} {text}".strip(), []).append(document.uri)
+        text = titled_text(document.title, document.text, document.format)
+        uris_of.setdefault(text, []).append(document.uri)
     sides = [Side(uris[0], text, len(uris)) for text, uris in uris_of.items()]
     vectors, cut = embed([side.text for side in sides], encoder, recipe)
     nearest = nearest_pairs(vectors, count, min_score)

@@ -9,7 +9,7 @@ import numpy as np
 
 from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput
-from indexer.markup import without_markup
+from indexer.passages import titled_text
 from search.hits import Hits
 
 _FIRST_RANKING = ("cosine", "bm25", "weights", "contributions")
@@ -29,7 +29,7 @@ def rerank(hits: Hits, scorer: Scorer, k: int) -> Hits:
         raise BadInput(f"the reranker {scorer!r:.40} is neither a model's name nor a callable")
     if not hits:
         return hits
-    texts = [f"{hit.title} {without_markup(hit.text, hit.format)}".strip() for hit in hits]
+    texts = [titled_text(hit.title, hit.text, hit.format) for hit in hits]
     returned = scorer(hits.query, texts)
     try:
         # Converted one by one: numpy does not know all of torch's number types. A column has rows of one number.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from indexer.calibration.bm25 import Bm25
 from indexer.calibration.sample import key
 from indexer.encoders import Encoder
-from indexer.markup import without_markup
+from indexer.passages import visible_text
 from indexer.records import Vector
 from indexer.sentences import sentence_ends
 from indexer.settings import MIN_PSEUDO_QUESTIONS, PROBE_VERSION, Probed
@@ -98,7 +98,7 @@ def pseudo_questions(passages: Sequence[Passage]) -> Iterator[PseudoQuestion]:
 
 
 def _visible(passage: Passage) -> str:
-    return without_markup(passage.text, passage.format)
+    return visible_text(passage.text, passage.format)
 
 
 def _with_heading(passage: Passage, text: str) -> str:

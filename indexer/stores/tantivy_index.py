@@ -22,6 +22,7 @@ import tantivy
 from numpy.typing import NDArray
 from tantivy import Occur, Query
 
+from indexer.passages import visible_parts
 from indexer.stores.analysis import Analysis
 from indexer.stores.port import Ids
 
@@ -70,6 +71,31 @@ class IndexedText:
     id: int
     document: int
     words: list[str]
+
+
+def indexed_texts(
+    document: int,
+    title: str,
+    text: str,
+    format_: str | None,
+    passages: Sequence[tuple[int, int, int]],
+    analysis: Analysis,
+) -> tuple[IndexedText, list[IndexedText]]:
+    """Return a document, under the id of its first passage, and its passages.
+
+    Both are found by the words of the title too. Link targets and comments are left out.
+
+    Args:
+        passages: id, start and end of each.
+    """
+    spans = [(start, end) for _, start, end in passages]
+    whole, *parts = visible_parts(text, format_, [(0, len(text)), *spans])
+    words = analysis.words(f"{title} {whole}")
+    indexed = [
+        IndexedText(id_, document, words if end - start == len(text) else analysis.words(f"{title} {part}"))
+        for (id_, start, end), part in zip(passages, parts, strict=True)
+    ]
+    return IndexedText(passages[0][0], document, words), indexed
 
 
 @dataclass(frozen=True, slots=True)

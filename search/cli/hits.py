@@ -174,26 +174,26 @@ def _passages(rank: int, hit: Hit, presentation: Presentation) -> Iterator[tuple
 
 
 def _flat(text: str, hit: Hit) -> str:
-    from indexer.markup import without_markup
+    from indexer.passages import visible_text
     from search.snippets import snippet
 
-    return snippet(without_markup(text, hit.format), (), len(text)).text
+    return snippet(visible_text(text, hit.format), (), len(text)).text
 
 
 def part_of(hit: Hit, stem: Callable[[str], Hashable], width: int | None = None) -> Snippet:
     """Return the part of a hit's passage that a person sees."""
-    from indexer.markup import without_markup
+    from indexer.passages import visible_text
     from search.snippets import WIDTH, snippet
 
     why = hit.why or {}
     sentence = why.get("sentence")
     return snippet(
-        without_markup(hit.text, hit.format),
+        visible_text(hit.text, hit.format),
         (word["text"] for word in why.get("words", ())),
         width or WIDTH,
         stem=stem,
         headings=(hit.title, hit.heading, *hit.heading.split(" > ")),
-        sentence=without_markup(sentence["text"], hit.format) if sentence else "",
+        sentence=visible_text(sentence["text"], hit.format) if sentence else "",
     )
 
 
@@ -203,7 +203,7 @@ def _reasons_if(hit: Hit, presentation: Presentation) -> Iterable[tuple[str, str
 
 def _reasons(hit: Hit) -> Iterable[tuple[str, str]]:
     """Yield the label and the text of each reason of the score."""
-    from indexer.markup import without_markup
+    from indexer.passages import visible_text
 
     why, reranked = dict(hit.why or {}), ""
     if first := why.get("first"):
@@ -221,7 +221,7 @@ def _reasons(hit: Hit) -> Iterable[tuple[str, str]]:
     if words := list(dict.fromkeys(word["text"].casefold() for word in why.get("words", ()))):
         yield "    words     ", printable(", ".join(words))
     if sentence := why.get("sentence"):
-        text = " ".join(without_markup(sentence["text"], hit.format).split())
+        text = " ".join(visible_text(sentence["text"], hit.format).split())
         yield "    sentence  ", f"{printable(text)} ({sentence['cosine']:.3f})"
 
 

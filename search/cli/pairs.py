@@ -118,9 +118,9 @@ def _pairs_of_file(
 
 
 def _line(side: Side) -> str:
-    from indexer.markup import without_markup
+    from indexer.passages import visible_text
 
-    text = " ".join(without_markup(side.text, side.format).split())
+    text = " ".join(visible_text(side.text, side.format).split())
     return f"{shown(side.uri)}: {text if len(text) <= 100 else text[:99] + '…'}"
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import Encoder
 from indexer.encoders.parts import post_process
-from indexer.markup import without_markup
+from indexer.passages import titled_text
 from indexer.records import Document, Vector
 from search.evaluation.contenders import BATCH_TEXTS, Contenders
 from search.evaluation.measures import Qrels, Run, evaluate
@@ -41,9 +41,7 @@ class Retrieval:
     @property
     def texts(self) -> list[str]:
         """The title and text of each document, which are embedded together."""
-        return [
-            f"{document.title} {without_markup(document.text, document.format)}".strip() for document in self.documents
-        ]
+        return [titled_text(document.title, document.text, document.format) for document in self.documents]
 
 
 @dataclass(frozen=True, slots=True)

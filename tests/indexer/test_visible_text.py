@@ -17,8 +17,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from indexer import Document, Index
-from indexer.markup import VisibleText, hidden_ranges, without_markup
-from indexer.passages import PassageSettings, cut, embedded_texts
+from indexer.markup import VisibleText, hidden_ranges
+from indexer.passages import PassageSettings, cut, embedded_texts, visible_text
 from search import Searcher
 
 RST = """\
@@ -200,16 +200,16 @@ inside
     ("format_", "source", "visible"), [("rst", RST, RST_VISIBLE), ("markdown", MARKDOWN, MARKDOWN_VISIBLE)]
 )
 def test_targets_roles_and_comments_are_left_out_and_nothing_else(format_: str, source: str, visible: str) -> None:
-    assert without_markup(source, format_) == visible
+    assert visible_text(source, format_) == visible
     with_other_ends = source.replace("\n", "\r\n")
-    assert without_markup(with_other_ends, format_) == visible.replace("\n", "\r\n")
+    assert visible_text(with_other_ends, format_) == visible.replace("\n", "\r\n")
 
 
 @pytest.mark.parametrize("source", [RST, MARKDOWN])
 @pytest.mark.parametrize("format_", [None, "text", "python", "html", "jsonl"])
 def test_other_formats_are_as_they_are(format_: str | None, source: str) -> None:
     assert hidden_ranges(source, format_) == ()
-    assert without_markup(source, format_) == source
+    assert visible_text(source, format_) == source
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def _rendered(tokens: list[Token]) -> str:
 @settings(deadline=None, max_examples=150)
 @given(_MARKS.map(lambda source: source.replace("<!-", "<")))
 def test_all_that_a_browser_shows_of_markdown_is_left(source: str) -> None:
-    letters = iter(without_markup(source, "markdown"))
+    letters = iter(visible_text(source, "markdown"))
     shown = _rendered(MarkdownIt("commonmark").parse(source))
     assert all(letter in letters for letter in shown)  # in this order: `in` goes on where it has found the last one
 
@@ -299,7 +299,7 @@ def test_every_visible_word_is_kept_and_no_target_or_comment(
     texts = [re.sub(r"\{(\w+)\}", lambda match: f"{match[1]}{next(numbers)}", block) for block in chosen]
     source = "\n\n".join(texts) + data.draw(st.sampled_from(["", "\n"]))
     words = re.findall(r"(?:kept|dropped)\d+", source)
-    visible = re.findall(r"(?:kept|dropped)\d+", without_markup(source, format_))
+    visible = re.findall(r"(?:kept|dropped)\d+", visible_text(source, format_))
     assert visible == [word for word in words if word.startswith("kept")]
 
 

@@ -28,7 +28,6 @@ import numpy as np
 
 from indexer.encoders.cache import cache_folder
 from indexer.errors import StorageError
-from indexer.markup import VisibleText
 from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.port import Ids
 from indexer.stores.postgres.schema import MAY_IDENTIFY
@@ -317,11 +316,8 @@ def _fill(
 
 
 def _texts(view: View, analysis: Analysis, documents: Ids | None) -> Iterator[tuple[IndexedText, list[IndexedText]]]:
-    """Yield documents, each under the id of its first passage, with their passages; None for all documents.
-
-    Documents and passages are found by the words of their title too. Link targets and comments are left out.
-    """
-    from indexer.stores.tantivy_index import IndexedText
+    """Yield documents, each under the id of its first passage, with their passages; None for all documents."""
+    from indexer.stores.tantivy_index import indexed_texts
 
     condition, parameters = ("", []) if documents is None else (" WHERE d.id = ANY(%s)", [documents.tolist()])
     rows = view.stream(
@@ -331,19 +327,9 @@ def _texts(view: View, analysis: Analysis, documents: Ids | None) -> Iterator[tu
     )
     for document, grouped in groupby(rows, itemgetter(0)):
         spans = list(grouped)
-        _, title, format_, text, raw, first, *_ = spans[0]
+        _, title, format_, text, raw, *_ = spans[0]
         text = text if raw is None else raw.decode()
-        visible = VisibleText.read(text, format_)
-        words = analysis.words(f"{title} {visible.text}")
-        passages = [
-            IndexedText(
-                id_,
-                document,
-                words if stop - start == len(text) else analysis.words(f"{title} {visible.part(start, stop)}"),
-            )
-            for *_, id_, start, stop in spans
-        ]
-        yield IndexedText(first, document, words), passages
+        yield indexed_texts(document, title, text, format_, [span[-3:] for span in spans], analysis)
 
 
 def _write(folder: Path, view: View, base: _Base | None) -> _Base:

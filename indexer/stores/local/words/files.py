@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.errors import IndexDamaged, StorageError
-from indexer.markup import VisibleText
 from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.local.failpoint import failpoint
 from indexer.stores.local.segments.files import sha256_of, stamp_of, sync
@@ -111,12 +110,10 @@ def check(view: View, folder: Path) -> tuple[list[str], list[str]]:
 def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[IndexedText, list[IndexedText]]]:
     """Yield every document whose passages have ids above `after`, under the id of its first passage, and its passages.
 
-    Documents and passages are found by the words of their title too. Link targets and comments are left out.
-
     Raises:
         IndexDamaged: a passage has no document.
     """
-    from indexer.stores.tantivy_index import IndexedText
+    from indexer.stores.tantivy_index import indexed_texts
 
     whole = _last_whole_text(view)
     rows = view.connection.execute("SELECT document_id, id, start, end FROM passage WHERE id > ? ORDER BY id", (after,))
@@ -130,17 +127,8 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
         if row is None or not isinstance(row[2], str):
             raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
         title, format_, text = row
-        visible = VisibleText.read(text, format_ if whole is not None and spans[0][1] > whole else None)
-        words = analysis.words(f"{title} {visible.text}")
-        passages = [
-            IndexedText(
-                id_,
-                document,
-                words if end - start == len(text) else analysis.words(f"{title} {visible.part(start, end)}"),
-            )
-            for _, id_, start, end in spans
-        ]
-        yield IndexedText(passages[0].id, document, words), passages
+        read_as = format_ if whole is not None and spans[0][1] > whole else None
+        yield indexed_texts(document, title, text, read_as, [span[1:] for span in spans], analysis)
 
 
 def _last_whole_text(view: View) -> int | None:
