@@ -239,8 +239,8 @@ def connect(spec: RecipeSpec, runtime: Runtime | None = None) -> RemoteEncoder:
     endpoint = Endpoint(address)
     if spec.max_tokens is None or spec.max_tokens < 1:
         raise ModelError(
-            f"{address}: an endpoint does not say how many tokens its model reads: make the index with "
-            "--max-tokens N, in Python max_tokens=N"
+            f"{address}: an endpoint does not say how many tokens its model reads: make an index first, with "
+            "likewise index or migrate and --max-tokens N, in Python max_tokens=N; other commands take no new endpoint"
         )
     members = {"input_type": "document"} if spec.input_type else None
     probe = endpoint.embed([PROBE], seconds=PROBE_SECONDS, members=members)

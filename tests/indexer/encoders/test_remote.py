@@ -156,11 +156,19 @@ def test_texts_are_counted_by_characters_without_a_tokenizer() -> None:
     assert (counter.overhead("query"), counter.overhead("document")) == (4, 8)
 
 
-def test_a_new_endpoint_needs_a_limit_and_is_asked_once(fake: FakeEndpoint) -> None:
+def test_a_new_endpoint_needs_a_limit_and_is_asked_once(
+    fake: FakeEndpoint, tmp_path: Path, shell: Callable[..., SimpleNamespace]
+) -> None:
     name_host(fake.address)
     for limit in (None, 0):
         with pytest.raises(ModelError, match=r"^http://127.* how many tokens .*: make .* --max-tokens N.*$"):
             load_encoder(fake.address, max_tokens=limit)
+    (tmp_path / "texts.txt").write_text(f"{MOON}\n{BREAD}\n")
+    for arguments in (("pairs", tmp_path / "texts.txt"), ("embed", MOON)):
+        failed = shell(*arguments, "--model", fake.address)
+        assert failed.code == 2
+        assert "make an index first, with likewise index or migrate and --max-tokens N" in failed.err
+        assert "other commands take no new endpoint" in failed.err
     assert fake.requests == []
     assert load_encoder(fake.address, max_tokens=400).max_tokens == 400
     assert fake.requests == [{"model": "one", "input": [PROBE], "encoding_format": "float"}]
