@@ -40,7 +40,6 @@ _PERCENTILES = (5, 25, 50, 75, 95)
 )
 @click.option("--device", default="auto", show_default=True, help="Device of the models: cpu, cuda, ...")
 @trust_option
-@click.option("--markdown", is_flag=True, help="Print a Markdown table.")
 @json_option
 def compare(
     recipes: tuple[str, ...],
@@ -51,7 +50,6 @@ def compare(
     picture: Path | None,
     device: str,
     trust_remote_code: bool,
-    markdown: bool,
     as_json: bool,
 ) -> None:
     """Measure recipes side by side on pairs of sentences (--sts) and on questions (--corpus, --queries, --qrels).
@@ -72,8 +70,6 @@ def compare(
     from search.evaluation.compare import compare as compare_recipes
     from search.evaluation.sts import read_sts
 
-    if markdown and as_json:
-        raise click.UsageError("--json and --markdown print the same in two ways: choose one")
     if picture is not None:
         from indexer.encoders.inspection.plots import picture as check_picture
 
@@ -92,8 +88,6 @@ def compare(
         plot(comparison, picture)
     if as_json:
         say_json({"recipes": [_as_json(row) for row in comparison.rows], "notes": comparison.notes})
-    elif markdown:
-        _print_markdown(comparison)
     else:
         _print_text(comparison)
 
@@ -143,19 +137,6 @@ def _print_text(comparison: Comparison) -> None:
         lines.append(["", *(_interval(name, each) for name, each in row.measures.items()), "", "", ""])
     print_table(lines)
     say("\n".join(comparison.notes))
-
-
-def _print_markdown(comparison: Comparison) -> None:
-    first = comparison.rows[0]
-    header = ["recipe", *first.measures, "dimensions", "texts/s", "bytes"]
-    lines = [header, ["---"] * len(header)]
-    for row in comparison.rows:
-        values = [
-            f"{_value(name, each.value)} ({_interval(name, each)}){_p(each, row is first)}"
-            for name, each in row.measures.items()
-        ]
-        lines.append([f"`{row.recipe}`", *values, *_size(row)])
-    say("\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", *comparison.notes]))
 
 
 def _size(row: RecipeResult) -> list[str]:

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     help="Compare with the rankings in RUN, a TREC run: differences and p-values (paired bootstrap).",
 )
 @click.option("--per-query", is_flag=True, help="Also print the values of every question.")
-@click.option("--markdown", is_flag=True, help="Print a Markdown table.")
 @trust_option
 @json_option
 def evaluate(
@@ -58,7 +57,6 @@ def evaluate(
     run_file: Path | None,
     against: Path | None,
     per_query: bool,
-    markdown: bool,
     trust_remote_code: bool,
     as_json: bool,
 ) -> None:
@@ -76,10 +74,6 @@ def evaluate(
 
     if k < 100:
         warn(f"only {k} hits of each question are judged: measures that need more, such as R@100, are too low")
-    if markdown and as_json:
-        raise click.UsageError("--json and --markdown print the same in two ways: choose one")
-    if markdown and per_query:
-        raise click.UsageError("--per-query is for text and --json: a --markdown table has one line per run")
     texts = measures.read_queries(queries)
     judgments = measures.read_qrels(qrels, texts)
     other_run = measures.read_run(against) if against is not None else None
@@ -111,8 +105,6 @@ def evaluate(
             values["against"] = {name: {"average": value, "p": p} for name, (value, p) in compared.items()}
         rows = {query: dict(row) for query, row in report.per_query.items()}
         say_json(values | ({"per_query": rows} if per_query else {}))
-    elif markdown:
-        _print_markdown(report, compared, len(queries_judged))
     else:
         _print_text(report, compared, f"{len(queries_judged)} questions, {mode}", per_query)
     if run_file is not None:  # last, so that the measures are printed even if the run cannot be written
@@ -136,14 +128,6 @@ def _evaluate_other(index: Container[str], run: Run, qrels: Qrels) -> Evaluation
     if report.empty:
         warn(f"the run of --against does not answer {len(report.empty)} of the judged questions; they count as 0")
     return report
-
-
-def _print_markdown(report: Evaluation, compared: Mapping[str, tuple[float, float]], questions: int) -> None:
-    say(f"| questions | {' | '.join(report.averages)} |\n|{' --- |' * (len(report.averages) + 1)}")
-    say(f"| {questions} | {' | '.join(f'{value:.4f}' for value in report.averages.values())} |")
-    if compared:
-        say(f"| against | {' | '.join(f'{compared[name][0]:.4f}' for name in report.averages)} |")
-        say(f"| p | {' | '.join(f'{compared[name][1]:.3f}' for name in report.averages)} |")
 
 
 def _print_text(report: Evaluation, compared: Mapping[str, tuple[float, float]], title: str, per_query: bool) -> None:

@@ -223,9 +223,6 @@ def test_the_command(run: Callable[..., tuple[int, str, str]], files: Path, mode
     assert set(found["recipes"][0]) >= {"measures", "dimensions", "texts_per_second", "bytes", "cut", "cosines"}
     assert set(found["recipes"][1]["measures"]) == {"STS made", "nDCG@10", "recall@100", "MRR@10"}
     assert (files / "p.png").read_bytes().startswith(b"\x89PNG")
-    code, out, _ = run(*two, "--markdown")
-    assert out.splitlines()[:2] == ["| recipe | STS made | dimensions | texts/s | bytes |", "| --- " * 5 + "|"]
-    assert out.splitlines()[2].startswith(f"| `{model}:mean` | ")
     code, out, _ = run(*two)
     assert out.splitlines()[0].split() == ["recipe", "STS", "made", "dimensions", "texts/s", "bytes"]
     assert " p=" in out.splitlines()[3]
@@ -246,7 +243,6 @@ def test_wrong_usage_of_the_command(run: Callable[..., tuple[int, str, str]], fi
         (["--recipe", f"{model}:median", "--sts", files / "made.tsv"], "'median' is not a pooling"),
         (["--recipe", f"{model}:mean@9", "--sts", files / "made.tsv"], "has no layer 9"),
         (["--recipe", model, "--sts", files / "made.tsv", "--plot", files / "p.xyz"], "is not a picture"),
-        (["--recipe", model, "--sts", files / "made.tsv", "--json", "--markdown"], "choose one"),
     ):
         code, _, err = run(*arguments)
         assert code == 2
