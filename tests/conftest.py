@@ -27,6 +27,10 @@ os.environ["LIKEWISE_RUNTIME"] = "torch"
 # No test takes vectors from the cache of the user who runs it.
 os.environ["LIKEWISE_VECTOR_CACHE"] = "off"
 
+# A process that may not keep bytecode compiles all of its modules, and tests start hundreds of processes.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 hide_gpus()
 
 
