@@ -25,12 +25,12 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import os, resource, signal, sys
 sys.path[:0] = [{root!r}, {root!r} + "/tests"]
-import conftest, indexer.encoders, indexer.index, indexer.ingest, indexer.sources.extractor
+import indexer.encoders, indexer.index, indexer.ingest, indexer.sources.extractor, word_encoder
 import indexer.stores.local.catalog
 import search.cli.index, search.cli, search.cli.search, search.searcher, search.snippets
 import search.cli.runs, search.cli.configuration, search.cli.default_index, search.cli.terminal
 from indexer.encoders.registry import registered
-encoder = conftest.WordEncoder()
+encoder = word_encoder.WordEncoder()
 always = registered(encoder, named=lambda spec: encoder)
 always.__enter__()
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
@@ -320,7 +320,7 @@ def test_what_another_user_may_not_read_or_write(open_path: Path, likewise: Call
     own.mkdir()
     os.chown(own, 65534, 65534)
     # Imports first: the interpreter may lie where nobody else may read.
-    nobody = "import mmap, urllib.parse, pathspec, charset_normalizer, indexer.encoders.openvino.export\n"
+    nobody = "import conftest, mmap, urllib.parse, pathspec, charset_normalizer, indexer.encoders.openvino.export\n"
     nobody += "os.setuid(65534)\nos.chdir('/')"
 
     code, out, err = finish(start(nobody, "search", open_path / "x.index", "text", "--json"))

@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 sys.path[:0] = [{root!r}, {root!r} + "/tests"]
-import conftest
+import word_encoder
 from indexer.encoders.registry import registered
-encoder = conftest.WordEncoder()
+encoder = word_encoder.WordEncoder()
 always = registered(encoder, named=lambda spec: encoder)
 always.__enter__()
 from search.cli import main
