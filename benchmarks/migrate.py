@@ -1,9 +1,10 @@
 """A change of the model under load: SciFact from the default model to potion-base-4m and back, killed at 30 points.
 
 `python -m benchmarks.migrate [POINTS]`, with $LIKEWISE_EVAL_DATA. Eight threads ask, with a pause of 50 ms, and a
-process writes, while `likewise migrate` runs, is killed with SIGKILL and run again until it is through. No question may
-fail, the cosines of each answer must be those of one model, and every document that was acknowledged must be there with
-both models. Then the memory of a build at 25,000 and at 100,000 passages, with an encoder that costs nothing.
+process writes, while `likewise migrate` runs, is killed with SIGKILL and run again until it is through. A third of the
+points kill `likewise migrate --back`. No question may fail, the cosines of each answer must be those of one model, and
+every document that was acknowledged must be there with both models. Then the memory of a build at 25,000 and at 100,000
+passages, with an encoder that costs nothing.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ NAMED_STEPS = (
     "words.recorded",
 )
 """Named points at which the process is killed; at all others it is killed after a random time."""
+
+NAMED_STEPS_BACK = ("commit.begun", "commit.written", "commit.done", *EXCHANGE_STEPS)
+"""The same for `--back`."""
 
 WRITER = """
 import sys, time
@@ -198,11 +202,12 @@ def under_load(folder: Path, data: Path, model: str, points: int) -> None:
     listener = threading.Thread(target=listen)
     listener.start()
     begun = time.perf_counter()
-    kills = killed(address, change, points)
+    kills = killed(address, change, points - points // 3)
     code, found = migrate(address, *change, *judged)
     assert code == 0 and found["switched"], found
     took, verdict = time.perf_counter() - begun, found["verdict"]
     time.sleep(3)  # the writer goes on, and what it writes has to be brought over
+    kills_back = killed_back(address, points // 3)
     backs = []
     for _ in range(4):
         with IndexCore.open(address) as main:
@@ -221,6 +226,7 @@ def under_load(folder: Path, data: Path, model: str, points: int) -> None:
     command = time.perf_counter() - command
     check(address, readers, written, model)
     print(f"| killed, and run again | {kills} times, {took:.0f} s in all |")
+    print(f"| `--back` killed, and run again | {kills_back} times |")
     print(f"| questions of {READERS} threads | {len(readers.answers):,}, slowest {readers.slowest_s:.1f} s |")
     print(f"| documents written meanwhile | {len(written)} |")
     print(f"| back, in a process that runs | {', '.join(f'{seconds:.2f}' for seconds in backs)} s |")
@@ -241,6 +247,20 @@ def killed(address: str, change: list[str], points: int) -> int:
         if _switched(address):  # it came through, or was killed right after the switch: all over again
             migrate(address, "--back")
             migrate(address, "--drop")
+    return kills
+
+
+def killed_back(address: str, points: int) -> int:
+    """Kill as many returns, in both directions; return how many were killed."""
+    chance, kills = random.Random(1), 0
+    steps = [*NAMED_STEPS_BACK][-points:]
+    while kills < points:
+        if steps:
+            code, _ = migrate(address, "--back", kill_at=steps.pop())
+        else:
+            code, _ = migrate(address, "--back", after_s=chance.uniform(0.5, 5))
+        kills += code == -9
+        time.sleep(1)  # for the writer
     return kills
 
 

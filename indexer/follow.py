@@ -9,9 +9,9 @@ Nothing is written to the other index between two switches. The rules are these:
 * A document that the main index has and the other one lacks, or has with another content or row, is embedded again,
   or only its row is written. One that the other model cannot read is left out: the other index loses an earlier text
   of it, and the main index keeps it. At the switch the other index's ledger gets a row for it (`Code.LEFT_OUT`).
-* A document that the other index has and the main one lacks is removed, unless the main index's ledger says that its
-  model cannot read it. Such a row is written at the switch and by runs that read the file again. It ends if a user
-  removes the document, because `Writer.remove` also removes the rows, and if its record is gone from its file.
+* A document that the other index has and the main one lacks is removed, unless a row of the main index's ledger says
+  that its model could not read it (`Reason.is_left_out`). The switch writes this row. It stays, whatever runs find,
+  until a run indexes the document or `Writer.remove` removes it, which is what `--prune` calls.
 * Sources and ledger go with the documents at each switch. A file with a document that only one model can read gets no
   stamp, so that the next run reads it again and finds the others unchanged.
 
@@ -190,13 +190,13 @@ def waiting(main: Store, other: Store) -> int:
 
 
 def _gone(main: Store, other: Store) -> list[str]:
-    """Return the documents of `other` that `main` no longer has, without those that its model could not read."""
+    """Return the documents of `other` that were removed from `main`. Its model could not read the others it lacks."""
     with other.snapshot() as theirs:
         stored = theirs.uris()
     with main.snapshot() as ours:  # taken later: what was just added is not gone
         wanted = set(ours.uris())
         gone = [uri for uri in stored if uri not in wanted]
-        kept = {row.uri for row in ours.ledger("skipped") if _is_unreadable(row)} if gone else set[str]()
+        kept = {row.uri for row in ours.ledger() if _is_unreadable(row)} if gone else set[str]()
     return [uri for uri in gone if uri not in kept]
 
 
@@ -208,15 +208,14 @@ def carry_over(main: Store, other: Store, writer: Writer) -> None:
     """
     with main.snapshot() as snapshot:
         settings, rows, files = snapshot.settings, _by_file(snapshot.ledger()), snapshot.files()
-        documents = snapshot.uris()
+        documents = set(snapshot.uris())
     writer.change(lambda stored: replace(stored, sources=settings.sources, recall=settings.recall))
     with other.snapshot() as snapshot:
         their_rows, their_files, held = _by_file(snapshot.ledger()), snapshot.files(), set(snapshot.uris())
     listed = {row.uri for of_file in rows.values() for row in of_file}
-    for uri in documents:
-        if uri not in held and uri not in listed:
-            rows[uri] = [LedgerRow(uri, uri, "indexed")]
-    wanted = {path: [_as_held(row, held) for row in of_file] for path, of_file in rows.items()}
+    for uri in sorted(documents - held - listed):
+        rows[uri] = [LedgerRow(uri, uri, "indexed")]
+    wanted = {path: [_as_held(row, documents, held) for row in of_file] for path, of_file in rows.items()}
     stamps = {path: file.stamp for path, file in files.items()}
     for path, of_file in wanted.items():
         if path not in stamps or any(map(_is_unreadable, (*of_file, *rows[path]))):
@@ -233,6 +232,10 @@ def carry_over(main: Store, other: Store, writer: Writer) -> None:
         for path in their_files
         if path not in stamps and any(row.state != "gone" for row in their_rows.get(path, ()))
     ]
+    kept = {row.uri for of_file in wanted.values() for row in of_file} | held
+    old = {row.uri for of_file in their_rows.values() for row in of_file if row.reason.is_left_out} - kept
+    if old:  # rows of documents that were only in `main`, and were removed from it
+        writer.remove(sorted(old))
     if not changed:
         return
     run = writer.begin_run()
@@ -251,13 +254,21 @@ def _by_file(rows: Iterable[LedgerRow]) -> dict[str, list[LedgerRow]]:
 
 def _is_unreadable(row: LedgerRow) -> bool:
     """Return whether the model of the index could read no text of this record; another model may."""
-    return row.state == "skipped" and row.reason.code in {Code.UNREADABLE, Code.LEFT_OUT}
+    return row.reason.is_left_out or row.reason.code is Code.UNREADABLE
 
 
-def _as_held(row: LedgerRow, held: Collection[str]) -> LedgerRow:
-    """Return a row of the ledger as it is true of an index that has these documents."""
-    if row.state in HELD and row.uri not in held:
+def _as_held(row: LedgerRow, ours: Collection[str], theirs: Collection[str]) -> LedgerRow:
+    """Return a row of the main index's ledger as it is true of the other index.
+
+    Args:
+        ours, theirs: the documents of both.
+    """
+    if row.uri in theirs:
+        if not _is_unreadable(row):
+            return row
+        return replace(row, state="gone" if row.state == "gone" else "indexed", reason=NO_REASON)
+    if row.uri not in ours or row.reason.code is Code.DUPLICATE:
+        return row
+    if row.state in HELD:
         return replace(row, state="skipped", reason=Code.LEFT_OUT())
-    if _is_unreadable(row) and row.uri in held:
-        return replace(row, state="indexed", reason=NO_REASON)
-    return row
+    return replace(row, reason=row.reason.left_out())

@@ -286,7 +286,7 @@ class Index:
         if unknown and not missing_ok:
             raise UnknownUri(f"{self.address}: has no document {unknown[0]!r}; nothing was removed")
         with self._core.store.writer() as writer:
-            return writer.remove(stored)
+            return writer.remove(uri for uri in chosen if is_uri(uri))
 
     def replace_all(
         self, documents: Iterable[Document] | Document, vectors: Vectors, *, spans: Spans | None = None

@@ -106,10 +106,13 @@ class Run:
         self._late_stamps: dict[str, Stamp] = {}  # of files that records may be gone from
         self._read_files: set[str] = set()  # read to their end without a failure
         self._uri_hashes: set[int] = set()  # to notice a uri that comes twice
+        self._left_out: dict[str, set[str]] = {}  # files of documents that only the other index has, by uri
         self._run = writer.begin_run()
         with index.store.snapshot() as snapshot:
             self._known_files = snapshot.files()
             self._owners = _owners(snapshot, self._known_files)
+            for row in _left_out(snapshot):
+                self._left_out.setdefault(row.uri, set()).add(row.file)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -165,6 +168,7 @@ class Run:
         others = self._holders({uri for uri in self._left if hash(uri) not in self._uri_hashes})
         self._late_stamps |= dict.fromkeys(others, _UNREAD)
         outcome = RunOutcome([*gone, *(self._read_files - {STDIN})], [*self._unopened_files], self._late_stamps)
+        self._keep_left_out(set(outcome.read))
         reread = self._writer.end_run(self._run, outcome) + len(others)
         stale, ignored = self._lost(sources)
         return replace(self.summary, stale=stale, ignored=ignored, reread=reread)
@@ -185,7 +189,27 @@ class Run:
                 f"pruning would remove {len(stale)} of {documents} documents, more than half: nothing was "
                 "pruned; add --yes if that is meant"
             )
-        return self._writer.remove(stale)
+        return self._writer.remove([*stale, *self._lost_elsewhere(sources)])
+
+    def _keep_left_out(self, read: set[str]) -> None:
+        """Keep the rows of documents that only the other index has, although these files no longer have them."""
+        rows = [
+            LedgerRow(file, uri, "gone", Code.LEFT_OUT())
+            for uri, files in self._left_out.items()
+            for file in files & read
+        ]
+        if rows:
+            self._writer.put(Batch(rows=rows, run=self._run))
+
+    def _lost_elsewhere(self, sources: Sequence[Source]) -> list[str]:
+        """Return the uris of documents that only the other index has, and that a run with its model would prune."""
+        with self._index.store.snapshot() as snapshot:
+            return [
+                row.uri
+                for row in _left_out(snapshot)
+                if row.state == "gone" or (row.state == "skipped" and row.reason.code is Code.LEFT_OUT_SINCE)
+                if any(source.covers(row.file) for source in sources) and not self._is_ignored(row.file)
+            ]
 
     def _lost(self, sources: Sequence[Source]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the uris of documents that these sources cover but no longer contain, or skip now.
@@ -261,7 +285,7 @@ class Run:
             return
         if self._comes_again(entry.uri) and (earlier := self._batch.documents.pop(entry.uri, None)) is not None:
             self._counts["skipped"] += 1
-            self._batch.rows.append(LedgerRow(earlier[2].file, entry.uri, "skipped", Code.DUPLICATE()))
+            self._batch.rows.append(self._row(earlier[2], "skipped", Code.DUPLICATE()))
         self._nameless += entry.uri.startswith(f"{STDIN}:") and entry.uri[2:].isdecimal()
         is_file = entry.uri == entry.file
         self._bytes += entry.stamp.size if is_file and entry.stamp else len(entry.document.text)
@@ -276,8 +300,17 @@ class Run:
             self._reasons[replace(reason, line=None)] += 1
         elif self._owners.get(entry.uri) == entry.file:
             self._left.add(entry.uri)
-        self._batch.rows.append(LedgerRow(entry.file, entry.uri, state, reason))
+        self._batch.rows.append(self._row(entry, state, reason))
         self._batch.characters += 256
+
+    def _row(self, entry: Entry, state: LedgerState, reason: Reason) -> LedgerRow:
+        """Return the row of an entry. It still says that only the other index has the document, if that is so."""
+        if state in HELD:
+            self._left_out.pop(entry.uri, None)
+        elif reason.code is not Code.DUPLICATE and entry.uri in self._left_out:
+            self._left_out[entry.uri].discard(entry.file)
+            reason = reason.left_out()
+        return LedgerRow(entry.file, entry.uri, state, reason)
 
     def _comes_again(self, uri: str) -> bool:
         """Return whether this run has met the uri before, and count it if so."""
@@ -335,7 +368,7 @@ class Run:
         self._notes |= dict.fromkeys(prepared.notes)
         states, work = prepared.states(), prepared.work
         rows = [
-            LedgerRow(entry.file, uri, states[uri], _reason(states[uri], entry))
+            self._row(entry, states[uri], Code.UNREADABLE() if states[uri] == "skipped" else entry.reason)
             for uri, (_, _, entry) in batch.documents.items()
         ]
         if not rows and not batch.rows and not batch.stamps:
@@ -374,8 +407,10 @@ class Run:
         return changes, refused
 
 
-def _reason(state: str, entry: Entry) -> Reason:
-    return Code.UNREADABLE() if state == "skipped" else entry.reason
+def _left_out(snapshot: Snapshot) -> list[LedgerRow]:
+    """Return the rows of documents that only the index with the other model has."""
+    states: tuple[LedgerState, ...] = ("skipped", "failed", "gone")
+    return [row for state in states for row in snapshot.ledger(state) if row.reason.is_left_out]
 
 
 def _has_document(state: LedgerState, reason: Reason) -> bool:

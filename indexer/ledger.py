@@ -39,7 +39,9 @@ class Code(Enum):
     DUPLICATE = "duplicate id: a later record of the same run has it"
     """The document was taken from another file."""
     LEFT_OUT = "no text that the model can read: left out when the model of the index was changed"
-    """The document is in the other index alone. The next run that opens its file makes it UNREADABLE."""
+    """Only the index with the other model has the document, until a run indexes the document or prunes it."""
+    LEFT_OUT_SINCE = "{} (the vectors of the other model have an earlier text)"
+    """The same, and a later run had another reason to skip the record, or failed."""
     UNREADABLE = "no text that the model can read"
     """Another model may have the document."""
     NO_VECTOR = 'has no "vector", and the index has no model to embed it with'
@@ -171,6 +173,19 @@ class Reason:
     def __bool__(self) -> bool:
         return self.code is not Code.NONE
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether only the index with the other model has the document of this record."""
+        return self.code in {Code.LEFT_OUT, Code.LEFT_OUT_SINCE}
+
+    def left_out(self) -> Reason:
+        """Return this reason for a record whose document only the index with the other model has."""
+        if self.is_left_out:
+            return self
+        if self.code in {Code.NONE, Code.UNREADABLE}:
+            return Code.LEFT_OUT()
+        return Code.LEFT_OUT_SINCE(self.text())
+
     def text(self) -> str:
         """Return the sentence in one line of at most MAX_REASON_CHARACTERS; empty without a reason."""
         place = "" if self.line is None else f"line {self.line}: "
@@ -185,6 +200,9 @@ class Reason:
 
 
 NO_REASON = Reason(Code.NONE)
+
+STORED_LEFT_OUT = '{"code": "left_out%'
+"""Pattern of SQL for the stored reasons that are `Reason.is_left_out`."""
 
 
 def _short(line: str, most: int) -> str:

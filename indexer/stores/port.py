@@ -510,7 +510,8 @@ class Writer(Protocol):
         """
 
     def remove(self, uris: Iterable[str]) -> int:
-        """Remove documents and their ledger rows. Ledger rows of uris that are not documents stay.
+        """Remove documents and their ledger rows. Ledger rows of uris that are not documents stay, unless their reason
+        is that only the index with the other model has the document (`Reason.is_left_out`).
 
         Returns:
             How many documents were removed.
@@ -535,6 +536,8 @@ class Writer(Protocol):
 
     def end_run(self, run: int, outcome: RunOutcome) -> int:
         """Mark entries that the run did not meet in files it read as gone, and files that it skipped as unchanged.
+
+        Entries that were skipped or failed are removed instead, unless their uri is a document.
 
         Returns:
             How many files are to be read again because they also hold a document that was taken from a file it is now

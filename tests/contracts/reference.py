@@ -459,11 +459,16 @@ class ReferenceWriter:
 
     def remove(self, uris: Iterable[str]) -> int:
         state = self._store.state
-        removed = {uri for uri in uris if uri in state.documents}
+        given = set(uris)
+        removed = given & state.documents.keys()
         self._commit(
             documents={uri: stored for uri, stored in state.documents.items() if uri not in removed},
             files=unread(state.files, state.entries, removed),
-            entries=tuple((run, row) for run, row in state.entries if row.uri not in removed),
+            entries=tuple(
+                (run, row)
+                for run, row in state.entries
+                if row.uri not in (given if row.reason.is_left_out else removed)
+            ),
         )
         return len(removed)
 
@@ -483,7 +488,7 @@ class ReferenceWriter:
         entries, read, same = [], set(outcome.read), set(outcome.unchanged)
         for written, row in self._store.state.entries:
             if row.file in read and written < run:
-                if row.state in ("skipped", "failed"):
+                if row.state in ("skipped", "failed") and row.uri not in self._store.state.documents:
                     continue
                 entries.append((written, replace(row, state="gone")))
             elif row.file in same and row.state in ("indexed", "updated"):

@@ -312,6 +312,20 @@ def test_prune_removes_what_its_source_no_longer_has(likewise: Callable[..., Any
     assert counts(likewise("index", folder, notes, "--prune", "--json")) == {"unchanged": 3}
 
 
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00bad\xd8"])
+def test_prune_removes_a_document_whose_file_was_empty_or_failed_before_it_was_gone(
+    likewise: Callable[..., Any], notes: Path, folder: Path, content: bytes
+) -> None:
+    likewise("index", folder, notes)
+    (notes / "b.txt").write_bytes(content)
+    likewise("index", folder, notes)
+    assert uris(folder) == ["a.txt", "b.txt", "c.txt", "d.txt"]
+    (notes / "b.txt").unlink()
+    assert likewise("index", folder, notes, "--json").json["stale"] == 1
+    assert counts(likewise("index", folder, notes, "--prune", "--json")) == {"unchanged": 3, "pruned": 1}
+    assert uris(folder) == ["a.txt", "c.txt", "d.txt"]
+
+
 def test_prune_removes_a_record_that_vanished_from_its_file(
     likewise: Callable[..., Any], tmp_path: Path, folder: Path, lines: Callable[..., str]
 ) -> None:

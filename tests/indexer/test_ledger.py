@@ -12,6 +12,7 @@ from indexer.ledger import MAX_REASON_CHARACTERS, NO_REASON, Code, Reason, from_
 SENTENCES: list[tuple[Reason, str]] = [
     (Code.DUPLICATE(), "duplicate id: a later record of the same run has it"),
     (Code.LEFT_OUT(), "no text that the model can read: left out when the model of the index was changed"),
+    (Code.LEFT_OUT_SINCE("empty"), "empty (the vectors of the other model have an earlier text)"),
     (Code.UNREADABLE(), "no text that the model can read"),
     (Code.NO_VECTOR(), 'has no "vector", and the index has no model to embed it with'),
     (Code.NAME_NOT_UTF_8(), "its name is not valid UTF-8: rename it"),

@@ -303,6 +303,14 @@ def test_runs_leave_the_old_vectors_what_the_new_model_cannot_read(
 TEXTS = ("pears and plums {0}", "λόγος number {0}", "жизнь number {0}")
 """Texts that both models can read, only the second, and only the first."""
 
+ACTIONS = (
+    *("add", "metadata", "remove", "file", "file", "delete", "vanish", "break", "empty"),
+    *("run", "run", "unmounted", "prune", "switch", "twice"),
+)
+
+BROKEN, EMPTY = b"\xff\xfe\x00bad\xd8", b""
+"""Files that fail, and that are skipped."""
+
 
 @pytest.fixture
 def pair(main: IndexCore, register: Callable[..., None]) -> tuple[IndexCore, tuple[Blind, Blind]]:
@@ -318,7 +326,7 @@ def pair(main: IndexCore, register: Callable[..., None]) -> tuple[IndexCore, tup
 
 @pytest.mark.parametrize("main", ["folder", "reference", "postgres"], indirect=True)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_every_sequence_of_writes_and_switches_leaves_the_documents_of_a_dict(  # noqa: PLR0915 - one walk
+def test_every_sequence_of_writes_and_switches_leaves_the_documents_of_a_dict(  # noqa: PLR0912, PLR0915 - one walk
     pair: tuple[IndexCore, tuple[Blind, Blind]], tmp_path: Path, seed: int
 ) -> None:
     """The dict has the documents of both: the model in use shows those that it can read."""
@@ -326,26 +334,38 @@ def test_every_sequence_of_writes_and_switches_leaves_the_documents_of_a_dict(  
     live, random = 1, np.random.default_rng(seed)
     folder, options = tmp_path / "texts", ReadOptions()
     folder.mkdir()
-    (folder / "always.txt").write_text("pears")
+    always = str(folder / "always.txt")
     expected = {uri: (document.text, document.metadata["n"]) for uri, document in contents(now).items()}
-    files = {str(folder / "always.txt"): "pears"}
+    files = {always: TEXTS[0].encode()}
+    removed: set[str] = set()  # files of documents that were removed since the last switch
 
     def is_read(text: str) -> bool:
         return models[live].letter not in text
 
-    def run() -> None:
-        changed = {path for path, text in files.items() if is_read(text) and expected.get(path) != (text, None)}
+    def lost(path: str) -> bool:
+        """Whether a run that prunes removes the document of a file, which may be in the other index alone."""
+        held, content = is_read(expected[path][0]), files.get(path, EMPTY)
+        return content == EMPTY or (held and content != BROKEN and not is_read(content.decode()))
+
+    def run(*, prune: bool = False, mounted: bool = True) -> None:
+        shown = files if mounted else {always: files[always]}
+        for path in folder.iterdir():
+            path.unlink()
+        for name, content in shown.items():
+            Path(name).write_bytes(content)
+        texts = {path: content.decode() for path, content in shown.items() if content not in (BROKEN, EMPTY)}
+        changed = {path: text for path, text in texts.items() if is_read(text) and expected.get(path) != (text, None)}
         with now.store.writer() as writer:
-            sources = open_sources([str(folder)], options)
-            outcome = index_sources(now, writer, sources, options)
-        assert outcome.summary.indexed == len(changed)  # and nothing else is embedded
-        expected.update({path: (files[path], None) for path in changed})
-        for path in [each for each in expected if each.startswith("/") and each not in files]:
-            if not is_read(expected[path][0]):
-                del expected[path]  # its file is gone, and only the ledger has known of it
+            outcome = index_sources(now, writer, open_sources([str(folder)], options), options, prune=prune, yes=True)
+        assert (outcome.summary.indexed, outcome.refused) == (len(changed), None)  # and nothing else is embedded
+        expected.update({path: (text, None) for path, text in changed.items()})
+        if prune:
+            gone = [path for path in expected if path.startswith("/") and lost(path)]
+            removed.update(gone)
+            assert outcome.pruned == sum(is_read(expected.pop(path)[0]) for path in gone)
 
     for number in range(60):
-        action = random.choice(["add", "metadata", "remove", "file", "delete", "run", "switch", "twice"])
+        action = random.choice(ACTIONS)
         seen = sorted(uri for uri, (text, _) in expected.items() if is_read(text))
         own = [uri for uri in seen if not uri.startswith("/")]
         path = str(folder / f"f{random.integers(5)}.txt")
@@ -363,24 +383,27 @@ def test_every_sequence_of_writes_and_switches_leaves_the_documents_of_a_dict(  
             document = contents(now)[uri]
             Index(now).add([replace(document, metadata={"n": -number})])
             expected[uri] = document.text, -number
-        elif action == "remove" and own:
-            uri = str(random.choice(own))
-            assert Index(now).remove([uri]) == 1
-            del expected[uri]
+        elif action == "remove":
+            uri = str(random.choice(sorted(each for each in expected if not each.startswith("/"))))
+            assert Index(now).remove([uri], missing_ok=True) == is_read(
+                expected.pop(uri)[0]
+            )  # also one of the other index alone
         elif action == "file":
-            Path(path).write_text(text)
-            files[path] = text
-        elif action == "delete" and path in files:
-            Path(path).unlink()
-            del files[path]
-            if path in seen:
-                Index(now).remove([path])
+            files[path] = (text if path not in removed or is_read(text) else TEXTS[0].format(number)).encode()
+        elif action in ("vanish", "delete"):
+            files.pop(path, None)
+            if action == "delete" and path in expected:
+                Index(now).remove([path], missing_ok=True)
                 del expected[path]
-        elif action == "run":
-            run()
+                removed.add(path)
+        elif action in ("break", "empty"):
+            files[path] = BROKEN if action == "break" else EMPTY
+        elif action in ("run", "unmounted", "prune"):
+            run(prune=action == "prune", mounted=action != "unmounted")
         for _ in range({"switch": 1, "twice": 2}.get(str(action), 0)):
             back(now)
             now, live = opened_again(now), 1 - live
+            removed.clear()
         held = {uri: (each.text, each.metadata.get("n")) for uri, each in contents(now).items()}
         assert held == {uri: value for uri, value in expected.items() if is_read(value[0])}, (number, action)
     for _ in range(2):

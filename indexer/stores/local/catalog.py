@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from indexer.errors import BadInput, IndexDamaged, StorageError
-from indexer.ledger import Code
+from indexer.ledger import STORED_LEFT_OUT, Code
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of
@@ -221,9 +221,10 @@ class Catalog:
 
     def remove(self, uris: Iterable[str]) -> int:
         with self.transaction() as connection:
+            given = list(dict.fromkeys(uris))
             removed = [
                 (uri, row[0])
-                for uri in dict.fromkeys(uris)
+                for uri in given
                 for row in connection.execute("SELECT id FROM document WHERE uri = ?", (uri,))
             ]
             _forget_stamps(connection, [uri for uri, _ in removed])
@@ -232,6 +233,9 @@ class Catalog:
                 filter_sql.erase(connection, [document_id])
                 connection.execute("DELETE FROM document WHERE id = ?", (document_id,))
                 connection.execute("DELETE FROM ledger WHERE uri = ?", (uri,))
+            connection.executemany(
+                "DELETE FROM ledger WHERE uri = ? AND reason LIKE ?", ((uri, STORED_LEFT_OUT) for uri in given)
+            )
             _add_to_count(connection, -len(removed))
         return len(removed)
 
@@ -365,7 +369,8 @@ def _mark_gone(connection: sqlite3.Connection, files: Iterable[str], run: int) -
     """Mark everything that this run did not meet in these files as gone."""
     stale = "file_id = (SELECT id FROM file WHERE path = ?) AND run < ?"
     pairs = [(file, run) for file in files]
-    connection.executemany(f"DELETE FROM ledger WHERE {stale} AND state IN ('skipped', 'failed')", pairs)
+    without = "state IN ('skipped', 'failed') AND NOT EXISTS (SELECT 1 FROM document d WHERE d.uri = ledger.uri)"
+    connection.executemany(f"DELETE FROM ledger WHERE {stale} AND {without}", pairs)
     connection.executemany(f"UPDATE ledger SET state = 'gone' WHERE {stale}", pairs)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import errors, sql
 
 from indexer.errors import BadInput, NotAnIndex
-from indexer.ledger import Code, from_stored
+from indexer.ledger import STORED_LEFT_OUT, Code, from_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
@@ -246,8 +246,11 @@ class Commit:
         found = self._run(
             "SELECT id, key, passages, tokens FROM {tables}.document WHERE key = ANY(%s) ORDER BY key FOR UPDATE", keys
         )
+        left_out = self._run(
+            "DELETE FROM {tables}.ledger WHERE key = ANY(%s) AND reason LIKE %s RETURNING id", keys, STORED_LEFT_OUT
+        )
         if not found:
-            self.without_effect = True
+            self.without_effect = not left_out
             return 0
         ids, held = [row[0] for row in found], [row[1] for row in found]
         self._forget_stamps(held)
@@ -308,7 +311,11 @@ class Commit:
         self._finish_files(outcome.finished)
         read = [key_of(path) for path in outcome.read]
         stale = "file_id IN (SELECT id FROM {tables}.file WHERE key = ANY(%s)) AND run < %s"
-        self._run(f"DELETE FROM {{tables}}.ledger WHERE {stale} AND state IN ('skipped', 'failed')", read, run)
+        self._run(
+            f"DELETE FROM {{tables}}.ledger l WHERE {stale} AND state IN ('skipped', 'failed')"
+            " AND NOT EXISTS (SELECT FROM {tables}.document d WHERE d.key = l.key)",
+            *(read, run),
+        )
         self._run(f"UPDATE {{tables}}.ledger SET state = 'gone' WHERE {stale}", read, run)
         reread = self._run(
             "UPDATE {tables}.file SET size = -1 WHERE id IN (SELECT l.file_id FROM {tables}.ledger l"
