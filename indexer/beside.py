@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from shlex import quote
 
-from indexer.errors import IndexDamaged, NewerFormat
+from indexer.errors import IndexDamaged, NewerFormat, NotAnIndex
 from indexer.stores.port import SIDE_SLOTS, SideSlot, Store
 
 
@@ -39,6 +39,8 @@ def describe_beside(store: Store) -> Beside | None:
             try:
                 with store.engine.open(place).snapshot() as snapshot:
                     info, recipe = snapshot.info(), snapshot.settings.recipe
+            except NotAnIndex:  # another process has just removed it, or switched to it
+                continue
             except (IndexDamaged, NewerFormat) as error:
                 return Beside(place, problem=str(error))
             return Beside(place, str(recipe), info.documents, info.passages, info.bytes)

@@ -271,7 +271,7 @@ def drop(main: IndexCore) -> Beside:
         IndexLocked: another process is building it.
     """
     store = main.store
-    with main.writer():
+    with main.exclusive():  # a switch would give the place to the other one
         beside = describe_beside(store)
         if beside is None:
             raise BadInput(f"{store.address}: no vectors of another model are kept, so there is nothing to remove")

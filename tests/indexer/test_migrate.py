@@ -759,6 +759,53 @@ def test_through_a_link_the_folder_itself_is_exchanged(folder: Path, make_encode
         assert index.recipe == other_model.recipe
 
 
+def test_the_index_beside_another_one_gets_none_beside_itself(folder: Path, make_encoder: Any) -> None:
+    with IndexCore.open(folder) as main:
+        built(main, make_encoder(**OTHER))
+    with IndexCore.open(folder / "next") as inner, pytest.raises(BadInput, match="change the model of that index"):
+        built(inner, make_encoder(name="third", weights="3"))
+    assert (names(folder), names(folder / "next") & {"next", ".next"}) == ({"next"}, set())
+
+
+def test_an_index_that_another_process_makes_at_the_last_moment_is_not_overwritten(
+    tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from indexer.copying import copy
+
+    require_room, settings = slots.require_room, settings_of_new(encoder)[0]
+    with Index.create(tmp_path / "source.index", encoder) as source:
+        source.add(documents(1))
+
+    def overtaken(new: Path) -> Path:
+        room = require_room(new)
+        if any(path.name.startswith(f".{new.name}.") for path in new.parent.iterdir()):  # it publishes
+            monkeypatch.setattr(slots, "require_room", require_room)
+            with Index.create(new, encoder) as first:
+                first.add(documents(7))
+        return room
+
+    for copying in (False, True):
+        folder = tmp_path / f"{copying}.index"
+        monkeypatch.setattr(slots, "require_room", overtaken)
+        with pytest.raises(BadInput, match="another process has just made it"):
+            copy(store_of(source), str(folder)) if copying else create_store(folder, settings)
+        with Index.open(folder) as index:
+            assert [*contents(index)] == ["d7"]
+        assert names(folder) == ({".True.index.unfinished"} if copying else set())
+
+
+def test_a_copy_through_a_link_gets_the_folder_that_the_link_leads_to(folder: Path, tmp_path: Path) -> None:
+    from indexer.copying import copy
+
+    (tmp_path / "disk" / "copy.index").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "copy.index")
+    with Index.open(folder) as index:
+        assert copy(store_of(index), str(tmp_path / "link")).documents == 40
+    with Index.open(tmp_path / "disk" / "copy.index") as copied:
+        assert len(copied) == 40
+    assert names(tmp_path / "disk" / "copy.index") == set() == names(tmp_path / "link")
+
+
 def test_a_rebuild_does_not_remove_what_is_kept(folder: Path, encoder: Any, make_encoder: Any) -> None:
     from indexer.rebuild import rebuild_index
 

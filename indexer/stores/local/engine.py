@@ -127,7 +127,9 @@ class LocalEngine:
         if slot == "draft":
             assert self._draft is not None
             return self._draft
-        return self._folder / slot if slot in SIDE_SLOTS else slots.hidden(self._folder, slot)
+        if slot in SIDE_SLOTS:
+            return self._folder / slot
+        return slots.hidden(self._folder.resolve(), slot)  # beside the folder that a link leads to
 
     def _require(self, slot: Slot) -> None:
         if slot == "live" or not self.exists(slot):

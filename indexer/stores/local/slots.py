@@ -9,6 +9,7 @@ folder. Searches find one whole index under the name at every moment.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -76,19 +77,28 @@ def make_draft(folder: Path, fill: Fill) -> Path:
 def make_unfinished(folder: Path, fill: Fill) -> None:
     """Make the unfinished index of `folder`, which appears complete or not at all. Raises StorageError."""
     draft = make_draft(folder, fill)
-    with _making(folder):
+    try:
         appear(draft, hidden(folder, "unfinished"))
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
 
 
 def appear(folder: Path, new: Path) -> None:
     """Write everything in a folder to the disk, and give it another name, which is free or that of an empty folder.
 
     Raises:
+        BadInput: another process was first.
         StorageError: the disk refuses.
     """
     with _making(new):
         _sync_all(folder)
-        folder.rename(new)
+        try:
+            folder.rename(new)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+            raise BadInput(f"{new}: is there already: another process has just made it") from error
         _sync(new.parent)
 
 
@@ -141,8 +151,11 @@ def make_next(folder: Path, fill: Fill) -> None:
     """Make INDEX/next, which appears complete or not at all. Use under the writer lock.
 
     Raises:
+        BadInput: the folder is "next" or "previous" of another index.
         StorageError: the disk refuses, or would refuse the exchange.
     """
+    if _is_beside(folder):
+        raise BadInput(f"{folder}: belongs to the index {folder.parent}: change the model of that index")
     _require_renames(folder)
     with _changing(folder / "next"):
         _sweep(folder)

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from psycopg import errors
 
-from indexer.errors import BadInput, NotAnIndex
+from indexer.errors import BadInput, NotAnIndex, StorageError
 from indexer.listener import SILENT, Listener
 from indexer.settings import Settings
 from indexer.stores.analysis import code
@@ -123,13 +123,14 @@ class PostgresEngine:
     @contextmanager
     def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[PostgresWriter]:
         with self.open().writer(wait=wait, listener=listener) as writer:
-            with translated(self._address):
-                self._keep_writers_out(self._guarded())
-            self._is_exclusive = True
+            outer = self._is_exclusive
             try:
+                with translated(self._address):
+                    self._keep_writers_out(self._guarded())
+                self._is_exclusive = True
                 yield writer
             finally:
-                self._is_exclusive = False
+                self._is_exclusive = outer
                 self._release()
 
     def _keep_writers_out(self, guard: DeadlineConnection) -> None:
@@ -158,8 +159,9 @@ class PostgresEngine:
                     rename(guard, name, index)
                     rename(guard, aside, self._name("previous"))
                 else:
-                    unregister(guard, index)
-                    rename(guard, name, index)
+                    if self._is_exclusive:
+                        unregister(guard, index)
+                    rename(guard, name, index)  # which fails if another process was first
                     forget_beside(guard, index)
             sweep(guard)
         self._release()
@@ -201,7 +203,13 @@ class PostgresEngine:
             raise BadInput(f"{self.address}: has no index at {slot!r}")
 
     def _guarded(self) -> DeadlineConnection:
-        """Return the connection that holds the locks of this engine, which end with it."""
+        """Return the connection that holds the locks of this engine, which end with it.
+
+        Raises:
+            StorageError: it has ended inside of `exclusive`, and others may have written since.
+        """
+        if self._is_exclusive and self._guard is not None and self._guard.closed:
+            raise StorageError(f"{self.address}: the connection that kept other writers out has ended: run it again")
         if self._guard is None or self._guard.closed:
             self._guard = connect(self._address)
         return self._guard

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from psycopg import errors, sql
 
-from indexer.errors import BadInput
+from indexer.errors import BadInput, NotAnIndex
 from indexer.stores.port import SIDE_SLOTS
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.schema import (
@@ -70,11 +70,18 @@ def unregister(connection: DeadlineConnection, name: str) -> None:
 
 
 def rename(connection: DeadlineConnection, name: str, new: str) -> None:
-    """Give an index another name. Raises BadInput where that one is taken."""
+    """Give an index another name, in the caller's transaction.
+
+    Raises:
+        BadInput: the new name is taken.
+        NotAnIndex: another process has removed the index.
+    """
     try:
-        connection.execute("UPDATE likewise.index SET name = %s WHERE name = %s", (new, name))
+        renamed = connection.execute("UPDATE likewise.index SET name = %s WHERE name = %s", (new, name))
     except errors.UniqueViolation as error:
         raise BadInput(f"index {new!r} exists in this database already") from error
+    if renamed.rowcount != 1:
+        raise NotAnIndex(f"index {name!r} is no longer in this database: another process has removed it")
 
 
 _COPIED = ("setting", "frozen", "document", "passage", "field", "field_value", "file", "ledger")

@@ -17,10 +17,11 @@ from listeners import Calling
 from postgres_server import new_address, server_uri
 
 from indexer import Document, Index
-from indexer.errors import IndexLocked, NotAnIndex
+from indexer.errors import BadInput, IndexLocked, NotAnIndex, StorageError
 from indexer.settings import Settings
 from indexer.stores.life_cycle import draft
 from indexer.stores.open import create_store, engine_of, open_store
+from indexer.stores.postgres.engine import PostgresEngine
 from indexer.stores.postgres.tables import sweep
 
 ROWS = np.eye(4, dtype=np.float32)
@@ -144,3 +145,82 @@ def test_a_draft_that_ends_badly_leaves_nothing(address: str) -> None:
     with psycopg.connect(server_uri(), autocommit=True) as connection:
         sweep(connection)  # type: ignore[arg-type]
     assert schemas() <= before
+
+
+def test_an_index_that_another_process_makes_at_the_last_moment_is_not_overwritten(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = engine_of(address)
+    exists = PostgresEngine.exists
+    monkeypatch.setattr(PostgresEngine, "exists", lambda self, slot="live": slot != "live" and exists(self, slot))
+    with pytest.raises(BadInput, match="exists in this database already"), draft(late, Settings(2)):
+        pass
+    late.close()
+    with open_store(address).snapshot() as snapshot:
+        assert (snapshot.documents, snapshot.settings.dimensions) == (4, 4)
+
+
+def test_one_that_another_process_removes_at_the_last_moment_is_not_switched_to(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine: Any = engine_of(address)
+    with engine.open().writer():
+        engine.make("next", Settings(2))
+    leave = engine._leave
+
+    def removed(slot: Any) -> None:
+        with psycopg.connect(server_uri()) as connection:
+            connection.execute("DELETE FROM likewise.index WHERE name = %s", (engine._name("next"),))
+        leave(slot)
+
+    monkeypatch.setattr(engine, "_leave", removed)
+    with pytest.raises(NotAnIndex, match="another process has removed it"), engine.exclusive():
+        engine.publish("next")
+    with engine.open().snapshot() as snapshot:
+        assert (snapshot.documents, snapshot.settings.dimensions) == (4, 4)
+    assert not engine.exists("previous")
+    engine.close()
+
+
+def test_nothing_is_published_after_the_lock_is_lost(address: str) -> None:
+    engine: Any = engine_of(address)
+    with engine.exclusive(), pytest.raises(StorageError, match="has ended"):
+        engine.make("draft", Settings(2))
+        with psycopg.connect(server_uri(), autocommit=True) as connection:
+            connection.execute("SELECT pg_terminate_backend(%s)", (engine._guard.info.backend_pid,))
+        with pytest.raises(StorageError, match="terminating connection"):
+            engine.publish("draft")
+        engine.publish("draft")
+    with engine.open().snapshot() as snapshot:
+        assert (snapshot.documents, snapshot.settings.dimensions) == (4, 4)
+    engine.close()
+
+
+def test_an_inner_block_leaves_the_lock_to_the_outer_one(address: str) -> None:
+    engine = engine_of(address)
+    with engine.exclusive():
+        with engine.exclusive():
+            pass
+        with pytest.raises(IndexLocked), open_store(address).writer(wait=False):
+            pass
+        with draft(engine, Settings(2)):
+            pass
+    with engine.open().snapshot() as snapshot:
+        assert (snapshot.documents, snapshot.settings.dimensions) == (0, 2)
+    engine.close()
+
+
+def test_an_interrupted_wait_for_the_lock_leaves_none(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine: Any = engine_of(address)
+    keep = engine._keep_writers_out
+
+    def interrupted(guard: Any) -> None:
+        keep(guard)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "_keep_writers_out", interrupted)
+    with pytest.raises(KeyboardInterrupt), engine.exclusive():
+        pass
+    with open_store(address).writer(wait=False) as writer:
+        assert writer.remove(["d0"]) == 1
+    engine.close()
