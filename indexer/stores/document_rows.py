@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import islice
@@ -66,6 +66,11 @@ class DocumentRow:
             return not (meaning and self.tokens) or content_hash(document, meaning) == self.content_hash
         except WRONG_TYPES:
             return False
+
+
+def member_values(document: Document, encode: Callable[[Any], str]) -> list[Any]:
+    """Return the values of MEMBERS as they are stored; `encode` writes metadata as JSON."""
+    return [encode(value) if name == "metadata" else value for name in MEMBERS for value in (getattr(document, name),)]
 
 
 def damage_of(uri: str) -> IndexDamaged:

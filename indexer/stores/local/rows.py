@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 from indexer.stores.commits import passage_rows
+from indexer.stores.document_rows import MEMBERS, member_values
 from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.local import filter_sql
 from indexer.stores.port import EmbeddedDocument
@@ -18,7 +19,7 @@ def _highest(connection: sqlite3.Connection, table: str) -> int:
     return int(row[0]) if row else 0
 
 
-_COLUMNS = ("uri", "title", "path", "format", "modified", "metadata", "content_hash", "row_hash", "tokens")
+_COLUMNS = ("uri", *MEMBERS, "content_hash", "row_hash", "tokens")
 _SET = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[:-1])
 
 
@@ -47,8 +48,8 @@ def write_documents(
         f" ON CONFLICT (id) DO UPDATE SET {_SET}, tokens = max(excluded.tokens, tokens * (excluded.tokens < 0))",
         (
             (
-                *(ids[document.uri], document.uri, document.title, document.path, document.format, document.modified),
-                *(_json(document.metadata), item.hashes.content, item.hashes.row),
+                *(ids[document.uri], document.uri, *member_values(document, _json)),
+                *(item.hashes.content, item.hashes.row),
                 -1 if item.spans is None else sum(span.tokens for span in item.spans),
             )
             for item in documents

@@ -15,6 +15,7 @@ from indexer.ledger import STORED_LEFT_OUT, Code, from_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
+from indexer.stores.document_rows import MEMBERS, member_values
 from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.postgres.connections import DeadlineConnection
@@ -164,20 +165,21 @@ class Commit:
             len(fresh),
         )
         new = dict(zip(fresh, (number for (number,) in numbers), strict=True))
-        columns = ("title", "path", "format", "modified", "metadata", "row_hash", "text", "raw", "sections")
+        columns = (*MEMBERS, "row_hash", "text", "raw", "sections")
         rows: dict[bytes, tuple[Any, ...]] = {}
         updates = []
         for item in documents:
             document, spans = item.document, item.spans
-            for name in ("uri", "title", "path", "format", "modified"):
-                if "\0" in (getattr(document, name) or ""):
+            for name in ("uri", *MEMBERS):
+                value = getattr(document, name)
+                if isinstance(value, str) and "\0" in value:
                     raise BadInput(
                         f"{document.uri[:80]!r}: its {name} holds the character NUL: PostgreSQL cannot hold it"
                     )
             nul = "\0" in document.text
             sections = _json([(section.start, section.heading, section.page) for section in document.sections])
             values = (
-                *(document.title, document.path, document.format, document.modified, _json(document.metadata)),
+                *member_values(document, _json),
                 *(item.hashes.row, document.text.replace("\0", " ") if nul else document.text),
                 *(document.text.encode() if nul else None, sections),
             )
