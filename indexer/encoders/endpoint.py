@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class Endpoint:
         """Return status, headers and body of the last answer, and how many attempts failed."""
         import urllib3
 
-        from indexer.encoders.retries import Budget, Retries, TimeLeft
+        from indexer.encoders.retries import PASSING, Budget, Retries, TimeLeft
 
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "likewise"}
         key = os.environ.get(KEY_VARIABLE, "")
@@ -99,15 +100,22 @@ class Endpoint:
                     timeout=TimeLeft(budget),
                     preload_content=False,
                 )
+                retries = response.retries or retries
                 try:
                     data = _read(response, budget.deadline)
                     response.release_conn()
-                    return response.status, response.headers, data, budget.failed
                 except urllib3.exceptions.ProtocolError as error:
-                    retries = (response.retries or retries).increment("POST", path, error=error)
+                    retries = retries.increment("POST", path, error=error)
+                    retries.sleep()
+                    continue
                 finally:
                     response.close()  # A connection with a part of an answer in it must not be used again.
-                retries.sleep()
+                if response.status in PASSING:
+                    with suppress(urllib3.exceptions.MaxRetryError):
+                        retries = retries.increment("POST", path, response=response)
+                        retries.sleep(response)
+                        continue
+                return response.status, response.headers, data, budget.failed
         except urllib3.exceptions.HTTPError as error:
             reason = error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error
             raise self._failure(reason or error, budget.failed) from error

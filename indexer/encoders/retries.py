@@ -57,8 +57,7 @@ class Retries(urllib3.Retry):
             status=ERROR_RETRIES,
             other=0,
             allowed_methods={"POST"},
-            status_forcelist=PASSING,
-            raise_on_status=False,
+            status_forcelist=(),  # endpoint.py decides by status, because urllib3 reads a refused answer without limit.
             backoff_factor=BACKOFF_SECONDS,
             backoff_max=MAX_PAUSE_SECONDS,
             backoff_jitter=BACKOFF_SECONDS,

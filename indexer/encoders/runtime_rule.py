@@ -100,9 +100,11 @@ def _obstacle(recipe: Recipe) -> str | None:
         return None
     folder = Path(recipe.model).expanduser()
     if not folder.is_dir():
+        if recipe.model.count("/") != 1:
+            return None
         from huggingface_hub import try_to_load_from_cache
 
-        modules = try_to_load_from_cache(recipe.model, "modules.json") if recipe.model.count("/") == 1 else None
+        modules = try_to_load_from_cache(recipe.model, "modules.json")
         if not isinstance(modules, str):
             return None
         folder = Path(modules).parent

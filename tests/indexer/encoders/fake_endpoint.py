@@ -29,7 +29,7 @@ class FakeEndpoint:
 
     Attributes:
         answer: called with the number of a request (from 0) and the right answer; returns a status, headers and a body
-            (an object becomes JSON, bytes stay as they are).
+            (an object becomes JSON, bytes stay as they are, pieces of an iterator are sent one by one).
         limit: words that the model reads; a longer text is refused, or cut if `cuts`.
         requests: the JSON of every request.
         keys: the Authorization header of every request.
@@ -98,12 +98,16 @@ def serve(fake: FakeEndpoint) -> Iterator[FakeEndpoint]:
             status, headers, body = fake.right_answer(request)
             if status == 200:
                 status, headers, body = fake.answer(number, body)
-            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            pieces = body if isinstance(body, Iterator) else ()
+            data = b"" if pieces else body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
             for name, value in ({"Content-Length": str(len(data))} | headers).items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)
+            for piece in pieces:
+                self.wfile.write(piece)
+                self.wfile.flush()
             if int(headers.get("Content-Length", "0")) > len(data):
                 self.close_connection = True
 

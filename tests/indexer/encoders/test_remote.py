@@ -356,6 +356,25 @@ def test_a_slow_answer_ends_at_the_deadline(fake: FakeEndpoint, monkeypatch: pyt
     released.set()
 
 
+@pytest.mark.parametrize("status", [200, 400, 429, 503])
+def test_an_answer_that_comes_slowly_ends_at_the_deadline(
+    fake: FakeEndpoint, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    encoder = connected(fake)
+    done = threading.Event()
+    monkeypatch.setattr(remote, "QUERY_SECONDS", 0.2)
+    fake.answer = lambda number, right: (
+        status,
+        {"Content-Length": "9999"},
+        (b"x" for _ in range(200) if not done.wait(0.05)),
+    )
+    begun = time.monotonic()
+    with pytest.raises(EndpointUnavailable, match="did not answer in time"):
+        encoder.encode([MOON], role="query")
+    done.set()
+    assert time.monotonic() - begun < 3
+
+
 def test_where_nothing_listens(pauses: list[float], shell: Callable[..., SimpleNamespace], tmp_path: Path) -> None:
     with serve(FakeEndpoint()) as gone:
         pass
