@@ -27,6 +27,12 @@ def imports(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield each.module, each
 
 
+@cache
+def file_imports(file: Path) -> tuple[tuple[str, ast.AST], ...]:
+    """Every module that a file imports, with the statement."""
+    return tuple(imports(tree(file)))
+
+
 def module_of(file: Path) -> str:
     parts = file.with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -35,13 +41,14 @@ def module_of(file: Path) -> str:
 MODULES = {module_of(file): file for file in FILES}
 
 
-def edges(file: Path) -> set[str]:
+@cache
+def edges(file: Path) -> frozenset[str]:
     """The modules of ours that a file imports, inside functions and for type checkers too."""
     found: set[str] = set()
-    for name, statement in imports(tree(file)):
+    for name, statement in file_imports(file):
         if isinstance(statement, ast.ImportFrom):
             inside = {f"{name}.{alias.name}" for alias in statement.names}
             found |= inside & MODULES.keys() or {name} & MODULES.keys()
         else:
             found |= {name} & MODULES.keys()
-    return found - {module_of(file)}
+    return frozenset(found - {module_of(file)})

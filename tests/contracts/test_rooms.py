@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_imports import FILES, MODULES, ROOT, edges, imports, tree
+from source_imports import FILES, MODULES, ROOT, edges, file_imports, imports, tree
 
 # Package: the files, or folders, that may import it.
 HOMES = {
@@ -80,15 +80,15 @@ def test_there_is_something_to_look_at() -> None:
 
 
 def test_the_arrow_goes_from_search_to_indexer_and_never_back() -> None:
-    back = [(str(file), name) for file in FILES if file.parts[0] == "indexer" for name, _ in imports(tree(file))]
+    back = [(str(file), name) for file in FILES if file.parts[0] == "indexer" for name, _ in file_imports(file)]
     assert [(file, name) for file, name in back if name.split(".")[0] == "search"] == []
-    forth = {name.split(".")[0] for file in FILES if file.parts[0] == "search" for name, _ in imports(tree(file))}
+    forth = {name.split(".")[0] for file in FILES if file.parts[0] == "search" for name, _ in file_imports(file)}
     assert "indexer" in forth
 
 
 @pytest.mark.parametrize("package", HOMES)
 def test_a_package_is_imported_only_where_it_lives(package: str) -> None:
-    found = {file for file in FILES for name, _ in imports(tree(file)) if name.split(".")[0] == package}
+    found = {file for file in FILES for name, _ in file_imports(file) if name.split(".")[0] == package}
     assert [str(file) for file in found if not under(file, HOMES[package])] == []
 
 
@@ -165,7 +165,7 @@ def test_heavy_packages_are_imported_when_they_are_needed() -> None:
 
 def test_no_import_of_a_star_and_none_by_a_relative_path() -> None:
     for file in FILES:
-        for _, statement in imports(tree(file)):
+        for _, statement in file_imports(file):
             if isinstance(statement, ast.ImportFrom):
                 assert all(alias.name != "*" for alias in statement.names), file
 
