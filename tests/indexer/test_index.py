@@ -283,7 +283,7 @@ def test_a_newer_format_is_refused(index: Index) -> None:
     with sqlite3.connect(Path(store_of(index).address) / "catalog.db") as catalog:
         catalog.execute("PRAGMA user_version = 99")
     catalog.close()
-    with pytest.raises(NewerFormat, match="format 99 and this likewise reads up to 2: upgrade"):
+    with pytest.raises(NewerFormat, match="format 99 and this likewise reads up to 3: upgrade"):
         Index.open(Path(store_of(index).address))
 
 

@@ -56,6 +56,11 @@ def hidden(folder: Path, suffix: str) -> Path:
     return folder.with_name(f".{folder.name}.{suffix}")
 
 
+def name_of(draft: Path) -> Path:
+    """Return the folder that a draft is to become."""
+    return draft.with_name(draft.name[1:].rpartition(".")[0])
+
+
 def make_draft(folder: Path, fill: Fill) -> Path:
     """Make a draft of the index at `folder`; return its folder.
 
@@ -63,7 +68,7 @@ def make_draft(folder: Path, fill: Fill) -> Path:
         StorageError: the disk refuses.
     """
     draft = hidden(folder, secrets.token_hex(4))
-    with _making(folder):
+    with making(folder):
         draft.parent.mkdir(parents=True, exist_ok=True)
         try:
             draft.mkdir()
@@ -91,7 +96,7 @@ def appear(folder: Path, new: Path) -> None:
         BadInput: another process was first.
         StorageError: the disk refuses.
     """
-    with _making(new):
+    with making(new):
         _sync_all(folder)
         try:
             folder.rename(new)
@@ -297,11 +302,14 @@ def _changing(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _making(folder: Path) -> Iterator[None]:
+def making(folder: Path) -> Iterator[None]:
+    """Name the folder that is to be made in an error of the disk, not the hidden one that was written."""
     try:
         yield
     except OSError as error:
         raise StorageError(f"{folder}: cannot be made ({error.strerror})") from error
+    except StorageError as error:
+        raise StorageError(f"{folder}: cannot be made ({error.__cause__ or error})") from error
 
 
 def _sync_all(folder: Path) -> None:

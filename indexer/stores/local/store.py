@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from indexer.errors import NotAnIndex, StorageError
+from indexer.errors import NotAnIndex
 from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
 from indexer.records import Document
@@ -117,10 +117,9 @@ class LocalStore:
         from indexer.stores.local.copies import copy_store
 
         draft.close()
-        try:
-            return copy_store(self._views, Path(draft.address))
-        except OSError as error:
-            raise StorageError(f"{draft.address}: cannot be made ({error.strerror})") from error
+        folder = Path(draft.address)
+        with slots.making(slots.name_of(folder)):
+            return copy_store(self._views, folder)
 
     def lost_commits(self) -> int:
         """Return how many acknowledged commits are missing."""
