@@ -10,11 +10,9 @@ import re
 from dataclasses import dataclass
 from enum import Enum, unique
 from functools import cache, lru_cache
-from typing import Literal, get_args
+from typing import Literal
 
 LedgerState = Literal["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
-
-STATES: tuple[LedgerState, ...] = get_args(LedgerState)
 
 HELD: tuple[LedgerState, ...] = ("indexed", "updated", "unchanged")
 """The states of rows whose record became the document of its uri."""
@@ -223,9 +221,10 @@ def from_stored(text: str) -> Reason:
         name, arguments, line = members["code"].upper(), tuple(members.get("arguments", ())), members.get("line")
     except (ValueError, TypeError, KeyError, AttributeError):
         return parse(text)
-    if name not in Code.__members__:  # of a newer version
-        return Reason(Code.OTHER, (": ".join([name.lower(), *arguments]),), line)
-    return Reason(Code[name], arguments, line)
+    code = Code.__members__.get(name)
+    if code is None or len(arguments) != code.value.count("{}"):  # of a newer version
+        return Reason(Code.OTHER, (": ".join([name.lower(), *map(str, arguments)]),), line)
+    return Reason(code, arguments, line)
 
 
 def parse(sentence: str) -> Reason:

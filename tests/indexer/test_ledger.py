@@ -166,6 +166,13 @@ def test_a_code_of_a_newer_version_is_shown() -> None:
     assert from_stored('{"code": "on_the_moon"}').text() == "on_the_moon"
 
 
+@pytest.mark.parametrize("arguments", [[], ["1"], ["1", "2", "3"], [1, 2, 3]])
+def test_a_code_with_other_arguments_is_shown_too(arguments: list[object]) -> None:
+    """A newer version may have changed its sentence."""
+    stored = json.dumps({"code": "too_large", "arguments": arguments, "line": 3})
+    assert from_stored(stored).text() == ": ".join(["line 3: too_large", *map(str, arguments)])
+
+
 def test_a_sentence_is_one_short_line() -> None:
     long = Code.NO_TEXT_COLUMN("key", "\n".join(f"column {number}" for number in range(1000)))
     assert len(long.text()) == MAX_REASON_CHARACTERS
