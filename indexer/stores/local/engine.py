@@ -7,7 +7,7 @@ hidden folders beside it (slots.py).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from indexer.errors import BadInput, NotAnIndex
 from indexer.listener import SILENT, Listener
 from indexer.settings import Settings
 from indexer.stores.local.connections import has_catalog
+from indexer.stores.local.lock import WriterLock
 from indexer.stores.local.store import LocalStore
 from indexer.stores.port import SIDE_SLOTS, Slot
 
@@ -113,10 +114,10 @@ class LocalEngine:
 
         self._require(slot)
         folder = self._folder_of(slot)
-        if slot == "unfinished":
-            with closing(self.open(slot)) as store, store.writer(wait=False):
-                return slots.remove(folder)
         self._leave(slot)
+        if slot == "unfinished":
+            with WriterLock(folder).hold(wait=False):  # a damaged index has no writer
+                return slots.remove(folder)
         return slots.drop(self._folder.resolve(), slot) if slot in SIDE_SLOTS else slots.remove(folder)
 
     def _folder_of(self, slot: Slot) -> Path:

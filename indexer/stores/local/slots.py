@@ -116,16 +116,18 @@ def replace(folder: Path, draft: Path) -> None:
     from indexer.stores.local.swap import swap
 
     try:
-        _sync_all(draft)
-        swap(folder, draft)
+        with _changing(folder):
+            _sync_all(draft)
+            swap(folder, draft)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
 def remove(folder: Path) -> int:
-    """Remove a hidden folder; return its size in bytes."""
-    size = size_of(folder)
-    shutil.rmtree(folder)
+    """Remove a hidden folder; return its size in bytes. Raises StorageError if the disk refuses."""
+    with _changing(folder):
+        size = size_of(folder)
+        shutil.rmtree(folder)
     return size
 
 

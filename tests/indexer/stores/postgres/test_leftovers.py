@@ -82,6 +82,15 @@ def test_an_unfinished_copy_in_a_folder_is_removed(source: str, tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.index"]
 
 
+def test_a_damaged_unfinished_copy_in_a_folder_is_removed(source: str, tmp_path: Path) -> None:
+    target = tmp_path / "copy.index"
+    break_off(source, str(target))
+    (kept,) = tmp_path.glob(".copy*")
+    (kept / "catalog.db").write_bytes(b"not a database" * 1000)
+    assert drop_unfinished(target) > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source.index"]
+
+
 def test_a_new_index_has_nothing_of_an_earlier_one_of_its_name(
     source: str, encoder: Any, make_encoder: Callable[..., Any]
 ) -> None:
