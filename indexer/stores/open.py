@@ -93,14 +93,19 @@ def open_store(address: str | PathLike[str]) -> Store:
     """Open the index at an address.
 
     Raises:
-        NotAnIndex: there is no index; a folder says so when it is read.
+        NotAnIndex: there is no index; it is raised when the index is read.
     """
     return engine_of(address).open()
 
 
 def create_store(address: str | PathLike[str], settings: Settings) -> Store:
     """Make an empty index at an address. Errors are those of `life_cycle.create`."""
-    return create(engine_of(address), settings)
+    engine = engine_of(address)
+    try:
+        return create(engine, settings)
+    except BaseException:
+        engine.close()
+        raise
 
 
 def is_store(address: str | PathLike[str]) -> bool:

@@ -29,7 +29,7 @@ STEPS = (
 )
 
 EXCHANGE_STEPS = ("exchange.out", "exchange.swapped", "exchange.in")
-"""The steps at which an index takes the place of another one (beside.py)."""
+"""The steps at which an index takes the place of another one (slots.py)."""
 
 
 def failpoint(step: str) -> None:

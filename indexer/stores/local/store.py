@@ -1,6 +1,6 @@
 """The index in a folder as a `Store`: its snapshots and its one writer.
 
-The answers of a snapshot are in snapshot.py, the changes of a writer in writer.py.
+The answers of a snapshot are in view.py and in indexer/stores/snapshot.py, the changes of a writer in writer.py.
 """
 
 from __future__ import annotations
