@@ -5,8 +5,7 @@ Masks are computed when a filter is first used, and kept for the snapshot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,13 +55,17 @@ class AllowedRows:
     documents: int
     flags: Flags | None
     parts: tuple[tuple[Positions, NDArray[np.int64]], ...]
+    # No cached_property: until Python 3.12 it has one lock for all filters, which a forked child may find taken.
+    _masks: tuple[Mask | None, ...] | None = field(default=None, init=False)
 
-    @cached_property
+    @property
     def masks(self) -> tuple[Mask | None, ...]:
         """One mask per part; None allows the whole part."""
-        return tuple(make_mask(positions, dead, self.flags) for positions, dead in self.parts)
+        if (masks := self._masks) is None:
+            masks = self._masks = tuple(make_mask(positions, dead, self.flags) for positions, dead in self.parts)
+        return masks
 
-    @cached_property
+    @property
     def passages(self) -> int:
         """Number of rows."""
         return sum(

@@ -7,8 +7,6 @@ again here from its stored vector.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from pgvector import HalfVector
 
@@ -39,6 +37,7 @@ class PostgresSelection:
 
     def __init__(self, view: View, where: Where | None) -> None:
         self._view, self._where = view, where
+        self._counted: Allowed | None = None
 
     @property
     def documents(self) -> int:
@@ -59,12 +58,14 @@ class PostgresSelection:
         select = f"SELECT FROM {{tables}}.document d WHERE d.id = %s AND {condition.text}"
         return bool(self._view.rows(select, document, *condition.parameters))
 
-    @cached_property
+    @property
     def _allowed(self) -> Allowed:
         row = self._view.state.row
         if self._where is None:
             return Allowed(row.documents, row.passages, None)
-        return self._view.state.allowed.get(self._where, self._count)
+        if self._counted is None:  # cached_property would have the questions of other threads wait (before Python 3.12)
+            self._counted = self._view.state.allowed.get(self._where, self._count)
+        return self._counted
 
     def _count(self) -> Allowed:
         condition = compiled(self._view, self._where)
