@@ -19,6 +19,7 @@ HELD: tuple[LedgerState, ...] = ("indexed", "updated", "unchanged")
 
 MAX_REASON_CHARACTERS = 200
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE = re.compile(r"line ([1-9]\d*): (.*)", re.DOTALL)
 
 
@@ -149,10 +150,9 @@ class Code(Enum):
     ROWS_AS_ONE = "{} rows without a column of text were read as one document: name it with --text-field"
 
     def __call__(self, *arguments: object) -> Reason:
-        """Return the reason with these arguments, each as one line."""
-        return Reason(
-            self, tuple(_short(re.sub(r"\s+", " ", str(each)), 2 * MAX_REASON_CHARACTERS) for each in arguments)
-        )
+        """Return the reason with these arguments, each as one line of UTF-8: a path may have other bytes."""
+        lines = (re.sub(r"\s+", " ", _SURROGATE.sub("\ufffd", str(each))) for each in arguments)
+        return Reason(self, tuple(_short(line, 2 * MAX_REASON_CHARACTERS) for line in lines))
 
 
 @dataclass(frozen=True, slots=True)

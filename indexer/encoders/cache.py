@@ -1,4 +1,4 @@
-"""The user's cache folder: compiled graphs and measurements, all of which can be made again."""
+"""The user's cache folder: compiled encoders and vectors, all of which can be made again."""
 
 from __future__ import annotations
 

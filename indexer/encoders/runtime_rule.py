@@ -110,7 +110,7 @@ def _obstacle(recipe: Recipe) -> str | None:
         folder = Path(modules).parent
     from indexer.encoders.torch.pooling_head import read_head
 
-    with suppress(ModelError):  # Whoever embeds with a damaged model hears of the damage then.
+    with suppress(ModelError):  # Embedding with a damaged model reports the damage.
         if read_head(folder, 0) is None:
             return "OpenVINO does not support this model's modules for documents"
     return None

@@ -145,6 +145,18 @@ def test_links_inside_are_followed_once_and_links_outside_are_not(tmp_path: Path
     }
 
 
+@needs_any_file_name
+def test_a_link_to_a_name_that_is_not_utf_8_has_a_reason_that_can_be_stored(tmp_path: Path, collect: Collect) -> None:
+    outside = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    outside.write_text("x")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to(outside)
+    (entry,) = collect(root)
+    assert entry.reason.text() == f"a link that leaves the folder, to {tmp_path}/caf\ufffd.txt"
+    assert entry.reason.stored().encode()
+
+
 def test_a_root_that_is_a_link_is_followed_under_its_own_name(tmp_path: Path, collect: Collect) -> None:
     write(tmp_path / "real/a.txt")
     (tmp_path / "link").symlink_to("real")
