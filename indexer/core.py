@@ -105,8 +105,8 @@ class IndexCore:
         """Hold the writer of the store for the length of a block; the context says whether to wait for another one."""
         return self.store.writer(wait=self.context.wait, listener=self.context.listener)
 
-    def exclusive(self) -> AbstractContextManager[Writer]:
-        """Hold the only right to write to the index, as `Engine.exclusive` does, for the length of a block."""
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Let nobody write to the index, as `Engine.exclusive` does, for the length of a block."""
         return self.store.engine.exclusive(wait=self.context.wait, listener=self.context.listener)
 
     def stored_settings(self) -> Settings:

@@ -694,8 +694,10 @@ class Engine(Protocol):
             IndexLocked: another process is filling the unfinished index.
         """
 
-    def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> AbstractContextManager[Writer]:
-        """Hold the only right to write to the live index, for the length of the block. Arguments are those of `writer`.
+    def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> AbstractContextManager[None]:
+        """Let nobody write to the live index for the length of the block. Arguments are those of `writer`.
+
+        The block does not write to it either: in a database it would wait for itself.
 
         Raises:
             NotAnIndex, IndexLocked: as in `Store.writer`.

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from indexer.errors import BadInput, NotAnIndex
@@ -20,9 +19,6 @@ from indexer.stores.local.connections import has_catalog
 from indexer.stores.local.lock import WriterLock
 from indexer.stores.local.store import LocalStore
 from indexer.stores.port import SIDE_SLOTS, Slot
-
-if TYPE_CHECKING:
-    from indexer.stores.local.writer import LocalWriter
 
 
 class LocalEngine:
@@ -84,11 +80,11 @@ class LocalEngine:
         return slots.make_draft(folder, lambda empty: _initialise(empty, settings, lost))
 
     @contextmanager
-    def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[LocalWriter]:
-        with self.open().writer(wait=wait, listener=listener) as writer:
+    def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[None]:
+        with self.open().writer(wait=wait, listener=listener):
             self._is_exclusive, outer = True, self._is_exclusive
             try:
-                yield writer
+                yield
             finally:
                 self._is_exclusive = outer
 

@@ -41,7 +41,6 @@ from indexer.stores.postgres.tables import (
     unregister,
 )
 from indexer.stores.postgres.views import read_row
-from indexer.stores.postgres.writer import PostgresWriter
 from indexer.stores.setting_rows import to_rows
 
 
@@ -121,14 +120,14 @@ class PostgresEngine:
         return self.open(slot)
 
     @contextmanager
-    def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[PostgresWriter]:
-        with self.open().writer(wait=wait, listener=listener) as writer:
+    def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[None]:
+        with self.open().writer(wait=wait, listener=listener):
             outer = self._is_exclusive
             try:
                 with translated(self._address):
                     self._keep_writers_out(self._guarded())
                 self._is_exclusive = True
-                yield writer
+                yield
             finally:
                 self._is_exclusive = outer
                 self._release()
