@@ -125,7 +125,7 @@ def test_no_sweep_drops_tables_whose_row_a_policy_hides(
             run(policy)  # type: ignore[arg-type]
         left = run("SELECT nspname FROM pg_namespace WHERE nspname ~ '^likewise_'").fetchall()
         assert {name for (name,) in left} == {tables_of(administrator, fruit) for fruit in TENANTS.values()}
-        with pytest.raises(BadInput, match="exists in this database already"):
+        with pytest.raises(BadInput, match="index=apple: exists already"):
             run("GRANT ALL ON likewise.index TO tenant_b")
             Index.create(at(server, "tenant_b", "apple"), dimensions=4)
     finally:
