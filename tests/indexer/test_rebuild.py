@@ -80,7 +80,7 @@ def test_where_folders_cannot_be_exchanged_at_once_a_rename_that_fails_leaves_th
         patch.setattr(Path, "rename", rename)
         patch.setattr("ctypes.CDLL", lambda *_, **__: object())  # a system without renameat2
         with (
-            pytest.raises(OSError, match="Input/output"),
+            pytest.raises(StorageError, match="Input/output"),
             rebuild_index(old._core, lambda: settings_of_new(encoder)),
         ):
             pass
