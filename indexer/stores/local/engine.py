@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from indexer.errors import BadInput, NotAnIndex
 from indexer.listener import SILENT, Listener
 from indexer.settings import Settings
+from indexer.stores.local import slots
 from indexer.stores.local.connections import has_catalog
 from indexer.stores.local.lock import WriterLock
 from indexer.stores.local.store import LocalStore
@@ -54,8 +55,7 @@ class LocalEngine:
         return self._stores.setdefault(slot, store)
 
     def make(self, slot: Slot, settings: Settings) -> LocalStore:
-        from indexer.stores.analysis import code
-        from indexer.stores.local import slots
+        from indexer.stores.analysis import code  # which loads the stemmers
 
         settings = replace(settings, language=code(settings.language))
         if slot == "draft":
@@ -69,8 +69,6 @@ class LocalEngine:
         return self.open(slot)
 
     def _make_draft(self, settings: Settings) -> Path:
-        from indexer.stores.local import slots
-
         lost = 0
         if self._is_exclusive:
             folder, lost = self._folder.resolve(), self.open().lost_commits()
@@ -89,8 +87,6 @@ class LocalEngine:
                 self._is_exclusive = outer
 
     def publish(self, slot: Slot) -> None:
-        from indexer.stores.local import slots
-
         self._require(slot)
         folder = self._folder_of(slot)
         if not self._is_exclusive:
@@ -106,8 +102,6 @@ class LocalEngine:
             slots.replace(self._folder.resolve(), folder)
 
     def discard(self, slot: Slot) -> int:
-        from indexer.stores.local import slots
-
         self._require(slot)
         folder = self._folder_of(slot)
         self._leave(slot)
@@ -117,8 +111,6 @@ class LocalEngine:
         return slots.drop(self._folder.resolve(), slot) if slot in SIDE_SLOTS else slots.remove(folder)
 
     def _folder_of(self, slot: Slot) -> Path:
-        from indexer.stores.local import slots
-
         if slot == "live":
             return self._folder
         if slot == "draft":
