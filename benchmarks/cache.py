@@ -1,4 +1,4 @@
-"""What the cache of vectors saves, and what it withstands.
+"""The savings and the robustness of the cache of vectors.
 
     python -m benchmarks.cache [KILLS]      default: 50
 
@@ -27,12 +27,12 @@ import numpy as np
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE
-from indexer.core import IndexCore
-from indexer.stores.vector_cache import VectorCache, default_path
+from indexer.cache.vector_cache import VectorCache, default_path
+from indexer.indexing.core import IndexCore
 
 DOCUMENTS, FEW = 5000, 500
 PROCESSES = 8
-MIN_COSINE = 0.9999
+MIN_CACHED_COSINE = 0.9999
 """Texts that are embedded in other batches differ by less."""
 
 
@@ -51,7 +51,8 @@ def lowest_cosine(path: Path, reference: Path) -> float:
             exported = {item.document.uri: item.vectors for item in core.store.export()}
             sides.append({uri: rows for uri, rows in exported.items() if rows is not None})
     ours, theirs = sides
-    assert ours.keys() <= theirs.keys() and ours
+    assert ours.keys() <= theirs.keys()
+    assert ours
     return min(float(np.sum(rows * theirs[uri], axis=1).min()) for uri, rows in ours.items())
 
 
@@ -61,7 +62,8 @@ def sound_rows() -> int:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         keys = [key for (key,) in connection.execute("SELECT key FROM vector")]
     cache = VectorCache()
-    assert len(cache.get(keys)) == len(keys) and not cache.problems, cache.problems
+    assert len(cache.get(keys)) == len(keys), cache.problems
+    assert not cache.problems
     cache.close()
     return len(keys)
 
@@ -75,7 +77,7 @@ def saved(folder: Path, all_: Path) -> None:
     renamed.rename(all_)
     without = index(folder / "without.index", all_, "--no-cache")
     for path in ("later0.index", "without.index"):
-        assert lowest_cosine(folder / path, folder / "without.index") > MIN_COSINE
+        assert lowest_cosine(folder / path, folder / "without.index") > MIN_CACHED_COSINE
     print(f"| index {DOCUMENTS:,} documents, cache empty | {first:.1f} s |")
     print(f"| without the cache | {without:.1f} s |")
     second = sorted(later)[1]
@@ -92,7 +94,7 @@ def at_once(folder: Path, few: Path) -> None:
     running = [subprocess.Popen([LIKEWISE, "index", str(path), str(few)], stderr=subprocess.DEVNULL) for path in paths]
     assert [process.wait() for process in running] == [0] * PROCESSES
     together = time.perf_counter() - begun
-    assert min(lowest_cosine(path, folder / "without.index") for path in paths) > MIN_COSINE
+    assert min(lowest_cosine(path, folder / "without.index") for path in paths) > MIN_CACHED_COSINE
     print(f"| {FEW} documents, one process | {alone:.1f} s |")
     print(f"| {PROCESSES} processes at once | {together:.1f} s, {sound_rows():,} rows in the cache |", flush=True)
 
@@ -114,12 +116,12 @@ def killed(folder: Path, all_: Path, kills: int) -> None:
             continue
         assert process.returncode == 0
         completed += 1
-        assert lowest_cosine(path, folder / "without.index") > MIN_COSINE
+        assert lowest_cosine(path, folder / "without.index") > MIN_CACHED_COSINE
         path = folder / f"killed{next(numbers)}.index"
         if completed % 2 == 0:  # in turn with and without the vectors of the last one
             VectorCache().clear()
     index(path, all_)
-    assert lowest_cosine(path, folder / "without.index") > MIN_COSINE
+    assert lowest_cosine(path, folder / "without.index") > MIN_CACHED_COSINE
     print(f"| killed, and run again | {done} times, {completed + 1} indexes completed, {sound_rows():,} rows |")
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
-from indexer.encoders.port import Encoder
-from indexer.passages import PassageSettings, cut, embedded_texts
+from indexer.encoders.recipes.port import Encoder
+from indexer.passages.cut import PassageSettings, cut, embedded_texts
 from indexer.records import Document
 from indexer.sources.readers import markdown
 
@@ -27,7 +27,7 @@ SETTINGS = ((128, 0), (128, 32), (192, 0), (192, 48), (256, 0), (256, 32), (256,
 """(tokens of a passage, tokens of overlap), counted by the model's own tokenizer, special tokens included."""
 
 
-class Place(NamedTuple):
+class Excerpt(NamedTuple):
     """`start` and `end` are code points of the document, the end excluded."""
 
     document: str
@@ -45,17 +45,19 @@ class Value(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Question:
     text: str
-    references: tuple[Place, ...]
+    references: tuple[Excerpt, ...]
 
 
-def passages(document: Document, encoder: Encoder, max_tokens: int, overlap: int) -> list[tuple[Place, str]]:
+def passages(document: Document, encoder: Encoder, max_tokens: int, overlap: int) -> list[tuple[Excerpt, str]]:
     """Each passage as indexing cuts it, and what is embedded for it: its heading path and text."""
     (spans,) = cut([document], encoder, PassageSettings(max_tokens, overlap))
     texts = embedded_texts(document, spans)
-    return [(Place(document.uri, span.start, span.end), text) for span, text in zip(spans, texts, strict=True)]
+    return [(Excerpt(document.uri, span.start, span.end), text) for span, text in zip(spans, texts, strict=True)]
 
 
-def score(retrieved: Sequence[Sequence[Place]], references: Sequence[Sequence[Place]]) -> tuple[Value, Value, Value]:
+def score(
+    retrieved: Sequence[Sequence[Excerpt]], references: Sequence[Sequence[Excerpt]]
+) -> tuple[Value, Value, Value]:
     """Recall, precision and intersection over union of characters, as the report defines them.
 
     A character found twice counts once above the line and twice below, so overlap costs precision and IoU; a
@@ -76,7 +78,7 @@ def score(retrieved: Sequence[Sequence[Place]], references: Sequence[Sequence[Pl
     return recall, precision, iou
 
 
-def _covered(span: Place, passages_: Iterable[Place]) -> int:
+def _covered(span: Excerpt, passages_: Iterable[Excerpt]) -> int:
     """Characters of the span that lie in at least one passage."""
     covered, reached = 0, span.start
     for _, start, end in sorted(passage for passage in passages_ if passage.document == span.document):
@@ -93,7 +95,7 @@ def read(folder: Path) -> tuple[dict[str, str], list[Question]]:
     questions = []
     for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        places = tuple(Place(row["corpus_id"], span["start"], span["end"]) for span in row["references"])
+        places = tuple(Excerpt(row["corpus_id"], span["start"], span["end"]) for span in row["references"])
         questions.append(Question(row["text"], places))
     return documents, questions
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from benchmarks.machine import machine
 from indexer import Document, Index
-from indexer.stores.local.generation import GenerationFile, read_generation
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
+from indexer.stores.local.catalog.generation import GenerationFile, read_generation
 
 COMMITS = 400
 ROWS, DIMENSIONS = 100, 384

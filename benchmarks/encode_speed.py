@@ -22,10 +22,10 @@ from typing import Any
 
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
+from indexer.encoders.compilation.export import compile_encoder
 from indexer.encoders.load import load_encoder
-from indexer.encoders.locate import DEFAULT_MODEL, find_model
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.openvino.export import compile_encoder
+from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
 from indexer.encoders.runtime_rule import choose_runtime
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder

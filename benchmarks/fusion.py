@@ -22,18 +22,18 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index, load_encoder
-from indexer.cached_encoder import CachedEncoder
+from indexer.cache.cached_encoder import CachedEncoder
+from indexer.cache.vector_cache import open_vector_cache
 from indexer.calibration.bm25 import Bm25
 from indexer.calibration.probe import probe
 from indexer.calibration.sample import DRAWN_PASSAGES, sample_by_content
 from indexer.encoders import Encoder
 from indexer.records import Vector
 from indexer.settings import Probed
+from indexer.stores.addresses.open import open_store
 from indexer.stores.analysis import Analysis
-from indexer.stores.open import open_store
 from indexer.stores.port import Store
 from indexer.stores.units import best_passages
-from indexer.stores.vector_cache import open_vector_cache
 from search.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
 from search.fusion import CANDIDATES, CosineStatistics, Scores, fuse, mean_with_best, probed_words_bias, words_weight
 

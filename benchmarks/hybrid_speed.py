@@ -1,4 +1,4 @@
-"""What hybrid costs over dense at 100,000 passages: whole searches, hits and their words included, without encoding.
+"""The cost of hybrid over dense at 100,000 passages: whole searches, hits and their words included, without encoding.
 
     python -m benchmarks.hybrid_speed      with $LIKEWISE_EVAL_DATA set
 
@@ -25,7 +25,7 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer import Document, Index
 from indexer.encoders import Recipe
-from indexer.encoders.port import Role
+from indexer.encoders.recipes.port import Role
 from search import Searcher
 from search.searcher import Mode
 

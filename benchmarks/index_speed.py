@@ -15,7 +15,7 @@ from statistics import median
 
 from benchmarks.machine import machine
 from indexer import Document, Index, load_encoder
-from indexer.passages import PassageSettings, cut, embedded_texts
+from indexer.passages.cut import PassageSettings, cut, embedded_texts
 from indexer.sources import ReadOptions, open_sources, read
 
 DOCUMENTS = 2000

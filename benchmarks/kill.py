@@ -23,16 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import Document, Index
-from indexer.core import IndexCore
-from indexer.stores.local.failpoint import STEPS
-from indexer.stores.local.segments import seal
-from indexer.stores.local.views import Views
+from indexer.indexing.core import IndexCore
+from indexer.stores.local import seal
+from indexer.stores.local.catalog.views import Views
+from indexer.stores.local.disk.failpoint import STEPS
 from indexer.stores.local.words import files as word_files
 from search import Searcher
 
 DIMENSIONS = 16
 
-State = dict[str, int]
+Contents = dict[str, int]
 """The version of each document that exists."""
 
 
@@ -42,7 +42,7 @@ def vector(uri: str, version: int) -> NDArray[np.float32]:
     return np.asarray(row / np.linalg.norm(row), np.float32)
 
 
-def operations(seed: int, state: State) -> Iterator[tuple[str, State, list[str]]]:
+def operations(seed: int, state: Contents) -> Iterator[tuple[str, Contents, list[str]]]:
     """For ever: what to do next, the documents to write with their versions, and the uris to remove."""
     chance = random.Random(seed)
     number = max((int(uri.split()[1]) for uri in state), default=0)
@@ -65,7 +65,7 @@ def operations(seed: int, state: State) -> Iterator[tuple[str, State, list[str]]
                 yield "approximate", {}, []
 
 
-def applied(state: State, put: State, remove: list[str]) -> State:
+def applied(state: Contents, put: Contents, remove: list[str]) -> Contents:
     return {uri: version for uri, version in {**state, **put}.items() if uri not in remove}
 
 
@@ -92,11 +92,11 @@ def write(folder: Path, seed: int) -> None:
             print(json.dumps(["done"]), flush=True)
 
 
-def contents(index: Index) -> State:
+def contents(index: Index) -> Contents:
     return {document.uri: int(document.text.rsplit(" ", 1)[1]) for document in index}
 
 
-def run(folder: Path, state: State, seed: int, *, step: str = "", after: float = 20) -> State:
+def run(folder: Path, state: Contents, seed: int, *, step: str = "", after: float = 20) -> Contents:
     """Let a writer work until it dies at a step, or is killed after some seconds; what is there has to be right.
 
     Raises:
@@ -121,7 +121,7 @@ def run(folder: Path, state: State, seed: int, *, step: str = "", after: float =
     return verify(folder, allowed)
 
 
-def verify(folder: Path, allowed: list[State]) -> State:
+def verify(folder: Path, allowed: list[Contents]) -> Contents:
     with Index.open(folder) as index, Searcher(folder) as searcher:
         report = index.check()
         assert report.ok, report.problems
@@ -150,7 +150,7 @@ def main(kills: int) -> int:
     with tempfile.TemporaryDirectory(prefix="likewise-kill-") as parent:
         folder = Path(parent) / "killed.index"
         Index.create(folder, dimensions=DIMENSIONS).close()
-        state: State = {}
+        state: Contents = {}
         chance = random.Random(0)
         for number in range(kills):
             if number % 2:

@@ -1,4 +1,4 @@
-"""What the language of an index is worth: one collection per language, and all of them mixed in one index.
+"""The effect of the language of an index: one collection per language, and all of them mixed in one index.
 
 `python -m benchmarks.languages [FOLDER]`; the default is $LIKEWISE_EVAL_DATA/data/xquad. Each folder below it is a
 judged collection (BEIR form) named after its language. The first table compares `--language en` with `auto` through the
@@ -24,7 +24,7 @@ from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE, collections
 from indexer import Document, Index
 from indexer.errors import NoWords
-from indexer.languages import languages_of
+from indexer.languages.detect import languages_of
 from search import Searcher
 from search.evaluation.measures import evaluate, read_qrels, read_queries
 

@@ -23,7 +23,7 @@ from benchmarks.serve import serving
 from indexer import Document, Index
 from indexer.map.file import Map, write_map
 from indexer.map.regions import Region
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
 
 ROUNDS = 5
 STEPS = 90

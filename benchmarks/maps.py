@@ -1,4 +1,4 @@
-"""How many neighbours the map keeps, beside principal components; how long it takes; what its regions are called.
+"""The map against principal components: how many neighbours it keeps, how long it takes, and the names of its regions.
 
     python -m benchmarks.maps [INDEX...]      default: indexes of $LIKEWISE_EVAL_DATA/data/scifact and peps, made here
 
@@ -23,8 +23,8 @@ from indexer.map.draw import document_vectors
 from indexer.map.projection import principal_components, project
 from indexer.map.regions import find_regions
 from indexer.records import Vector
+from indexer.stores.addresses.open import open_store
 from indexer.stores.analysis import stored_analysis
-from indexer.stores.open import open_store
 
 
 def neighbours_kept(vectors: Vector, places: NDArray[np.floating], sample: int = 1000) -> float:

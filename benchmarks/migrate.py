@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE
-from indexer.core import IndexCore
 from indexer.encoders import load_encoder
-from indexer.migrate import back
-from indexer.stores.local.failpoint import EXCHANGE_STEPS
+from indexer.indexing.core import IndexCore
+from indexer.migration.migrate import back
+from indexer.stores.local.disk.failpoint import EXCHANGE_STEPS
 from indexer.stores.port import Store
 from search import Searcher
 from search.evaluation.measures import read_queries
@@ -74,10 +74,10 @@ BUILD = """
 import re, sys
 import numpy as np
 from indexer import Document, Index, Recipe
-from indexer.core import IndexCore
-from indexer.embedding import settings_of_new
-from indexer.migrate import build, open_next
-from indexer.runs import after_embedding
+from indexer.indexing.core import IndexCore
+from indexer.indexing.embedding import settings_of_new
+from indexer.migration.migrate import build, open_next
+from indexer.indexing.runs import after_embedding
 
 class Random:
     def __init__(self, name, max_tokens):
@@ -204,7 +204,8 @@ def under_load(folder: Path, data: Path, model: str, points: int) -> None:
     begun = time.perf_counter()
     kills = killed(address, change, points - points // 3)
     code, found = migrate(address, *change, *judged)
-    assert code == 0 and found["switched"], found
+    assert code == 0, found
+    assert found["switched"], found
     took, verdict = time.perf_counter() - begun, found["verdict"]
     time.sleep(3)  # the writer goes on, and what it writes has to be brought over
     kills_back = killed_back(address, points // 3)
@@ -278,7 +279,8 @@ def check(address: str, readers: Readers, written: list[str], model: str) -> Non
         for store in (main.store, other):
             with store.snapshot() as snapshot:
                 recipe, uris, report = snapshot.settings.recipe, set(snapshot.uris()), snapshot.check(None)
-            assert recipe is not None and report.ok, report
+            assert recipe is not None
+            assert report.ok, report
             missing = set(written) - uris
             assert not missing, f"{recipe} lacks {sorted(missing)[:3]}"
             sides[str(recipe)] = (load_encoder(recipe.model), vectors_of(store))

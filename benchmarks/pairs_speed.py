@@ -22,7 +22,7 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer import Document
 from indexer.encoders import load_encoder
-from indexer.encoders.locate import DEFAULT_MODEL, find_model
+from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
 from indexer.stores.pairs import nearest_pairs
 from search.evaluation.sts import read_sts
 from search.pairs import pairs_of_texts

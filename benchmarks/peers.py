@@ -24,7 +24,7 @@ from benchmarks.data import folder_asked
 from benchmarks.machine import machine
 from benchmarks.quality import collections
 from indexer import Document, Index
-from indexer.encoders.locate import DEFAULT_MODEL, find_model
+from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
 from search import Searcher
 from search.evaluation.measures import evaluate, read_qrels, read_queries
 

@@ -71,7 +71,8 @@ def spawned(address: str) -> float:
     total = 0.0
     for answered in (False, True):
         for worker in workers:
-            assert worker.stdin and worker.stdout
+            assert worker.stdin
+            assert worker.stdout
             if answered:
                 worker.stdin.write("\n")
                 worker.stdin.flush()

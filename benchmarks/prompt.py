@@ -26,8 +26,8 @@ from prompt_toolkit.output import DummyOutput
 from benchmarks import serve
 from benchmarks.machine import machine
 from search import Hits, Query, Searcher
-from search.cli.hits import Presentation, print_hits, stem_of
-from search.cli.prompt import Prompt
+from search.cli.hits.hits import Presentation, print_hits, stem_of
+from search.cli.hits.prompt import Prompt
 from search.query import Mode
 
 QUESTIONS = 200

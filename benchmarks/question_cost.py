@@ -29,7 +29,7 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer import Document, Index
 from indexer.encoders import get_query_encoder
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Snapshot
 from search import Searcher
 from search.fusion import CANDIDATES

@@ -22,10 +22,10 @@ import numpy as np
 
 from benchmarks.machine import machine
 from indexer import Document, Index
-from indexer.core import IndexCore
 from indexer.exchange import Embedded
+from indexer.indexing.core import IndexCore
 from indexer.records import Span
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Batch
 
 DIMENSIONS, DOCUMENTS, READERS = 16, 300, 8
@@ -41,7 +41,7 @@ def document(name: int, version: int) -> tuple[Document, Embedded]:
 
 
 def write(folder: Path, seconds: float) -> Counter[str]:
-    """What was done how often; every seventh document goes, and comes back later."""
+    """Counts of operations. Every seventh document is removed, and comes back later."""
     chance, done, version = random.Random(0), Counter[str](), 0
     until = time.monotonic() + seconds
     with IndexCore.open(folder) as core:

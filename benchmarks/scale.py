@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from indexer import Document, Index
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Ranking, Store
 from search import Searcher
 

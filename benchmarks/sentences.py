@@ -1,4 +1,4 @@
-"""What `--explain` costs: the nearest sentence of each of ten hits, encoded when they are shown.
+"""The cost of `--explain`: the nearest sentence of each of ten hits, encoded when the hits are shown.
 
 `python -m benchmarks.sentences` with $LIKEWISE_EVAL_DATA set: SciFact, 50 of its questions in a searcher that is open.
 """

@@ -31,7 +31,7 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.scale import mixed
 from indexer import Document, Index
-from indexer.sentences import sentence_ends
+from indexer.passages.sentences import sentence_ends
 from search import Searcher
 
 WINDOW_SENTENCES = (3, 2, 4)

@@ -27,7 +27,7 @@ from benchmarks.data import evaluation_data
 from benchmarks.machine import machine
 from benchmarks.quality import LIKEWISE
 from benchmarks.serve import ROUND_S, load, questions, searches, serving
-from indexer.encoders.locate import DEFAULT_MODEL, find_model
+from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
 
 CLIENTS = (1, 8, 32)
 ROUNDS = 3

@@ -24,11 +24,11 @@ from benchmarks.quality import collections
 from indexer import Document, load_encoder
 from indexer.filters.parse import parse
 from indexer.filters.tree import Where
-from indexer.passages import PassageSettings, cut
+from indexer.passages.cut import PassageSettings, cut
 from indexer.records import Span
 from indexer.settings import Settings
+from indexer.stores.addresses.open import create_store
 from indexer.stores.hashes import row_hash
-from indexer.stores.open import create_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Ranking, Store, Unit
 from search.evaluation.measures import evaluate, read_qrels, read_queries
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import click
 
 from search.cli import cli
+from search.cli.arguments.options import RareOption
+from search.cli.program import GROUPS
 
 PAGE = Path(__file__).with_name("reference.md")
 
@@ -48,8 +50,16 @@ def options(command: click.Command) -> list[click.Option]:
 def page() -> str:
     """Return the whole page."""
     by_name = commands()
-    links = " · ".join(f"[{name}](#likewise-{name})" for name in by_name)
-    contents = textwrap.fill(links, 120, break_long_words=False, break_on_hyphens=False)
+    contents = "\n".join(
+        textwrap.fill(
+            f"* **{group}**: " + " · ".join(f"[{name}](#likewise-{name})" for name in names),
+            120,
+            break_long_words=False,
+            break_on_hyphens=False,
+            subsequent_indent="  ",
+        )
+        for group, names in GROUPS.items()
+    )
     sections = (f"## likewise {name}\n\n" + "\n\n".join(_blocks(name, command)) for name, command in by_name.items())
     return "\n\n".join([_INTRODUCTION, contents, *sections]) + "\n"
 
@@ -62,8 +72,12 @@ def _blocks(name: str, command: click.Command) -> Iterator[str]:
         lines = paragraph.removeprefix("\b\n")
         language = "sh" if lines.startswith("likewise ") else "yaml" if lines.lstrip().startswith("- ") else ""
         yield paragraph if lines == paragraph else f"```{language}\n{textwrap.dedent(lines)}\n```"
-    rows = "\n".join(_row(option, context) for option in options(command))
-    yield f"| option | meaning | default |\n| --- | --- | --- |\n{rows}"
+    for rare in (False, True):
+        listed = [option for option in options(command) if isinstance(option, RareOption) == rare]
+        if listed:
+            head = "rarely needed" if rare else "option"
+            rows = "\n".join(_row(option, context) for option in listed)
+            yield f"| {head} | meaning | default |\n| --- | --- | --- |\n{rows}"
 
 
 def _row(option: click.Option, context: click.Context) -> str:

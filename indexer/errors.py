@@ -9,6 +9,33 @@ from __future__ import annotations
 import sys
 
 
+def count_of(value: int, noun: str) -> str:
+    """Return a number with its noun, which gets an s unless there is exactly one."""
+    return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
+class Message(str):
+    """A sentence for every reader, and an addition that only the shell prints: clients of a service have no command
+    line.
+
+    Attributes:
+        shell: text that `in_shell` puts after the sentence.
+    """
+
+    shell: str
+
+    def __new__(cls, text: str, shell: str = "") -> Message:
+        message = super().__new__(cls, text)
+        message.shell = shell
+        return message
+
+
+def in_shell(message: object) -> str:
+    """Return an error, a note or another message as the shell prints it."""
+    text = message.args[0] if isinstance(message, LikewiseError) and message.args else message
+    return f"{message}{text.shell if isinstance(text, Message) else ''}"
+
+
 class LikewiseError(Exception):
     """The base class of all errors of likewise."""
 
@@ -115,6 +142,20 @@ class TextTooLong(LikewiseError):
         self.index, self.tokens, self.limit = index, tokens, limit
 
 
+class DeadlinePassed(LikewiseError):
+    """A question took longer than its caller allows, or its caller has left."""
+
+    exit_code = 3
+    http_status = 503
+    slug = "too-slow"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the question took longer than {seconds:g} seconds: ask again later, or give a filter with fewer "
+            "conditions and shorter patterns"
+        )
+
+
 class NotAnIndex(BadInput):
     """The folder does not contain an index, or the path is not a folder."""
 
@@ -163,7 +204,7 @@ class StorageError(LikewiseError):
 
 
 def check_system() -> None:
-    """Refuse an operating system that likewise cannot run on, before anything fails there in another way.
+    """Refuse an operating system that likewise cannot run on, before another error occurs.
 
     Raises:
         UnsupportedSystem: this is Windows.

@@ -55,7 +55,7 @@ def from_record(record: Mapping[str, Any]) -> tuple[Document, Embedded | None]:
     """Return the document and its passages from what `to_record` has returned.
 
     Raises:
-        ValueError: the record does not have this form; names the member that is wrong.
+        ValueError: the record does not have this form. The error names the wrong member.
     """
     try:
         if record["likewise"] != FORM:

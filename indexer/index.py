@@ -17,24 +17,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from indexer.batches import Spans, Vectors, batches, with_own_vectors, without_vectors
-from indexer.context import Context
-from indexer.copying import backup
-from indexer.core import IndexCore
-from indexer.embedding import settings_of_new
 from indexer.encoders import Encoder, Recipe, RecipeSpec
-from indexer.encoders.hardware import Precision
-from indexer.encoders.named_hosts import name_host
-from indexer.encoders.runtime import Runtime
+from indexer.encoders.endpoints.named_hosts import name_host
+from indexer.encoders.machine.hardware import Precision
+from indexer.encoders.machine.runtime import Runtime
 from indexer.errors import BadInput, UnknownUri
 from indexer.filters.mapping import Filter, filter_tree
+from indexer.indexing.batches import Spans, Vectors, batches, with_own_vectors, without_vectors
+from indexer.indexing.context import Context
+from indexer.indexing.core import IndexCore
+from indexer.indexing.embedding import settings_of_new
 from indexer.listener import Listener
 from indexer.lookup import document_of, has_document, is_uri
-from indexer.passages import PassageSettings
+from indexer.passages.cut import PassageSettings
 from indexer.records import Changes, Document
 from indexer.settings import Settings
-from indexer.stores.life_cycle import draft
-from indexer.stores.open import create_store, engine_of
+from indexer.stores.addresses.copying import backup
+from indexer.stores.addresses.life_cycle import draft
+from indexer.stores.addresses.open import create_store, engine_of
 from indexer.stores.port import CheckReport, Info, Kind, Recall
 
 
@@ -156,7 +156,7 @@ class Index:
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
-            RecipeMismatch: `model` is not the one the index was made with.
+            RecipeMismatch: the index was made with another model than `model`.
         """
         return cls(IndexCore.open(path, model, Context(Runtime(precision, device, trust_remote_code))))
 
@@ -218,10 +218,11 @@ class Index:
         *,
         spans: Spans | None = None,
     ) -> Changes:
-        """Add documents, replace those whose content changed, and leave those that are the same.
+        """Add new documents, replace changed documents, and leave equal documents as they are.
 
         Args:
-            documents: if a uri comes twice, its last document counts; with vectors that is an error.
+            documents: if a uri occurs twice, its last document is kept and a note names the uri; with vectors this is
+                an error.
             vectors: vectors of your own; nothing is embedded then. Without `spans`, an array (documents, dimensions):
                 each document becomes one passage. With `spans`, a list with one array (passages, dimensions) per
                 document. Any type of number; rows are scaled to length 1 and stored as float16.
@@ -240,13 +241,14 @@ class Index:
 
         if vectors is None and spans is not None:
             raise BadInput("spans were given without vectors: give both, or neither to have documents cut by the model")
+        changes = Changes()
         if vectors is None:
-            incoming = without_vectors(documents)
+            incoming, notes = without_vectors(documents)
+            changes = Changes(notes=notes)
         else:
             incoming = with_own_vectors(documents, vectors, spans, self.dimensions)
             if not self.dimensions and incoming and (first := incoming[0][1]) is not None:
                 self._core.take_width(first.vectors.shape[1])
-        changes = Changes()
         for batch in batches(incoming, lambda: self._core.batch_characters):
             changes += self._core.commit(batch)
         if vectors is None and (changes.added or changes.replaced):
@@ -269,7 +271,7 @@ class Index:
             FilterError: a filter that does not parse or does not fit the index's fields; nothing was removed.
         """
         if (uris is None) == (where is None):
-            raise BadInput("give either uris or where to remove")
+            raise BadInput("give either uris or a filter (where) to remove")
         if where is not None:
             condition = filter_tree(where)
             if condition is None:
@@ -291,10 +293,11 @@ class Index:
     def replace_all(
         self, documents: Iterable[Document] | Document, vectors: Vectors, *, spans: Spans | None = None
     ) -> None:
-        """Put documents with their own vectors in the place of all that there are, in one step.
+        """Replace all documents by documents with their own vectors, in one step.
 
-        The vectors may have another width than the index had. Searches see the documents as they were until all new
-        ones are there, and a crash leaves one or the other. Another `Index` on this address has to be opened again.
+        The vectors may have another width than before. Searches see the old documents until all new documents
+        are stored, and a crash leaves either the old or the new documents. Any other `Index` on this address must be
+        opened again.
 
         Args:
             documents, vectors, spans: as in `add`; at least one document.
@@ -307,7 +310,7 @@ class Index:
             raise BadInput(f"{self.address}: has a model: remove its documents and add others, or rebuild it")
         documents = [documents] if isinstance(documents, Document) else list(documents)
         if not documents:
-            raise BadInput(f"{self.address}: there is no document to put in the place of the others: use remove")
+            raise BadInput(f"{self.address}: no document is given to replace the stored documents: use remove")
         incoming = with_own_vectors(documents, vectors, spans, 0)
         engine = core.store.engine
         with engine.exclusive():
@@ -320,7 +323,7 @@ class Index:
 
     @contextmanager
     def lock(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
-        """Hold the writer lock for the length of a block, so that no other writer comes between its calls.
+        """Hold the writer lock for the length of a block, so that no other writer changes the index between its calls.
 
         Args:
             wait: wait for another writer; otherwise raise at once.
@@ -354,7 +357,7 @@ class Index:
         """Copy the index as of one commit to a new folder, while it is read and written.
 
         Returns:
-            Notes: what the copy lacks, and how to repair it. Usually none.
+            Notes on what the copy lacks and how to repair it; usually none.
 
         Raises:
             BadInput: something exists at the destination.
@@ -374,7 +377,7 @@ class Index:
     def documents(self, where: Filter | None = None) -> Iterator[Document]:
         """Iterate over the documents that a filter leaves, or all, in the order they were added.
 
-        They are read in pages. If another index takes this one's place meanwhile, the iterator raises NotAnIndex.
+        They are read in pages. If another index replaces this index between two pages, the iterator raises NotAnIndex.
         """
         return self._core.store.iterate(filter_tree(where))
 
@@ -399,7 +402,7 @@ class Index:
 
     def check(self, repair: bool = False) -> CheckReport:
         """Verify every checksum; `repair` rebuilds everything that can be rebuilt."""
-        from indexer.check import check
+        from indexer.indexing.check import check
 
         core = self._core
         return check(core.store, core.settings.meaning if core.recipe else None, core.compile if repair else None)
@@ -416,7 +419,7 @@ class Index:
 
 
 class _Waiting(Listener):
-    """Calls a function with the message before a wait; with None it says nothing."""
+    """Calls a function with the message before a wait; None ignores the message."""
 
     def __init__(self, call: Callable[[str], None] | None) -> None:
         self._call = call

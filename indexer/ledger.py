@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
 from functools import cache, lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 LedgerState = Literal["indexed", "unchanged", "updated", "skipped", "failed", "gone"]
 
@@ -40,7 +41,7 @@ class Code(Enum):
     LEFT_OUT = "no text that the model can read: left out when the model of the index was changed"
     """Only the index with the other model has the document, until a run indexes the document or prunes it."""
     LEFT_OUT_SINCE = "{} (the vectors of the other model have an earlier text)"
-    """The same, and a later run had another reason to skip the record, or failed."""
+    """As LEFT_OUT, and a later run had another reason to skip the record, or failed."""
     UNREADABLE = "no text that the model can read"
     """Another model may have the document."""
     NO_VECTOR = 'has no "vector", and the index has no model to embed it with'
@@ -54,6 +55,7 @@ class Code(Enum):
     HIDDEN_FOLDER = "hidden folder"
     IGNORED_BY_DEFAULT = "ignored by default: --no-ignore reads it"
     IGNORED_BY_FILE = "ignored by {}"
+    OWN_OUTPUT = "the output of this command is written to it"
     PIPE = "a pipe, not a file"
     SOCKET = "a socket, not a file"
     DEVICE = "a device, not a file"
@@ -66,6 +68,7 @@ class Code(Enum):
     TABLE_TOO_LARGE = "a table without a column of text, {} MB, over the limit of {} MB: raise --max-file-mb"
     TOO_LARGE = "{} MB, over the limit of {} MB: raise --max-file-mb"
     NO_TEXT = "holds no text"
+    ENCODED = "holds only base64 or hexadecimal digits, which no model reads"
     BINARY = "a binary file, of no format that likewise reads"
     BINARY_WITH_NUL = "a binary file: it holds NUL characters"
     WORD_97 = "Word 97-2003: save it as .docx"
@@ -78,6 +81,9 @@ class Code(Enum):
     ARCHIVE = "an archive: unpack it and index the folder"
     AUDIO_OR_VIDEO = "audio or video: index a transcript"
     DRAWING = "a drawing without words"
+    EXPUNGED = "deleted in the mail program, which removes it when it compacts the folder"
+    MAIL_IN_DELIVERY = "messages that are still being delivered"
+    PROGRAM_WITHOUT_TEXT = "{} finds no text in it"
     NO_TEXT_IN_PAGES = "no text in its pages (scanned?): run it through OCR first"
 
     # Encodings.
@@ -92,6 +98,7 @@ class Code(Enum):
     QUOTE_NEVER_CLOSED = (
         'a quote that begins here is never closed, and takes in all that follows: close it, or write it as ""'
     )
+    TOO_MANY_COLUMNS = "has more than {} columns: split the table, or exchange its rows and columns"
     WRONG_CELLS = "has {} cells where the header has {}"
     NO_ROWS = "holds no rows below its header"
     NO_ID_COLUMN = 'has no column "{}", which --id-field names (columns: {})'
@@ -118,9 +125,15 @@ class Code(Enum):
     # Files that their reader refuses.
     READER_FAILED = "damaged, or no {} file ({})"
     READER_CRASHED = "its reader crashed ({} {})"
-    TOO_SLOW = "reading it takes longer than {} seconds"
-    TOO_MUCH_MEMORY = "reading it takes more than {} GiB of memory"
+    TOO_SLOW = "reading it takes longer than {} seconds: split it, or save it as plain text"
+    TOO_MUCH_MEMORY = "reading it takes more than {} GiB of memory: split it, or save it as plain text"
+    TEXT_OVER_LIMIT = "it unpacks to more than {} characters: split it, or raise --max-file-mb"
     TOO_MUCH_TEXT = "it unpacks to {} characters, over the bound of {}"
+    """As the code above, in a ledger that an earlier version has written."""
+    PROGRAM_FAILED = "{} failed ({} {}): {}"
+    PROGRAM_TOO_SLOW = "{} takes longer than {} seconds: raise its seconds in the configuration file"
+    PROGRAM_TOO_MUCH_OUTPUT = "{} writes more than {} MB: raise its output_mb in the configuration file"
+    PROGRAM_NOT_UTF_8 = "{} does not write UTF-8 (byte {}): let it write UTF-8"
     ENCRYPTED = "encrypted: save it without a password"
     ENCRYPTED_OFFICE = "encrypted, or of an older format: save it without a password in the current one"
     DRM = "encrypted (DRM)"
@@ -149,6 +162,16 @@ class Code(Enum):
     RECORDS_AS_ONE = "{} records without a text were read as one document: name it with --text-field"
     ROWS_AS_ONE = "{} rows without a column of text were read as one document: name it with --text-field"
 
+    # What was not read of a file or record that has a document.
+    PAGES_WITHOUT_TEXT = "no text in {} of {} pages ({}): run them through OCR"
+    PICTURE_PAGES = "hardly any text in {} of {} pages, which are pictures ({}): run them through OCR"
+    FILES_INSIDE = "{} files inside it are not read ({}): save them next to it"
+    FRONT_MATTER_BROKEN = "its front matter is not read, because it is not valid YAML ({}): repair it"
+    XFA_FORM = "its fields are not read, because it is an XFA form: print it into a new PDF"
+    ENCODED_LEFT_OUT = "{} characters of base64 or hexadecimal digits are in no passage"
+    EARLIER_TEXT_KEPT = "the text of an earlier reading is kept"
+    """Reading it failed, and its document stays as it was."""
+
     def __call__(self, *arguments: object) -> Reason:
         """Return the reason with these arguments, each as one line of UTF-8: a path may have other bytes."""
         lines = (re.sub(r"\s+", " ", _SURROGATE.sub("\ufffd", str(each))) for each in arguments)
@@ -160,20 +183,22 @@ class Reason:
     """Why a file or record has its state.
 
     Attributes:
-        arguments: what the sentence of the code names; numbers as they are shown.
+        arguments: values in the sentence of the code; numbers as they are shown.
         line: line of its file that a record begins in; None for a whole file.
+        mark: hash of the message of a mailbox that was read, so that the next run need not parse it; empty for others.
     """
 
     code: Code
     arguments: tuple[str, ...] = ()
     line: int | None = None
+    mark: str = ""
 
     def __bool__(self) -> bool:
         return self.code is not Code.NONE
 
     @property
     def is_left_out(self) -> bool:
-        """Whether only the index with the other model has the document of this record."""
+        """True if only the index with the other model has the document of this record."""
         return self.code in {Code.LEFT_OUT, Code.LEFT_OUT_SINCE}
 
     def left_out(self) -> Reason:
@@ -190,14 +215,19 @@ class Reason:
         return _short(" ".join(f"{place}{self.code.value.format(*self.arguments)}".split()), MAX_REASON_CHARACTERS)
 
     def stored(self) -> str:
-        """Return what the ledger stores: a JSON object without its empty members; empty without a reason."""
-        if not self:
-            return ""
-        members = {"code": self.code.name.lower(), "arguments": self.arguments, "line": self.line}
-        return json.dumps({name: value for name, value in members.items() if value}, ensure_ascii=False)
+        """Return the stored form: a JSON object without empty members; an empty text if there is neither a reason nor a
+        mark."""
+        return json.dumps(self._members(), ensure_ascii=False) if self or self.mark else ""
+
+    def _members(self) -> dict[str, Any]:
+        members = {"code": self.code.name.lower(), "arguments": self.arguments, "line": self.line, "mark": self.mark}
+        return {name: value for name, value in members.items() if value}
 
 
 NO_REASON = Reason(Code.NONE)
+
+STORED_MARK = '{"code": "none", "mark": %'
+"""Pattern of SQL for the stored reasons that have a mark and no sentence."""
 
 STORED_LEFT_OUT = '{"code": "left_out%'
 """Pattern of SQL for the stored reasons that are `Reason.is_left_out`."""
@@ -217,18 +247,38 @@ def from_stored(text: str) -> Reason:
     if not text:
         return NO_REASON
     try:
-        members = json.loads(text)
-        name, arguments, line = members["code"].upper(), tuple(members.get("arguments", ())), members.get("line")
+        return _from_members(json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError):
         return parse(text)
+
+
+def notes_stored(notes: Sequence[Reason]) -> str:
+    """Return the stored form of notes: a JSON list of the objects of reasons; empty without a note."""
+    return json.dumps([note._members() for note in notes], ensure_ascii=False) if notes else ""
+
+
+@lru_cache(4096)
+def notes_from_stored(text: str) -> tuple[Reason, ...]:
+    """Return the notes that the ledger stores. A text that is not such a list becomes one note, word for word."""
+    if not text:
+        return ()
+    try:
+        return tuple(map(_from_members, json.loads(text)))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return (Code.OTHER(text),)
+
+
+def _from_members(members: Mapping[str, Any]) -> Reason:
+    name, arguments, line = members["code"].upper(), tuple(members.get("arguments", ())), members.get("line")
+    mark = members.get("mark", "")
     code = Code.__members__.get(name)
     if code is None or len(arguments) != code.value.count("{}"):  # of a newer version
         return Reason(Code.OTHER, (": ".join([name.lower(), *map(str, arguments)]),), line)
-    return Reason(code, arguments, line)
+    return Reason(code, arguments, line, mark)
 
 
 def parse(sentence: str) -> Reason:
-    """Return the reason that a sentence tells. One that is not known is `Code.OTHER`, word for word."""
+    """Return the reason of a sentence. An unknown sentence becomes `Code.OTHER`, word for word."""
     at_line = _LINE.fullmatch(sentence)
     line, rest = (int(at_line[1]), at_line[2]) if at_line else (None, sentence)
     for code, pattern in _patterns():
@@ -237,11 +287,17 @@ def parse(sentence: str) -> Reason:
     return Reason(Code.OTHER, (rest,), line)
 
 
+_EARLIER_SENTENCES = (
+    (Code.TOO_SLOW, "reading it takes longer than {} seconds"),
+    (Code.TOO_MUCH_MEMORY, "reading it takes more than {} GiB of memory"),
+)
+
+
 @cache
 def _patterns() -> list[tuple[Code, re.Pattern[str]]]:
     """Return the pattern of each sentence, in the order of the codes: the first that fits is right."""
-    known = [code for code in Code if code not in {Code.NONE, Code.OTHER}]
-    return [(code, re.compile(_pattern(code.value), re.DOTALL)) for code in known]
+    known = [(code, code.value) for code in Code if code not in {Code.NONE, Code.OTHER}]
+    return [(code, re.compile(_pattern(sentence), re.DOTALL)) for code, sentence in [*known, *_EARLIER_SENTENCES]]
 
 
 def _pattern(sentence: str) -> str:

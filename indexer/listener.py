@@ -1,4 +1,4 @@
-"""What a long call reports while it works. Whatever its caller should know is in its result too."""
+"""The reports of a long call while it works. Everything that the caller should know is also in the result."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Commit:
     Attributes:
         done: documents that were embedded, or copied, so far.
         passages: passages that were embedded, or copied, so far.
-        position: bytes that were read so far; documents that were compared so far when the model is changed or the
-            index is copied.
-        total: the last position; None where it is not known.
+        position: bytes that were read so far. If the model is changed or the index is copied: documents that were
+            compared so far.
+        total: the last position; None if it is unknown.
         changes: the changes of this commit.
     """
 
@@ -36,6 +36,9 @@ class Listener:
     def step(self, text: str) -> None:
         """Receive the name of a long step that begins."""
 
+    def advanced(self, done: int, total: int) -> None:
+        """Receive how many rounds of the last step are done, for a step that counts them."""
+
     def waiting(self, text: str) -> None:
         """Receive, before the call waits for another writer, a message that names this writer."""
 
@@ -44,6 +47,9 @@ class Listener:
 
     def embedding(self, documents: int) -> None:
         """Receive the number of documents that are compared and embedded next."""
+
+    def embedded(self, passages: int, total: int) -> None:
+        """Receive how many passages of a batch are embedded so far. A thread of the encoder may call this."""
 
     def committed(self, commit: Commit) -> None:
         """Receive the state of the run after a commit. An error that is raised here ends the run."""

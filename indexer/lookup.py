@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TypeGuard
 
-from indexer.batches import broken_at
-from indexer.errors import UnknownUri
+from indexer.errors import IndexDamaged, Message, UnknownUri
+from indexer.indexing.batches import broken_at
 from indexer.records import Document
-from indexer.stores.port import Store
+from indexer.stores.flatten import scalars
+from indexer.stores.port import Snapshot, Store
+
+_SAMPLE_PASSAGES = 1000
+"""Number of passages whose documents are used to count the commonest fields."""
 
 
 def is_uri(value: object) -> TypeGuard[str]:
-    """Return whether a document can have this uri: a store cannot be asked for anything but valid Unicode."""
+    """Return whether a document can have this uri. A store accepts only valid Unicode."""
     return isinstance(value, str) and broken_at(value) is None
 
 
 def unknown_uri(address: str, uri: object) -> UnknownUri:
     """Return the error for a uri that no document of an index has."""
-    return UnknownUri(f"{address}: has no document {uri!r}; likewise list shows what there is")
+    return UnknownUri(Message(f"{address}: has no document {uri!r}", "; likewise list shows what there is"))
 
 
 def documents_of(store: Store, uris: Iterable[object]) -> list[Document]:
@@ -41,3 +46,14 @@ def has_document(store: Store, uri: object) -> bool:
         return False
     with store.snapshot() as snapshot:
         return bool(snapshot.hashes([uri]))
+
+
+def commonest_fields(snapshot: Snapshot) -> list[str]:
+    """Return metadata fields, the commonest in a sample of the documents first; empty if passages are damaged."""
+    try:
+        drawn = snapshot.passages_by_id(snapshot.sample(_SAMPLE_PASSAGES).passages.tolist())
+    except IndexDamaged:  # `likewise check` says what is wrong
+        return []
+    metadata = {passage.uri: passage.metadata for passage in drawn}
+    counts = Counter(name for uri, each in metadata.items() for name in {row[0] for row in scalars(uri, each)})
+    return sorted(counts, key=lambda name: (-counts[name], name))

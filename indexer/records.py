@@ -26,7 +26,7 @@ class Section:
     Attributes:
         start: offset of its first character in the document's text, in code points.
         heading: path of headings from the outermost in, joined by " > "; empty for none.
-        page: page, slide or sheet number, 1-based; None where the format has none.
+        page: page, slide or sheet number, counted from 1; None if the format has no pages.
     """
 
     start: int
@@ -85,7 +85,7 @@ class Changes:
     Attributes:
         added: new documents.
         replaced: documents with new content, which were embedded again.
-        updated: documents of which only the metadata changed; nothing was embedded.
+        updated: documents whose metadata alone changed; nothing was embedded.
         unchanged: documents that are the same as before.
         notes: sentences that the caller should read, such as what could not be done as asked; usually none.
     """
@@ -107,7 +107,7 @@ class Changes:
 
 
 _SETTLED_NS = 2_000_000_000
-"""FAT stores times to 2 seconds: a file younger than that may change again without a change of its time."""
+"""FAT stores times in steps of 2 seconds. A younger file may change again without a change of its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,8 @@ class Stamp:
     read_ns: int
 
     def holds(self, status: os.stat_result) -> bool:
-        """Return whether the file with this status is as it was read, and was old enough then to trust its time."""
+        """Return whether a file with this status has not changed since it was read, and its time was old enough to be
+        trusted."""
         return self.same(status) and self.mtime_ns <= self.read_ns - _SETTLED_NS
 
     def same(self, status: os.stat_result) -> bool:
@@ -136,7 +137,13 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file in the ledger: its stamp, and (uri, state, reason) of each of its entries."""
+    """A file in the ledger.
+
+    Attributes:
+        entries: (uri, state, reason) of each of its entries.
+        readers: the readers of its entries (`LedgerRow.reader`); "" for entries that do not say it.
+    """
 
     stamp: Stamp
     entries: tuple[tuple[str, LedgerState, Reason], ...]
+    readers: frozenset[str] = frozenset()

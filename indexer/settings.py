@@ -11,16 +11,16 @@ from math import log
 
 import numpy as np
 
-from indexer.encoders.recipe import Recipe
-from indexer.passages import PassageSettings, passages_identity
+from indexer.encoders.recipes.recipe import Recipe
+from indexer.passages.cut import PassageSettings, passages_identity
 
 DEFAULT_RECALL = 0.98
-"""Share of the ten nearest passages that approximate segments find, unless the user chooses another."""
+"""Share of the ten nearest passages that approximate segments find, unless the user chooses another share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Everything except the document that its vectors depend on. Both texts go into every content hash.
+    """Everything that the vectors depend on, except the document itself. Both texts go into every content hash.
 
     Attributes:
         recipe: identity of the recipe; empty for an index of the user's own vectors.
@@ -38,7 +38,7 @@ PERCENTILES = (
 """Percentiles at which distributions of cosines are stored; closest together at the top, where hits are."""
 
 BACKGROUND_PERCENTILE = 98.0
-"""Percentage of unrelated questions whose best hit counts as background: docs/scores.md."""
+"""Percentage of unrelated questions whose best hit counts as background (docs/scores.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +77,13 @@ class Calibration:
 
 
 MIN_PSEUDO_QUESTIONS = 50
-"""Fewer pseudo-questions than this tell nothing about a collection."""
+"""Minimum pseudo-questions. Fewer say nothing about a collection."""
 
 PROBE_VERSION = 2
-"""Version of how pseudo-questions are chosen and weighed. 1 drew them by the order of addition."""
+"""Version of the rules that choose and weigh pseudo-questions. Version 1 drew them in the order of addition."""
 
 RANK_SMOOTHING = 0.1
-"""Added to both mean reciprocal ranks, so that neither is preferred where both find next to nothing."""
+"""Added to both mean reciprocal ranks, so that neither is preferred if both find almost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Probed:
 
     Attributes:
         words, dense: mean reciprocal rank of the answer, by BM25 and by cosine.
-        questions: how many were asked; 0 if the collection has too few passages of two sentences.
+        questions: number of pseudo-questions; 0 if the collection has too few passages of two sentences.
         version: PROBE_VERSION when it was measured; 1 where none is stored. An index keeps its ranking until it is
             measured again.
     """
@@ -124,8 +124,8 @@ class MapRecord:
     """The record of a map that was drawn of the index.
 
     Attributes:
-        sha256: of its file.
-        documents: how many it shows.
+        sha256: sha256 of its file.
+        documents: number of documents that it shows.
     """
 
     sha256: str
@@ -147,7 +147,7 @@ class RecordedSource:
 
     Attributes:
         argument: absolute path of a file or folder, or a pattern.
-        options: how it was read: the options that differ from the defaults, as JSON.
+        options: options for reading that differ from the defaults, as JSON.
     """
 
     argument: str
@@ -200,10 +200,10 @@ class Settings:
 
     @property
     def meaning(self) -> Meaning:
-        """Everything except the document that its vectors depend on."""
+        """Everything that the vectors depend on, except the document itself."""
         return Meaning(self.recipe.identity if self.recipe else "", passages_identity(self.passages))
 
     @property
     def kind(self) -> tuple[int, Meaning]:
-        """Dimensions and meaning: if they change, another index has taken this one's place."""
+        """Dimensions and meaning. If they change, another index has replaced this index."""
         return self.dimensions, self.meaning

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from indexer.deadline import Deadline
     from indexer.errors import (
         BadInput,
+        DeadlinePassed,
         FilterError,
         IndexDamaged,
         LikewiseError,
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BadInput": "indexer.errors",
+    "Deadline": "indexer.deadline",
+    "DeadlinePassed": "indexer.errors",
     "Document": "indexer.records",
     "Filter": "indexer.filters.mapping",
     "FilterError": "indexer.errors",
@@ -52,6 +56,8 @@ _HOMES = {
 }
 __all__ = [
     "BadInput",
+    "Deadline",
+    "DeadlinePassed",
     "Document",
     "Filter",
     "FilterError",

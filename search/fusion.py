@@ -19,17 +19,18 @@ from indexer.records import Vector
 from indexer.settings import MIN_PSEUDO_QUESTIONS, Probed
 
 CANDIDATES = 100
-"""Fewest candidate documents from each leg; 2 k if that is more. For k = 10, 60 and 200 give the same ranking."""
+"""Minimum candidate documents from each leg; 2 k if this is more. For k = 10, the values 60 and 200 give the same
+ranking."""
 
 WORDS_ADVANTAGE = 0.1
 """Logarithm of the ratio at which pseudo-questions count as even: sentences of the collection share more words with
 their answers than questions do."""
 
 BIAS_FACTOR = 15.0
-"""How fast the words bias grows; from 10 to 20, the mean of 26 collections changes by less than 0.001."""
+"""Factor of the words bias. From 10 to 20, the mean of 26 collections changes by less than 0.001."""
 
 MAX_WORDS_BIAS = 2.5
-"""Most that pseudo-questions change the odds of words, in natural logarithms: by a factor of 12."""
+"""Maximum change of the odds of words by pseudo-questions, in natural logarithms: a factor of 12."""
 
 Scores = NDArray[np.float64]
 
@@ -48,7 +49,7 @@ class CosineStatistics:
 
     @classmethod
     def from_sample(cls, vectors: Vector) -> Self:
-        """Return the statistics of a few thousand random unit vectors (passages, dimensions); one at least."""
+        """Return the statistics of a few thousand random unit vectors (passages, dimensions); at least one vector."""
         mean = vectors.mean(axis=0)
         centred = vectors - mean
         return cls(mean, centred.T @ centred / len(vectors))
@@ -80,8 +81,8 @@ def fuse(z_scores: Scores, words: NDArray[np.floating], weight: float) -> Fused:
 
     Args:
         z_scores: z-scores of the candidates' cosines (candidates,).
-        words: their BM25 scores (candidates,), 0 where they hold no word of the question.
-        weight: weight of the words, such as `words_weight` returns.
+        words: BM25 scores of the candidates (candidates,); 0 for a candidate without a word of the question.
+        weight: weight of the words, as `words_weight` returns it.
     """
     dense, lexical = (1 - weight) * z_scores, weight * words.astype(np.float64)
     return Fused(dense + lexical, dense, lexical, weight)
@@ -105,10 +106,10 @@ def words_weight(z_scores: Scores, words: NDArray[np.floating], terms: int, word
 
 
 def probed_words_bias(probed: Probed, factor: float = BIAS_FACTOR) -> float:
-    """Return the words bias that a collection's pseudo-questions suggest; 0 where there were too few of them.
+    """Return the words bias that a collection's pseudo-questions suggest; 0 if there were too few of them.
 
-    A cube: next to nothing while both legs find about as much, as the ratio then tells little about real questions, and
-    nearly one leg alone where the other fails. docs/fusion.md compares it with other shapes.
+    The bias is a cube. If both legs find about as much, the bias is nearly 0, because the ratio then says little about
+    real questions. If one leg fails, nearly the other leg alone decides. docs/fusion.md compares it with other shapes.
     """
     if probed.version < 2:  # measured before the cube was introduced
         return 2 * probed.log_ratio

@@ -17,16 +17,16 @@ class Hit:
         uri, title, path, format, modified, metadata: members of the document.
         text: the passage, `document.text[start:end]`.
         start, end: offsets of the passage in the document's text, in code points.
-        line: line on which it begins, counted from 1; None where the text is not the file's own.
+        line: line on which it begins, counted from 1; None if the text is not the file's own.
         heading, page: heading and page of the section in which it begins.
         score: the score that ranks it, higher is better; the cosine in dense mode.
-        cosine: cosine of question and passage within [-1, 1]; None where it was not computed.
+        cosine: cosine of question and passage within [-1, 1]; None if it was not computed.
         percentile: percentage of random passages of this index whose cosine with an unrelated question is lower;
-            None where there is no cosine, or the index is not calibrated.
+            None if there is no cosine, or if the index is not calibrated.
         why: the reasons for the score: `cosine`, `bm25`, `weights`, and `contributions`, whose sum is the score;
             `words`, the words of the question in the passage, with offsets in the document; with explain=True,
-            `sentence`, the one nearest to the question. A reranked hit has those of the first ranking under `first`,
-            with its rank and score.
+            `sentence`, the sentence nearest to the question. A reranked hit has the reasons of the first ranking, with
+            its rank and score, under `first`.
     """
 
     uri: str
@@ -58,7 +58,7 @@ class Hit:
         """Return the hit of a stored passage; its cosine is clipped to [-1, 1].
 
         Args:
-            why: the reasons, or what makes them when somebody reads them.
+            why: the reasons, or an object that makes the reasons when they are first read.
         """
         return cls(
             uri=passage.uri,
@@ -106,7 +106,7 @@ class Hits(Sequence[Hit]):
         matched: how many documents (or passages) pass the filter; the hits are the best of these.
         exact: whether the ranking is provably that of brute force over the stored vectors.
         answered: whether some passage is nearer to the question than the best hits of unrelated questions usually are,
-            or, in hybrid mode, the first hit holds every word of the question; None where that is not known.
+            or, in hybrid mode, the first hit holds every word of the question; None if this is unknown.
         notes: sentences that the caller should read: the question was cut, its words were ignored, a damaged segment
             was replaced by the catalog, ...; usually none.
     """

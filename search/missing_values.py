@@ -1,23 +1,43 @@
-"""Notes on a filter that compares a field with a value which no document has, with the values that are near to it."""
+"""Notes on a filter: values that no document has, with similar values, and values that are not dates."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator
 
-from indexer.filters.dates import Date
-from indexer.filters.tree import And, Compare, In, Not, Or, Value, Where, one_line, show
+from indexer.errors import count_of
+from indexer.filters.dates import Date, read_date
+from indexer.filters.tree import (
+    COLUMNS,
+    And,
+    Compare,
+    Condition,
+    Exists,
+    In,
+    Not,
+    Or,
+    TextMatch,
+    Value,
+    Where,
+    conditions,
+    one_line,
+    show,
+)
+from indexer.sources.formats import FORMATS
+from indexer.stores.field_types import as_date
 from indexer.stores.port import FieldValues, Snapshot
 
 COMPARED_VALUES = 1000
-"""How many of a field's most frequent values are compared with one that does not occur."""
+"""Maximum number of a field's most frequent values that are compared with a value that does not occur."""
 
 _MAX_LOOKUPS = 20
-"""Values of a filter that are looked up: each look-up may count as many documents as the filter leaves."""
+"""Maximum values of a filter that are looked up. Each look-up may count all documents that the filter leaves."""
 
 _MAX_NOTES = 3
 _NAMED_VALUES = 3
 _SHOWN_CHARACTERS = 60
+_FIRST_DATE = Date("0001-01-01", -62_135_596_800_000_000, -62_135_510_400_000_000)
 
 
 def notes_on_values(
@@ -26,61 +46,134 @@ def notes_on_values(
     """Return a sentence for each of the first values after =, !=, in and not in that no document of the index has.
 
     Args:
-        found: whether the filter leaves a document. If so, a value that every document must have is not looked up.
-        values: returns the most frequent values of a field; asked only for fields with such a value.
+        found: True if the filter leaves a document. A value that every document must have is then not looked up.
+        values: function that returns the most frequent values of a field. It is called only for fields with such a
+            value.
 
     Raises:
         FilterError: the filter does not fit the fields of the index.
     """
     notes: list[str] = []
-    for number, (field, alternatives) in enumerate(_compared(where, found)):
+    for number, alternatives in enumerate(_looked_up(where, found)):
         if number >= _MAX_LOOKUPS or len(notes) >= _MAX_NOTES:
             break
-        if not any(snapshot.count(Compare(field, "=", value)) for value in alternatives):
-            value = alternatives[0]
-            near = _near(value, values(field))
-            notes.append(f"no document has {one_line(field, 80)} = {_shown(value)}{'; ' if near else ''}{near}")
-    return tuple(notes)
+        if any(snapshot.count(condition) for condition in alternatives):
+            continue
+        match alternatives[0]:
+            case Compare(field, _, value):
+                near = _near_format(value, values(field)) if field == "format" else _near(value, values(field))
+                notes.append(f"no document has {one_line(field, 80)} = {_shown(value)}{'; ' if near else ''}{near}")
+            case TextMatch() as condition if other_case := _other_case(snapshot, condition, values):
+                notes.append(other_case)
+    fields = snapshot.fields or {}
+    dated = {
+        field: None for field, value in _compared(where) if as_date(value, fields.get(field, ())) or _is_date(value)
+    }
+    notes += [_undated(snapshot, field, values) for field in dated if "date" in fields.get(field, ())]
+    return tuple(note for note in notes if note)
 
 
 def may_have_notes(where: Where, found: bool) -> bool:
     """Return whether any value of a filter has to be looked up."""
-    return next(_compared(where, found), None) is not None
+    if next(_looked_up(where, found), None) is not None:
+        return True
+    return any(_is_date(value) or as_date(value, ()) for _, value in _compared(where))
 
 
-def _compared(where: Where, found: bool) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """Yield the values that fields are compared with, each alone, or of uris and paths those of one comparison.
+def _is_date(value: Value) -> bool:
+    return isinstance(value, Date)
 
-    A path that the shell was given stands beside the absolute one that it may mean.
+
+def _compared(where: Where) -> Iterator[tuple[str, Value]]:
+    """Yield the values that metadata fields are compared with."""
+    for condition in conditions(where):
+        match condition:
+            case Compare(field, _, value) if field not in COLUMNS:
+                yield field, value
+            case In(field, values) if field not in COLUMNS:
+                for value in values[:_MAX_LOOKUPS]:
+                    yield field, value
+
+
+def _undated(snapshot: Snapshot, field: str, values: Callable[[str], FieldValues]) -> str:
+    """Return how many documents a comparison with a date cannot match, because none of their values of the field is a
+    date."""
+    documents = snapshot.count(And((Exists(field), Not(Compare(field, ">=", _FIRST_DATE)))))
+    if not documents:
+        return ""
+    texts = (value for value, _ in values(field).frequent if isinstance(value, str) and read_date(value) is None)
+    example = next((f", such as {_shown(text)}" for text in texts), "")
+    return (
+        f"the values of {one_line(field, 80)} in {count_of(documents, 'document')} are not single dates{example}: "
+        "the condition cannot match them"
+    )
+
+
+def _other_case(snapshot: Snapshot, condition: TextMatch, values: Callable[[str], FieldValues]) -> str:
+    """Return the value that differs from a text only in its case; empty if there is no such value."""
+    field, op, text = condition.field, condition.op, condition.text
+    escaped = re.sub(r"([%_\\])", r"\\\1", text)
+    pattern = f"{'' if op == 'startswith' else '%'}{escaped}{'' if op == 'endswith' else '%'}"
+    documents = snapshot.count(TextMatch(field, "like", pattern))
+    if not documents:
+        return ""
+    name, folded = one_line(field, 80), text.casefold()
+    spellings = (
+        value[start : start + len(text)]
+        for value, _ in values(field).frequent
+        if isinstance(value, str)
+        for start in range(len(value) - len(text) + 1)
+        if value[start : start + len(text)].casefold() == folded
+    )
+    example = next((f"there is {_shown(spelling)}, and " for spelling in spellings), "")
+    return (
+        f"no document has {name} {op} {_shown(text)}; {example}{name} like {_shown(pattern)}, which ignores case, "
+        f"finds {count_of(documents, 'document')}"
+    )
+
+
+def _looked_up(where: Where, found: bool) -> Iterator[tuple[Condition, ...]]:  # noqa: PLR0912 - one per kind
+    """Yield the conditions whose values are looked up: each alone, but the uris and paths of one comparison together.
+
+    A path that was typed in the shell is together with the absolute path that it may mean.
     """
     match where:
         case And(parts):
             for part in parts:
-                yield from _compared(part, found)
+                yield from _looked_up(part, found)
         case Or(parts):
             for part in parts:
-                yield from _compared(part, False)
+                yield from _looked_up(part, False)
         case Not(part):
-            yield from _compared(part, False)
+            yield from _looked_up(part, False)
         case Compare(field, "=" | "!=" as op, value):
             if op == "!=" or not found:
-                yield field, (value,)
+                yield (Compare(field, "=", value),)
         case In("uri" | "path" as field, values, negated):
             if values and (negated or not found):
-                yield field, values[:_MAX_LOOKUPS]
+                yield tuple(Compare(field, "=", value) for value in values[:_MAX_LOOKUPS])
         case In(field, values, negated):
             if negated or not found or len(values) > 1:
                 for value in values:
-                    yield field, (value,)
+                    yield (Compare(field, "=", value),)
+        case TextMatch(field, "contains" | "startswith" | "endswith" as op, text, negated):
+            if text and (negated or not found):
+                yield (TextMatch(field, op, text),)
+
+
+def _near_format(value: Value, values: FieldValues) -> str:
+    """Return the formats of the index; the format of files with this extension comes first."""
+    named = FORMATS.get(f".{value.lower().removeprefix('.')}") if isinstance(value, str) else None
+    return _near(value if named is None else named.name, values)
 
 
 def _near(value: Value, values: FieldValues) -> str:
-    """Return which values there are, those near to a text first; empty where there is nothing to say."""
-    if isinstance(value, Date):
+    """Return a sentence with the values of the field, similar values first; empty if there is nothing to say."""
+    if isinstance(value, Date) or (type(value) is int and not values.numbers and values.days):
         return f"its days are from {values.days[0]} to {values.days[1]}" if values.days else ""
     if isinstance(value, str):
         counts = {text: count for text, count in values.frequent if isinstance(text, str)}
-        folded: dict[str, str] = {}  # the most frequent of those that differ in case alone
+        folded: dict[str, str] = {}  # the most frequent of the values that differ only in case
         for text in counts:
             folded.setdefault(text.casefold(), text)
         near = difflib.get_close_matches(value.casefold()[:200], folded, n=_NAMED_VALUES, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""The three ways to rank: dense, words and hybrid. Each gives every unit the parts that its score is made of."""
+"""The three ways to rank: dense, words and hybrid. Each gives every unit the parts of its score."""
 
 from __future__ import annotations
 

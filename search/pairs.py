@@ -12,13 +12,13 @@ import numpy as np
 
 from indexer.encoders import Encoder, Recipe, steady
 from indexer.errors import TextTooLong
-from indexer.passages import titled_text
+from indexer.passages.cut import titled_text
 from indexer.records import Document, Vector
 from indexer.stores.pairs import nearest_pairs
 from indexer.stores.port import Store
 
 _BATCH_TEXTS = 16_384
-"""How many texts are embedded at a time."""
+"""Number of texts that are embedded at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class Side:
     """One of the two texts of a pair.
 
     Attributes:
-        uri: of a text of a file the record's id or the line's number, of a passage its document's uri.
-        count: how often the file has exactly this text; `uri` is then its first place.
+        uri: uri of a passage's document; for a text of a file, the record's id or the line's number.
+        count: how often the file has exactly this text; `uri` is the first place.
         start: offset of a passage in its document, in code points.
-        format: of a passage its document's format.
+        format: format of a passage's document.
     """
 
     uri: str
@@ -100,7 +100,8 @@ def pairs_of_passages(store: Store, count: int, min_score: float = -1.0) -> Pair
 
 
 def embed(texts: Sequence[str], encoder: Encoder, recipe: Recipe) -> tuple[Vector, int]:
-    """Return unit rows (n, dimensions) of `recipe`, and how many texts were cut because the model reads less."""
+    """Return unit rows (n, dimensions) of `recipe`, and the number of texts that were cut because they were too
+    long."""
     encoder = steady(encoder)
     rows = np.empty((len(texts), encoder.dimensions), np.float32)
     cut = 0

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.batches import broken_at
 from indexer.errors import BadInput
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Where
+from indexer.indexing.batches import broken_at
 from indexer.records import Vector
 from indexer.stores.vectors import unit_rows
 from search.rerank import DEPTH
@@ -29,14 +29,14 @@ class Query:
     """A question to an index.
 
     Attributes:
-        text: the question; may be empty where a vector is given and the mode is "dense".
+        text: the question; may be empty if a vector is given and the mode is "dense".
         k: how many hits to return.
         where: a filter: text, 'year >= 2020 and created >= 2024-01-31 and modified >= -7d', or a mapping,
             {"year": {">=": 2020}, "lang": {"in": ["en", "de"]}}.
         mode: "dense" ranks by the cosine of question and passage, "words" by BM25, "hybrid" by both (fusion.py).
         passages: rank passages instead of documents, so that a document may have several hits.
         min_score: leave out hits with a lower score, after the k best were found.
-        exact: compare with every vector, even where an approximate index could answer.
+        exact: compare with every vector, even if an approximate index could answer.
         min_percentile: leave out hits with a lower percentile; see `Hit.percentile`.
         rerank: a cross-encoder's name or folder, or any callable `(query, texts) -> scores`; it puts the best
             `rerank_depth` hits in a new order.
@@ -78,7 +78,7 @@ class Query:
         if not isinstance(self.rerank, str | None) and not callable(self.rerank):
             raise BadInput(f"rerank is {self.rerank!r:.80}: give a cross-encoder's name, or a callable")
         if self.rerank is not None and self.text == "":
-            raise BadInput("a reranker reads the question, and there is none: give its text too, or leave rerank out")
+            raise BadInput("a reranker needs the text of the question: give the text too, or leave rerank out")
         row = None if self.vector is None else vector_row(self.vector)
         if row is not None and self.mode == "words":
             raise BadInput("a search by words does not use a vector: leave it out, or use mode dense or hybrid")
@@ -91,7 +91,7 @@ class Query:
 
     @property
     def depth(self) -> int:
-        """How many hits to rank before a reranker chooses k of them."""
+        """Number of hits to rank before a reranker chooses k of them."""
         return self.k if self.rerank is None else max(self.k, self.rerank_depth)
 
 

@@ -15,7 +15,7 @@ from indexer.records import Vector
 from search.timings import NoTimings, Timings
 
 BATCH_QUESTIONS = 32
-"""Most questions in one pass: with more, the time of a pass grows in proportion."""
+"""Maximum questions in one pass. With more, the time of a pass grows in proportion."""
 
 
 class _Question:
@@ -96,7 +96,8 @@ class QuestionBatches:
 
 
 def _answer(encoder: Encoder, batch: list[_Question]) -> None:
-    """Give each question its vector. If the batch fails, each is embedded alone, so that one cannot fail the others."""
+    """Give each question its vector. If the batch fails, each question is embedded alone, so that one question cannot
+    make the others fail."""
     texts = [question.text for question in batch]
     try:
         rows = encoder.encode(texts, role="query", truncate=True)

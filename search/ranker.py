@@ -13,9 +13,9 @@ import numpy as np
 
 from indexer.calibration.sample import DRAWN_PASSAGES
 from indexer.encoders import Encoder, Recipe, get_query_encoder
-from indexer.errors import BadInput
+from indexer.errors import BadInput, Message
 from indexer.filters.tree import Where
-from indexer.identity import require_recipe
+from indexer.indexing.identity import require_recipe
 from indexer.records import Vector
 from indexer.settings import Settings
 from indexer.stores.analysis import stored_analysis
@@ -35,7 +35,7 @@ class Ranker:
     """Ranks the units of an index for a question. Safe to share among threads.
 
     Attributes:
-        store: where the index is kept.
+        store: the store of the index.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Ranker:
     def candidates(self, texts: Sequence[str]) -> tuple[list[ScoredCandidates], list[list[str]], list[str]]:
         """Return the scored candidates of hybrid mode for each question, the uris of these candidates, and notes.
 
-        The notes are those that searches for these questions would have in `Hits.notes`, each once.
+        These are the notes that searches for these questions would have in `Hits.notes`, each once.
         """
         for text in texts:
             check_text(text)
@@ -135,8 +135,8 @@ class Ranker:
     def encode(self, snapshot: Snapshot, texts: Sequence[str]) -> tuple[Vector, list[tuple[str, ...]]]:
         """Return the vectors of questions (questions, dimensions) and the notes of each question.
 
-        A single question is embedded together with those that other threads ask at the same time. A note says that a
-        question is longer than the model reads, or that the compiled encoder cannot be used.
+        A single question is embedded together with the questions that other threads ask at the same time. A note
+        says that a question is longer than the model reads, or that the compiled encoder cannot be used.
 
         Raises:
             BadInput: the model reads no token of a question, or the index has no model.
@@ -166,7 +166,7 @@ class Ranker:
     def encoder_of(self, snapshot: Snapshot) -> tuple[Encoder, tuple[str, ...]]:
         """Return the encoder for this snapshot's recipe, which differs from earlier ones if the folder was replaced.
 
-        Notes come with it the first time that the process needs this encoder.
+        The first call of a process for this encoder also returns notes.
 
         Raises:
             BadInput: the index holds vectors of the user's own.
@@ -178,8 +178,11 @@ class Ranker:
         recipe = snapshot.settings.recipe
         if recipe is None:
             raise BadInput(
-                f"{self.store.address}: holds your own vectors and has no model: "
-                'ask with the mode "words" (--mode words), or give the question\'s vector'
+                Message(
+                    f"{self.store.address}: holds your own vectors and has no model: give the question's vector, or "
+                    'ask with the mode "words"',
+                    " (--mode words)",
+                )
             )
         return get_query_encoder(recipe, self.store.artifacts(), snapshot.fitted_parameters, self._trust)
 
@@ -206,5 +209,5 @@ def words_bias(settings: Settings) -> float:
 
 
 def default_words_bias(settings: Settings) -> float:
-    """Return the words bias by pseudo-questions alone; 0 where they were not asked."""
+    """Return the words bias from pseudo-questions alone; 0 if they were not asked."""
     return probed_words_bias(settings.probed) if settings.probed else 0.0

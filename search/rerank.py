@@ -9,14 +9,14 @@ import numpy as np
 
 from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput
-from indexer.passages import titled_text
+from indexer.passages.cut import titled_text
 from search.hits import Hits
 
 _FIRST_RANKING = ("cosine", "bm25", "weights", "contributions")
 """Members of `Hit.why` that explain the first ranking's score; they move under the name "first"."""
 
 DEPTH = 50
-"""How many hits are scored again; k if that is more."""
+"""Number of hits that are scored again; k if this is more."""
 
 
 def rerank(hits: Hits, scorer: Scorer, k: int) -> Hits:

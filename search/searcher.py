@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import replace
 from os import PathLike
 from types import TracebackType
@@ -11,17 +13,18 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.deadline import NEVER, Deadline
 from indexer.encoders import Encoder, Recipe
 from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput, NoWords, UnknownField
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Exists, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
-from indexer.lookup import document_of, documents_of, has_document, is_uri, unknown_uri
+from indexer.lookup import commonest_fields, document_of, documents_of, has_document, is_uri, unknown_uri
 from indexer.records import Document, Vector
 from indexer.settings import Calibration, MapRecord
+from indexer.stores.addresses.open import open_store
 from indexer.stores.field_types import check_filter
-from indexer.stores.open import open_store
 from indexer.stores.port import FieldValues, Info, Snapshot, Unit
 from indexer.stores.vectors import unit_rows
 from search.explain import add_sentences
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 UnknownFields = Literal["error", "empty"]
 
 _MAX_NOTED_FILTERS = 256
-"""Filters of which the notes are kept: a few words each."""
+"""Number of filters whose notes are kept: a few words each."""
 
 
 class Searcher:
@@ -64,7 +67,7 @@ class Searcher:
             unknown_fields: how to treat a filter on a field that no document has: "error" raises UnknownField,
                 "empty" makes the condition false for every document.
             trust_remote_code: run the Python that comes with the index's model.
-            timings: is told how long the steps of each question take.
+            timings: is called with the duration of each step of a question.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
@@ -74,7 +77,7 @@ class Searcher:
             raise BadInput(f'unknown_fields is {unknown_fields!r}: give "error" or "empty"')
         self._ranker = Ranker(open_store(path), encoder, trust_remote_code=trust_remote_code, timings=timings)
         self._store = self._ranker.store
-        self._unknown_fields = unknown_fields
+        self._unknown_fields, self._deadline = unknown_fields, NEVER
         self._values: dict[tuple[Hashable, str, int], FieldValues] = {}  # with the version of their snapshot
         self._value_notes: dict[tuple[Hashable, str, bool], tuple[str, ...]] = {}  # with version and filter
 
@@ -89,6 +92,18 @@ class Searcher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def until(self, deadline: Deadline) -> Searcher:
+        """Return this searcher for one caller. Its questions raise DeadlinePassed when the deadline has passed.
+
+        Reading a document by its uri, and iterating over documents, have no deadline.
+        """
+        limited = copy(self)
+        limited._deadline = deadline
+        return limited
+
+    def _snapshot(self) -> AbstractContextManager[Snapshot]:
+        return self._store.snapshot(self._deadline)
 
     # searching
 
@@ -142,8 +157,8 @@ class Searcher:
             FilterError: the filter does not fit the index's fields.
             ModelError: the reranker cannot be loaded.
         """
-        # One snapshot for question and answer: another index may take this one's place in between.
-        with self._store.snapshot() as snapshot:
+        # One snapshot for question and answer: another index may replace this index in between.
+        with self._snapshot() as snapshot:
             vector, notes = self._vector(snapshot, query)
             hits = self._ranked(snapshot, query, vector, query.depth)
             explains = query.explain and bool(query.text or vector is not None) and snapshot.settings.recipe is not None
@@ -194,7 +209,7 @@ class Searcher:
             Query("-", k, None, mode, passages, min_score, exact)  # refuses wrong arguments
             return []
         answers = []
-        with self._store.snapshot() as snapshot:
+        with self._snapshot() as snapshot:
             if mode == "words" or vectors is not None:
                 encoded = [self._vector(snapshot, query) for query in questions]
             else:
@@ -228,7 +243,7 @@ class Searcher:
             UnknownUri: no document has this uri.
         """
         query = Query("-", k, where)
-        with self._store.snapshot() as snapshot:
+        with self._snapshot() as snapshot:
             rows = self._vectors_of(snapshot, uri)
             (mean,) = unit_rows(rows.mean(axis=0, keepdims=True), rows.shape[1], [uri])
             hits = self._ranked(snapshot, replace(query, text="", vector=mean), mean, query.k + 1)
@@ -258,31 +273,31 @@ class Searcher:
     def documents(self, where: Filter | None = None) -> Iterator[Document]:
         """Iterate over the documents that a filter leaves, or all, in the order they were added.
 
-        They are read in pages. If another index takes this one's place meanwhile, the iterator raises NotAnIndex.
+        They are read in pages. If another index replaces this index between two pages, the iterator raises NotAnIndex.
         """
-        with self._store.snapshot() as snapshot:
+        with self._snapshot() as snapshot:
             condition = self._known_fields_only(snapshot, filter_tree(where))
         return iter(()) if condition is False else self._iterate(condition, where)
 
     def _iterate(self, condition: Where | None, where: Filter | None) -> Iterator[Document]:
         try:
             yield from self._store.iterate(condition)
-        except UnknownField:  # before the first document: the last one with a field of the filter has gone meanwhile
+        except UnknownField:  # Before the first document: the last one with a field of the filter was removed.
             if self._unknown_fields == "error":
                 raise
             yield from self.documents(where)
 
     def count(self, where: Filter | None = None) -> int:
         """Return how many documents a filter leaves, or how many there are."""
-        with self._store.snapshot() as snapshot:
+        with self._snapshot() as snapshot:
             condition = self._known_fields_only(snapshot, filter_tree(where))
             if condition is False:
                 return 0
             return snapshot.documents if condition is None else snapshot.count(condition)
 
     def filter_notes(self, where: Filter | None) -> tuple[str, ...]:
-        """Return what `Hits.notes` says of a filter: values that no document has, with values that are near to them."""
-        with self._store.snapshot() as snapshot:
+        """Return the notes of `Hits.notes` on a filter: values that no document has, with similar values."""
+        with self._snapshot() as snapshot:
             condition = self._known_fields_only(snapshot, filter_tree(where))
             return () if not condition else self._notes_on(snapshot, condition, snapshot.count(condition) > 0)
 
@@ -301,7 +316,7 @@ class Searcher:
         """
         if not isinstance(limit, int) or limit < 1:
             raise BadInput(f"limit is {limit!r}: ask for a whole number of values, 1 or more")
-        with self._store.snapshot() as snapshot:
+        with self._snapshot() as snapshot:
             if self._unknown_fields == "error" and (snapshot.version, field, limit) not in self._values:
                 check_filter(Exists(field), snapshot.fields)
             return self._values_of(snapshot, field, limit)
@@ -312,24 +327,24 @@ class Searcher:
         if (values := self._values.get(key)) is None:
             values = snapshot.values(field, limit)
             if any(version != snapshot.version for version, _, _ in list(self._values)):
-                self._values = {}  # a new dictionary: another thread may be reading the old one
+                self._values.clear()
             self._values[key] = values
         return values
 
     def uris(self, where: Filter | None = None) -> list[str]:
         """Return the uris of the documents that a filter leaves, or of all, in the order they were added."""
-        with self._store.snapshot() as snapshot:
+        with self._snapshot() as snapshot:
             condition = self._known_fields_only(snapshot, filter_tree(where))
             return [] if condition is False else snapshot.uris(condition)
 
     @property
     def map_record(self) -> MapRecord | None:
-        """The record of the map that was drawn of the index, which changes with the map; None where there is none."""
-        with self._store.snapshot() as snapshot:
+        """The record of the map of the index, which changes with the map; None if there is no map."""
+        with self._snapshot() as snapshot:
             return snapshot.settings.map
 
     def map(self) -> Map | None:
-        """Return the map that `likewise map` has drawn; None where there is none, or its file is damaged."""
+        """Return the map that `likewise map` has drawn; None if there is no map, or if its file is damaged."""
         from indexer.map.file import read_map
 
         return read_map(self._store.derived(), self.map_record)
@@ -340,29 +355,34 @@ class Searcher:
         Raises:
             UnknownUri: no document has this uri.
         """
-        with self._store.snapshot() as snapshot:
+        with self._snapshot() as snapshot:
             return self._vectors_of(snapshot, uri)
 
     def info(self) -> Info:
         """Return the state of the index in numbers."""
-        with self._store.snapshot() as snapshot:
+        with self._snapshot() as snapshot:
             return snapshot.info()
+
+    def commonest_fields(self) -> list[str]:
+        """Return metadata fields, the commonest in a sample of the documents first."""
+        with self._snapshot() as snapshot:
+            return commonest_fields(snapshot)
 
     @property
     def address(self) -> str:
-        """Where the index is, for messages."""
+        """The address of the index, for messages."""
         return self._store.address
 
     @property
     def recipe(self) -> Recipe | None:
-        """The recipe of the index; None where it holds vectors of the user's own."""
-        with self._store.snapshot() as snapshot:
+        """The recipe of the index; None if it holds vectors of the user's own."""
+        with self._snapshot() as snapshot:
             return snapshot.settings.recipe
 
     @property
     def language(self) -> str:
         """Code of the language whose word endings a search by words ignores, or `none`."""
-        with self._store.snapshot() as snapshot:
+        with self._snapshot() as snapshot:
             return snapshot.settings.language
 
     @property
@@ -372,7 +392,7 @@ class Searcher:
         Raises:
             BadInput: the index holds vectors of the user's own.
         """
-        with self._store.snapshot() as snapshot:
+        with self._snapshot() as snapshot:
             return self._ranker.encoder_of(snapshot)[0]
 
     def __len__(self) -> int:
@@ -386,8 +406,8 @@ class Searcher:
 
     @property
     def calibration(self) -> Calibration | None:
-        """The distributions of cosines in this index; None where they were not measured."""
-        with self._store.snapshot() as snapshot:
+        """The distributions of cosines in this index; None if they were not measured."""
+        with self._snapshot() as snapshot:
             return snapshot.settings.calibration
 
     def _ranked(self, snapshot: Snapshot, query: Query, vector: Vector | None, k: int) -> Hits:
@@ -402,9 +422,9 @@ class Searcher:
         return replace(hits, notes=(*hits.notes, *self._notes_on(snapshot, condition, hits.matched > 0)))
 
     def _notes_on(self, snapshot: Snapshot, where: Where, found: bool) -> tuple[str, ...]:
-        """Return what to note about values that no document has, kept until the next commit.
+        """Return the notes about values that no document has, kept until the next commit.
 
-        Who asks for fields before anything was stored is not told of values either.
+        An empty index has no notes about values.
         """
         if self._unknown_fields == "empty" or not snapshot.documents or not may_have_notes(where, found):
             return ()
@@ -416,7 +436,7 @@ class Searcher:
             if len(self._value_notes) >= _MAX_NOTED_FILTERS or any(
                 version != snapshot.version for version, _, _ in list(self._value_notes)
             ):
-                self._value_notes = {}
+                self._value_notes.clear()
             self._value_notes[key] = notes
         return notes
 

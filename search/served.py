@@ -1,26 +1,56 @@
-"""The indexes that a process serves, by name: what the HTTP service and MCP share."""
+"""The indexes that a process serves, by name. The HTTP service and MCP share this file."""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from indexer.errors import BadInput, LikewiseError, UnknownField
-from indexer.stores.open import is_uri, name_in, without_passwords
-from indexer.stores.port import FieldValues
-from search.query import Mode
+from indexer.deadline import Deadline
+from indexer.errors import (
+    BadInput,
+    DeadlinePassed,
+    LikewiseError,
+    ModelError,
+    NothingKnown,
+    NoWords,
+    UnknownField,
+    UnknownUri,
+    in_shell,
+)
+from indexer.stores.addresses.open import is_uri, name_in, without_passwords
+from indexer.stores.port import FieldValues, Info
+from search.hits import Hits
+from search.query import Mode, Query
 from search.searcher import Searcher
 from search.timings import Timings
 
+CLIENT_DEADLINE: ContextVar[Deadline] = ContextVar("client_deadline")
+"""The deadline of the HTTP request that a tool of MCP answers. It ends when the client leaves."""
+
+SEARCH_SECONDS = 20.0
+"""Maximum seconds of a client's question, including the time that it waits for a thread."""
+
 MAX_HITS = 1000
-"""Most hits that a client may ask for."""
+"""Maximum hits that a client may ask for."""
+
+LISTED_FIELDS = 200
+"""Maximum metadata fields that are listed with their values. 200,000 fields took minutes."""
 
 FREQUENT_VALUES = 20
-"""How many values of each field are listed."""
+"""Maximum values of each field that are listed."""
+
+_UNAVAILABLE = {
+    503: "the index is not available at this moment: try again",
+    507: "the index cannot be written, because its disk is full or refuses it",
+}
+_log = logging.getLogger("likewise.server")
 
 _RENAMED = re.compile(r"(\w[\w.-]*)=(.+)", re.DOTALL)
 _UNNAMEABLE = re.compile(r"[^\w.-]+")
@@ -33,13 +63,18 @@ class UnknownIndex(LikewiseError):
     slug = "unknown-index"
 
 
+@lru_cache(maxsize=64)
+def _log_once(message: str) -> None:
+    _log.error(message)
+
+
 @dataclass(frozen=True)
 class ServedIndex:
     """An index that is served.
 
     Attributes:
         name: its name for clients.
-        address: where it is kept, a DSN or an absolute path; no client is told.
+        address: a DSN or an absolute path; it is never shown to a client.
         searcher: answers questions to it.
     """
 
@@ -49,55 +84,90 @@ class ServedIndex:
 
     @property
     def default_mode(self) -> Mode:
-        """The mode of questions that name none: hybrid, or words where no model can embed the question."""
+        """The mode of questions without a mode: hybrid, or words if no model can embed the question."""
         return "words" if self.searcher.recipe is None else "hybrid"
+
+    def until(self, deadline: Deadline) -> ServedIndex:
+        """Return this index for one caller, whose questions end when the deadline has passed."""
+        return replace(self, searcher=self.searcher.until(deadline))
+
+    def answer(self, query: Query) -> Hits:
+        """Return the hits of a question. If its model fails, words alone answer a hybrid question, and a note says so.
+
+        The cause goes to the log once, because clients cannot change it. Python and the shell raise ModelError instead:
+        their caller can, and a different ranking must not get into a measurement.
+        """
+        try:
+            return self.searcher.answer(query)
+        except ModelError as error:
+            of_scores = query.min_score is not None or query.min_percentile is not None
+            if error.http_status < 500 or query.mode != "hybrid" or of_scores:
+                raise
+            try:
+                hits = self.searcher.answer(replace(query, mode="words", explain=False))
+            except NoWords:
+                raise error from None
+            _log_once(f"{self.name}: hybrid questions are answered by words alone: {in_shell(error)}")
+            note = "the model of this index does not answer at this moment: ranked by words alone"
+            note += ", and not explained" if query.explain else ""
+            return replace(hits, notes=(*hits.notes, note))
 
     def describe(self) -> dict[str, Any]:
         """Return name, sizes, model and the types of the metadata fields, as `GET /v1/indexes` lists them."""
         info, recipe = self.searcher.info(), self.searcher.recipe
+        listed = self._listed_fields(info)
         return {
             "name": self.name,
             "documents": info.documents,
             "passages": info.passages,
             "model": None if recipe is None else _without_folders(recipe.model),
             "dimensions": info.dimensions,
-            "fields": {field: _types(types, field in info.dates) for field, types in info.fields.items()},
+            "fields": listed,
+            "more_fields": len(info.fields) - len(listed),
         }
 
-    def fields(self) -> list[dict[str, Any]]:
+    def fields(self) -> dict[str, Any]:
         """Return each field with its types, frequent values and range, as `GET /v1/indexes/{name}/fields` lists them.
 
+        At most LISTED_FIELDS metadata fields are listed, and the number of the others.
         Fields of the document itself are listed where a person may choose by them: its format, and its time.
         """
         info = self.searcher.info()
-        types = {field: _types(kinds, field in info.dates) for field, kinds in info.fields.items()}
-        types |= {"format": ["text"], "modified": ["text", "date"]}
+        listed = self._listed_fields(info)
         described = []
-        for name, kinds in types.items():
+        for name, kinds in (listed | {"format": ["text"], "modified": ["text", "date"]}).items():
             try:
                 values = self.searcher.values(name, FREQUENT_VALUES)
             except UnknownField:  # the last document with it has gone in between
                 continue
             if values.documents:
                 described.append({"name": name, "types": kinds, **_described(values)})
-        return described
+        return {"fields": described, "more_fields": len(info.fields) - len(listed)}
+
+    def _listed_fields(self, info: Info) -> dict[str, list[str]]:
+        """Return the types of the metadata fields, in the order of their names; of many fields only the commonest."""
+        names = list(info.fields)
+        if len(names) > LISTED_FIELDS:
+            commonest = dict.fromkeys((*self.searcher.commonest_fields(), *names))
+            names = sorted([name for name in commonest if name in info.fields][:LISTED_FIELDS])
+        return {name: _types(info.fields[name], name in info.dates) for name in names}
 
     def without_address(self, message: str) -> str:
-        """Return a message with the name in place of the address, which is nobody's business."""
+        """Return a message with the name in place of the address, because clients must not see the address."""
         for address in sorted({self.searcher.address, self.address}, key=len, reverse=True):
             message = message.replace(address, self.name)
         return message
 
 
 class ServedIndexes(Mapping[str, ServedIndex]):
-    """Open indexes by name. Close it when nobody is served any more."""
+    """Open indexes by name. Close them when nobody is served any longer."""
 
     def __init__(self, addresses: Mapping[str, str], timings: Timings | None = None) -> None:
         """Open every index.
 
         Args:
             addresses: the folder or DSN of each index, by name.
-            timings: is told how long the steps of each question take.
+            timings: is called with the duration of each step of a question.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: one of them cannot be read.
@@ -142,11 +212,27 @@ class ServedIndexes(Mapping[str, ServedIndex]):
             if served.searcher.recipe is not None and len(served.searcher):
                 served.searcher.search("warm", k=1, mode=served.default_mode)
 
-    def without_addresses(self, message: str) -> str:
-        """Return a message with the names of indexes in place of their addresses."""
-        for served in self._indexes.values():
-            message = served.without_address(message)
-        return message
+    def for_client(self, error: LikewiseError) -> str:
+        """Return the message of an error for a client over HTTP or MCP. A cause on this side goes to the log instead.
+
+        `str(error)` does not mention a command line, because clients have none; `in_shell(error)` is for the operator.
+        """
+        if isinstance(error, UnknownUri):  # the store's own message names its address
+            return "no document has this uri: copy uris from hits as they are"
+        if isinstance(error, NothingKnown):  # its own message names the model, which may be a folder of this machine
+            return (
+                f"the model knows nothing in text {error.texts[0]}, so there is no vector for it: use other words, or "
+                'search with the mode "words"'
+            )
+        if error.http_status < 500 or isinstance(error, DeadlinePassed):
+            message = str(error)
+            for served in self._indexes.values():
+                message = served.without_address(message)
+            return message
+        _log.error("%s: %s", type(error).__name__, in_shell(error))
+        return _UNAVAILABLE.get(
+            error.http_status, "the index cannot be read: the operator of the service finds the reason in its log"
+        )
 
     def close(self) -> None:
         """Close every searcher."""
@@ -203,5 +289,5 @@ def _described(values: FieldValues) -> dict[str, Any]:
 
 
 def _without_folders(model: str) -> str:
-    """Return a model's name; of a model in a folder of this machine, the name of that folder."""
+    """Return a model's name. For a model in a folder of this machine, return only the name of the folder."""
     return Path(model).name if Path(model).is_absolute() or model.startswith((".", "~")) else model

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from indexer.sentences import SENTENCE
+from indexer.passages.sentences import SENTENCE
 from indexer.stores.analysis import UNSPACED
 
 WIDTH = 320
@@ -44,13 +44,13 @@ def snippet(
 ) -> Snippet:
     """Return the window of `width` characters with the most different words of the question.
 
-    It begins with the sentence that has the most of them, if there is room for it.
+    The window begins with the sentence that has the most of these words, if there is room for it.
 
     Args:
         query_words: the words to look for, spelled as in the passage.
         stem: words with the same stem count once, as a plural and its singular do.
         headings: lines to leave out at the beginning of the passage, because they are shown above it.
-        sentence: a sentence of the passage that the window is to show, whatever words it has.
+        sentence: a sentence of the passage that the window must show, whatever words it has.
     """
     flat = " ".join(_ADORNMENT.sub("", _without_headings(passage, headings)).split())
     words = [(match.start(), match.end()) for match in _WORD.finditer(flat)]
@@ -70,7 +70,7 @@ def snippet(
 
 
 def words_of(text: str) -> frozenset[tuple[str, int]]:
-    """Return the words of a text in one case, each with its number among those that are equal."""
+    """Return the words of a text in one case, each with its number among equal words."""
     seen: Counter[str] = Counter()
     words = []
     for word in _WORD.findall(text.casefold()):
@@ -103,7 +103,8 @@ def _count(stems: Sequence[tuple[int, int, Hashable]], first: int, last: int) ->
 
 
 def _without_headings(passage: str, headings: Collection[str]) -> str:
-    """Return the passage without these headings, and their adornments, at its beginning; a heading alone stays."""
+    """Return the passage without these headings and their adornments at its beginning. A passage of a heading alone
+    stays."""
     names = {_as_heading(heading) for heading in headings} - {""}
     lines = passage.splitlines(keepends=True)
     first = 0
@@ -113,7 +114,7 @@ def _without_headings(passage: str, headings: Collection[str]) -> str:
 
 
 def _as_heading(line: str) -> str:
-    """Return a line as headings are compared: letters and digits in one case."""
+    """Return a line in the form in which headings are compared: letters and digits in one case."""
     return "".join(character for character in line.casefold() if character.isalnum())
 
 

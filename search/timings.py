@@ -1,4 +1,4 @@
-"""How long the steps of questions take, told to whoever measures them."""
+"""Durations of the steps of a question, for callers that measure them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Protocol
 
 
 class Timings(Protocol):
-    """Told by every thread that asks; its methods must be quick and safe to call from several threads."""
+    """Receives the durations from every thread that asks. Its methods must be quick and safe to call from several
+    threads."""
 
     def tokenized(self, seconds: float) -> None:
         """A question, or several together, were turned into tokens to measure their length."""
 
     def encoded(self, questions: int, seconds: float) -> None:
-        """So many questions were embedded in one pass of the model."""
+        """This many questions were embedded in one pass of the model."""
 
     def ranked(self, seconds: float) -> None:
         """A question was ranked, and its hits were read."""

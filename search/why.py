@@ -19,7 +19,7 @@ class DeferredWhy:
     __slots__ = ("_analysis", "_facts", "_passage", "_query")
 
     def __init__(self, facts: Mapping[str, Any], passage: Passage, analysis: Analysis, query: str) -> None:
-        """Keep what the reasons are made of.
+        """Keep the values for making the reasons.
 
         Args:
             facts: cosine, bm25, weights and contributions; they come first.

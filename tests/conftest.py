@@ -22,6 +22,8 @@ from word_encoder import WordEncoder
 import indexer.encoders
 from indexer.encoders.registry import registered
 
+pytest_plugins = ["tiny_models"]
+
 # Torch embeds documents in every test, whatever the CPU, and in the processes that tests start: they inherit this.
 os.environ["LIKEWISE_RUNTIME"] = "torch"
 # No test takes vectors from the cache of the user who runs it.
@@ -36,7 +38,7 @@ hide_gpus()
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` means here."""
+    """Return the number of processes for `-n auto`."""
     return share_out()
 
 
@@ -82,7 +84,7 @@ def open_path() -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Said:
-    """What a command line ended with."""
+    """The outcome of a command line."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""What tests may assume about the machine: tolerances, and marks for what not every machine has.
+"""Assumptions of tests about the machine: tolerances, and marks for features that not every machine has.
 
 The suite runs on the CPU alone, whatever else the machine has (`hide_gpus`), and must pass with one core or 64, with
 or without AMX, AVX-512 and VNNI, on Linux and on macOS. A test compares results of a model within one of the
@@ -50,8 +50,17 @@ def needs_vnni() -> pytest.MarkDecorator:
     return pytest.mark.skipif(not found, reason="needs a CPU with products of 8-bit integers: VNNI or AMX")
 
 
+def needs_bfloat16() -> pytest.MarkDecorator:
+    """Skip where the CPU does not multiply bfloat16: emulating it over a collection takes longer than a test may."""
+    from indexer.encoders.machine.hardware import multiplies_bfloat16
+
+    return pytest.mark.skipif(
+        not multiplies_bfloat16(), reason="needs a CPU that multiplies bfloat16: AVX512-BF16 or AMX"
+    )
+
+
 def hide_gpus() -> None:
-    """Let this process and those that it starts find no GPU: `auto` would choose it, and its results differ more."""
+    """Hide the GPU from this process and its children: `auto` would choose it, and its results differ more."""
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["HIP_VISIBLE_DEVICES"] = ""
 
 
@@ -61,7 +70,7 @@ _WORKER_MEMORY = 2 * 2**30
 
 
 def share_out() -> int:
-    """How many processes shall run the tests at once; 0 where one alone is best. Called before they are started.
+    """Return the number of processes that run the tests; 0 if a single process is best. It is called before they start.
 
     As many as there are cores and memory, and no more than are of use. Libraries are told to use no more threads
     than each process has cores, or all of them would wait for each other.
@@ -77,7 +86,7 @@ def share_out() -> int:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process is there and not merely waiting for its parent to take notice of its end."""
+    """Return whether a process exists and is not a zombie that waits for its parent."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -78,7 +78,7 @@ def test_every_question_has_a_best_document_that_exists() -> None:
     known = documents()
     assert len(QUERIES) >= 60
     assert set(QRELS.judged) == set(QUERIES)
-    assert all(max(grades.values()) == 2 for grades in QRELS.grades.values())
+    assert [grades for grades in QRELS.grades.values() if max(grades.values()) != 2] == []
     assert {document for grades in QRELS.grades.values() for document in grades} <= set(known)
 
 

@@ -1,7 +1,7 @@
 """The background of an index: the cosines of its random passages with each other and with unrelated questions.
 
-Cosines of two models cannot be compared: unrelated texts have .05 in one and .75 in another. A score has a meaning only
-through how seldom something unrelated reaches it in the same index. docs/scores.md has the measurements.
+Cosines of two models cannot be compared: unrelated texts have .05 in one model and .75 in another. The meaning of a
+score is how seldom an unrelated text reaches it in the same index. docs/scores.md has the measurements.
 """
 
 from __future__ import annotations
@@ -58,5 +58,5 @@ def measure_background(snapshot: Snapshot, encoder: Encoder, rows: Vector) -> Ca
 
 
 def _percentiles(values: Vector) -> tuple[float, ...]:
-    """Return the values at each of PERCENTILES."""
+    """Return the value at each of PERCENTILES."""
     return tuple(round(float(value), 5) for value in np.percentile(values, PERCENTILES))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 K1, B = 1.2, 0.75
-"""The same parameters as those of the word index."""
+"""The parameters of the word index."""
 
 
 class Bm25:

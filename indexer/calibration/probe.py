@@ -1,9 +1,9 @@
 """Measuring without judgments how well words and vectors find things in one index, with pseudo-questions.
 
 A sentence is taken out of a passage and becomes the question; the rest of the passage is its answer (the inverse cloze
-task, Lee et al. 2019). BM25 and cosine both rank that answer among the other passages, and their mean reciprocal ranks
-tell which of the two works better in this collection. search/fusion.py turns them into a weight. Nothing here reads or
-writes a store.
+task, Lee et al. 2019). BM25 and cosine both rank the answer among the other passages, and the mean reciprocal ranks
+show which works better in this collection. search/fusion.py turns them into a weight. Nothing here reads or writes a
+store.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from indexer.calibration.bm25 import Bm25
 from indexer.calibration.sample import key
 from indexer.encoders import Encoder
-from indexer.passages import visible_text
+from indexer.passages.cut import visible_text
+from indexer.passages.sentences import sentence_ends
 from indexer.records import Vector
-from indexer.sentences import sentence_ends
 from indexer.settings import MIN_PSEUDO_QUESTIONS, PROBE_VERSION, Probed
 from indexer.stores.port import Passage
 
 MAX_PSEUDO_QUESTIONS = 200
-"""Most pseudo-questions of one measurement: each has to be embedded with its answer, in about 10 ms."""
+"""Maximum pseudo-questions of one measurement. Embedding one with its answer takes about 10 ms."""
 
 
 def probe(
@@ -36,9 +36,9 @@ def probe(
     """Ask pseudo-questions of a sample of an index.
 
     Args:
-        passages: the sample, such as that of `sample_by_content`: those that the questions come from, the first of them
-            first, and those that compete with the answers.
-        vectors: of those passages: unit rows (passages, dimensions).
+        passages: the sample, such as the result of `sample_by_content`. The questions come from its first passages, and
+            all of its passages compete with the answers.
+        vectors: vectors of these passages: unit rows (passages, dimensions).
         encoder: embeds questions and answers.
         terms: returns the terms of a text, as the word index has them.
 
@@ -71,7 +71,7 @@ class PseudoQuestion:
 
     Attributes:
         position: position of the passage in the sample.
-        answer: with the heading or title of the passage before it.
+        answer: the rest of the passage, after the heading or title of the passage.
     """
 
     position: int
@@ -80,7 +80,7 @@ class PseudoQuestion:
 
 
 def pseudo_questions(passages: Sequence[Passage]) -> Iterator[PseudoQuestion]:
-    """Yield at most MAX_PSEUDO_QUESTIONS, of the first passages with two sentences or more."""
+    """Yield at most MAX_PSEUDO_QUESTIONS, made from the first passages with at least two sentences."""
     count = 0
     for number, passage in enumerate(passages):
         text = _visible(passage)

@@ -1,6 +1,6 @@
 """Questions that no collection answers: the scores of an index's best hits for them are its background.
 
-They are worded as people ask, about many fields of life, and ask for things that are written nowhere. A broad
+The questions are worded as people ask, cover many fields of life, and ask for things that are written nowhere. A broad
 collection would answer questions about common knowledge, and its background would then seem as high as its answers.
 """
 

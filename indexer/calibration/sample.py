@@ -1,7 +1,7 @@
-"""The passages that an index is measured on, chosen by what they hold.
+"""The passages on which an index is measured, chosen by their content.
 
-An index that was updated has its passages in another order than a new one with the same documents, and its store draws
-others. What is measured on passages that were chosen by content is the same in both. Nothing here writes a store.
+An updated index has its passages in another order than a new index with the same documents, so random samples of the
+two differ. Samples that are chosen by content are equal, and so are measurements on them. Nothing here writes a store.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from indexer.records import Vector
 from indexer.stores.port import Passage, Snapshot
 
 DRAWN_PASSAGES = 10_000
-"""Most passages that a store is asked for. An index of no more passages is measured by its content alone; of a larger
-one, an updated and a new index draw different passages. docs/fusion.md has how much that changes."""
+"""Maximum passages that a store is asked for. If an index has no more passages, the measurement depends only on its
+content. If it has more, an updated and a new index draw different passages; docs/fusion.md shows how much this
+changes."""
 
 SAMPLE_PASSAGES = 2000
-"""Most passages that are compared with each other and with questions."""
+"""Maximum passages that are compared with each other and with questions."""
 
 
 def sample_by_content(snapshot: Snapshot) -> tuple[list[Passage], Vector]:

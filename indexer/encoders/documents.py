@@ -9,10 +9,10 @@ import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from indexer.encoders.hardware import Precision, cores
+from indexer.encoders.chain.parts import on_torch, stays_on_torch
+from indexer.encoders.machine.hardware import Precision, cores
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.parts import on_torch, stays_on_torch
-from indexer.encoders.port import Encoder
+from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.runtime_rule import REPAYING_TEXTS, RUNTIME_VARIABLE, choose_runtime, named_runtime
 from indexer.errors import LikewiseError
 from indexer.listener import Listener
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from indexer.encoders.torch.encoder import TorchEncoder
 
 _not_compilable: dict[tuple[str, Precision], str] = {}
-"""Why a model cannot be compiled, by its recipe's identity and the precision: a process tries that once."""
+"""Reasons why models cannot be compiled, by recipe identity and precision. A process tries each of them once."""
 
 
 class OpenvinoForDocuments:
@@ -68,14 +68,14 @@ class OpenvinoForDocuments:
         """Compile the model, unless the user's cache holds it, and open it; return None if that fails."""
         import torch
 
-        from indexer.encoders.openvino.graph import NotCompilable
+        from indexer.encoders.compilation.graph import NotCompilable
 
         key = torch_encoder.recipe.identity, self._precision
         threads = torch.get_num_threads()
         try:
             if key in _not_compilable:
                 raise NotCompilable(_not_compilable[key])
-            from indexer.encoders.openvino.export import compile_in_cache
+            from indexer.encoders.compilation.export import compile_in_cache
 
             folder = compile_in_cache(torch_encoder, self._precision)
             # OpenVINO uses all cores unless it is limited; a caller who limits torch's threads means to limit both.
@@ -115,7 +115,8 @@ def for_documents(encoder: Encoder, *, listener: Listener) -> Encoder:
 
 
 def ignored_override(encoder: Encoder) -> str | None:
-    """Return a sentence for people if LIKEWISE_RUNTIME asks for openvino and this encoder cannot follow; else None."""
+    """Return a sentence for people if LIKEWISE_RUNTIME asks for openvino and this encoder cannot use it; otherwise
+    None."""
     if named_runtime() == "openvino" and stays_on_torch(encoder):
         return f"{RUNTIME_VARIABLE} asks for openvino, which does not run {encoder.recipe} as it is: torch does"
     return None

@@ -9,13 +9,14 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from indexer.encoders.checkpoint import Checkpoint
 from indexer.encoders.documents import OpenvinoForDocuments
-from indexer.encoders.hardware import Precision, choose_device, choose_dtype
+from indexer.encoders.endpoints.remote import connect, open_remote
+from indexer.encoders.machine.hardware import Precision, choose_device, choose_dtype
+from indexer.encoders.machine.runtime import RUNTIME_NAMES, Runtime, RuntimeName
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.port import Encoder
-from indexer.encoders.postprocessing import with_post
-from indexer.encoders.recipe import (
+from indexer.encoders.recipes.port import Encoder
+from indexer.encoders.recipes.postprocessing import with_post
+from indexer.encoders.recipes.recipe import (
     COMBINES,
     POOLINGS,
     Combine,
@@ -25,10 +26,9 @@ from indexer.encoders.recipe import (
     is_endpoint,
     parse_layers,
 )
-from indexer.encoders.remote import connect, open_remote
-from indexer.encoders.runtime import RUNTIME_NAMES, Runtime, RuntimeName
 from indexer.encoders.runtime_rule import named_runtime
-from indexer.encoders.tokenizer import Tokenizer
+from indexer.encoders.tokens.tokenizer import Tokenizer
+from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.encoder import TorchEncoder, Transformer
 from indexer.encoders.torch.fallback import open_sentence_transformer
 from indexer.encoders.torch.int8 import Int8Encoder
@@ -74,7 +74,7 @@ def load_encoder(
 
     Returns:
         An encoder of unit vectors. If another runtime fails later, it logs that as a warning of the logger
-        `likewise` and goes on with torch.
+        `likewise` and continues with torch.
 
     Raises:
         ModelError: the model cannot be found, trusted or loaded, or cannot do what the recipe asks.
@@ -111,7 +111,7 @@ def load_encoder(
         raise ModelError("int8 runs only on torch: leave out the runtime, or the precision")
     encoder = _load(request, Runtime(precision, device, trust_remote_code, runtime))
     if runtime == "openvino":
-        from indexer.encoders.openvino.export import compile_in_cache
+        from indexer.encoders.compilation.export import compile_in_cache
 
         return CompiledEncoder.open(compile_in_cache(encoder, precision))
     return encoder
@@ -137,7 +137,7 @@ def _layers(layers: int | str | Sequence[int]) -> tuple[int, ...]:
 
 
 def spec_of(recipe: Recipe) -> RecipeSpec:
-    """Return the request that gives this recipe again, without its post-processing."""
+    """Return the request that gives this recipe, without its post-processing."""
     return RecipeSpec(
         recipe.model,
         recipe.pooling,
@@ -156,8 +156,8 @@ def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
     """Load the encoder of a stored recipe.
 
     Args:
-        fitted_parameters: of the recipe's post-processing. If the recipe is not fitted yet, the encoder is the one
-            to fit it to.
+        fitted_parameters: of the recipe's post-processing. If the recipe is not fitted yet, return the encoder whose
+            vectors it will be fitted to.
 
     Raises:
         ModelError: the model is not found, its files are not those the recipe was made with, or the parameters are
@@ -260,7 +260,7 @@ def _raw_head(spec: RecipeSpec, transformer: Transformer) -> Head:
         if transformer.pooler(torch.zeros(1, transformer.hidden)) is None:
             raise ModelError(f"model {spec.model!r} has no trained pooler: use cls or mean pooling")
     # Recipes that mean the same get the same identity: the order of layers matters only to concatenation, and
-    # `combine` only where there are several layers.
+    # `combine` only if there are several layers.
     if combine != "concat":
         layers = tuple(sorted(layers))
     return Head(layers, combine if len(layers) > 1 else "mean", (pooling,))

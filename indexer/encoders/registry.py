@@ -11,20 +11,20 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.encoders.port import Encoder, steady
-from indexer.encoders.recipe import Recipe, RecipeSpec, is_endpoint
-from indexer.encoders.runtime import Runtime
+from indexer.encoders.machine.runtime import Runtime
+from indexer.encoders.recipes.port import Encoder, steady
+from indexer.encoders.recipes.recipe import Recipe, RecipeSpec, is_endpoint
 from indexer.errors import BadInput, ModelError
 
 if TYPE_CHECKING:
-    from indexer.encoders.deferred import KnownModels
+    from indexer.encoders.chain.deferred import KnownModels
 
 _loaded: dict[str, Encoder] = {}
-"""By the recipe's identity, followed by everything in the runtime that is not the default."""
+"""Loaded encoders, by the recipe's identity and everything in the runtime that is not the default."""
 _compiled: dict[str, Encoder] = {}
-"""Encoders opened from an index's folder, by the recipe's identity."""
+"""Encoders that were opened from an index's folder, by the recipe's identity."""
 _named: Callable[[RecipeSpec], Encoder] | None = None
-"""Returns the encoder for a recipe that a caller asks for; None loads it."""
+"""Function that returns the encoder for a requested recipe; None loads the encoder."""
 _lock = threading.RLock()
 
 
@@ -45,8 +45,8 @@ def registered(
 
     Args:
         encoders: the encoders of their recipes.
-        named: returns the encoder for a recipe that a caller asks for; None loads it as before.
-        alone: whether to forget every other encoder until the end of the block.
+        named: function that returns the encoder for a requested recipe; None loads the encoder as usual.
+        alone: forget every other encoder until the end of the block.
     """
     global _loaded, _compiled, _named  # noqa: PLW0603
     before = _loaded, _compiled, _named
@@ -76,12 +76,12 @@ def get_encoder(
     Args:
         model: a name, a folder, a recipe's text, an encoder, or the recipe that an index stores. The encoder of a
             stored recipe is shared by the process, unless the caller names a precision.
-        fitted_parameters: of the post-processing of a stored recipe.
-        models: the models that are known here are loaded when the first text is embedded; None loads every model now.
+        fitted_parameters: parameters of a stored recipe's post-processing.
+        models: known models, which are loaded only when the first text is embedded. None loads every model now.
 
     Returns:
-        The encoder, and the recipe of the vectors. They differ where the recipe asks for post-processing that is
-        not fitted yet: the encoder is then the one to fit it to.
+        The encoder, and the recipe of the vectors. The two differ if the recipe has post-processing that is not fitted
+        yet: it will be fitted to the vectors of the encoder.
 
     Raises:
         BadInput: `model` is not one of these.
@@ -89,7 +89,7 @@ def get_encoder(
     """
     runtime = runtime or Runtime()
     if models is not None:
-        from indexer.encoders.deferred import defer
+        from indexer.encoders.chain.deferred import defer
 
         return defer(lambda: get_encoder(model, runtime, fitted_parameters), model, runtime, models)
     if isinstance(model, Recipe):
@@ -107,7 +107,7 @@ def get_query_encoder(
     fitted_parameters: Callable[[], bytes | None],
     trust_remote_code: bool = False,
 ) -> tuple[Encoder, tuple[str, ...]]:
-    """Return an encoder of a stored recipe for questions: one that is loaded already, the compiled one, or torch's.
+    """Return an encoder of a stored recipe for questions: a loaded encoder, the compiled encoder, or torch's encoder.
 
     It never changes its runtime, even if the process also embeds documents with it.
 
@@ -116,7 +116,7 @@ def get_query_encoder(
         fitted_parameters: reads the parameters of the recipe's post-processing; called only to load the model.
 
     Returns:
-        The encoder, and notes: `compiled` exists but cannot be used, so that torch answers instead.
+        The encoder, and notes: a note if `compiled` exists but cannot be used, so that torch answers instead.
 
     Raises:
         ModelError: the model is not found, or has other weights than the recipe was made with.
@@ -137,7 +137,7 @@ def get_query_encoder(
                 _compiled[recipe.identity] = encoder
             except ModelError as error:
                 encoder = None
-                notes = (f"{error}; torch is used meanwhile",)
+                notes = (f"{error}; torch is used for now",)
         if encoder is None:
             encoder = _get_stored(recipe, fitted_parameters(), Runtime(trust_remote_code=trust_remote_code))
         return steady(encoder), notes
@@ -162,9 +162,9 @@ def _get_stored(recipe: Recipe, fitted_parameters: bytes | None, runtime: Runtim
 
 def _get_remote(recipe: Recipe) -> Encoder:
     """Return the process's encoder of a model behind an endpoint; the first call asks it for the probe text."""
-    from indexer.encoders.remote import open_remote
+    from indexer.encoders.endpoints.remote import open_remote
 
-    key = f"{recipe.identity} {recipe.model}"  # One model may be at several addresses, of which each is to be named.
+    key = f"{recipe.identity} {recipe.model}"  # One model may be at several addresses, and each address must be named.
     with _lock:
         encoder = _loaded.get(key)
     if encoder is None:
@@ -184,7 +184,7 @@ def _load_spec(spec: RecipeSpec, runtime: Runtime) -> tuple[Encoder, Recipe]:
         encoder = _named(spec)
         return encoder, encoder.recipe
     if is_endpoint(spec.model):
-        from indexer.encoders.remote import connect
+        from indexer.encoders.endpoints.remote import connect
 
         remote = connect(spec, runtime)
         return remote, remote.recipe

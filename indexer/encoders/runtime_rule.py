@@ -10,29 +10,29 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from indexer.encoders.hardware import Precision, cpu_features
-from indexer.encoders.recipe import Recipe
-from indexer.encoders.runtime import RUNTIME_NAMES, RuntimeName
+from indexer.encoders.machine.hardware import Precision, cpu_features
+from indexer.encoders.machine.runtime import RUNTIME_NAMES, RuntimeName
+from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import BadInput, ModelError
 
 RUNTIME_VARIABLE = "LIKEWISE_RUNTIME"
-"""Environment variable that names the runtime for documents in place of the rule."""
+"""Environment variable that names the runtime for documents and overrides the rule."""
 
 REPAYING_TEXTS = 2_000
-"""Number of texts after which OpenVINO has repaid compiling the model: torch embeds an encoder's first 2,000 texts,
-counted over its batches, unless more of them come at once.
+"""Number of texts after which OpenVINO has repaid compiling the model. torch embeds the first 2,000 texts of an
+encoder, counted over its batches, unless more than 2,000 texts come at once.
 
 Compiling and opening all-MiniLM-L6-v2 took 5.2 s of CPU on an EPYC with AVX512-BF16 and no AMX. 128 passages of 239
-tokens then took 4.57 s of CPU instead of torch's 5.13, so that 1,180 such passages repay it
-(python -m benchmarks.encode_speed --compile --texts 128 --repeats 3). Shorter ones repay it later, and titles never:
-1,024 of 23 tokens took 3.97 s instead of 3.38. A model that is slower on torch, and a CPU without bfloat16, repay it
+tokens then took 4.57 s of CPU instead of torch's 5.13, so that 1,180 such passages repay compiling (python -m
+benchmarks.encode_speed --compile --texts 128 --repeats 3). Shorter passages repay it later, and titles never: 1,024
+titles of 23 tokens took 3.97 s instead of 3.38. A model that is slower on torch, and a CPU without bfloat16, repay it
 earlier.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The runtime that embeds documents, and why.
+    """The runtime that embeds documents, and the reason for the choice.
 
     Attributes:
         name: "torch" or "openvino".
@@ -44,10 +44,10 @@ class Choice:
 
 
 def choose_runtime(precision: Precision, device: str) -> Choice:
-    """Return the runtime that embeds many documents of a caller who has named no runtime (load.py obeys others).
+    """Return the runtime that embeds many documents if the caller has named no runtime (load.py obeys a named runtime).
 
     Args:
-        precision: what the caller asked for, which may be `auto`.
+        precision: the requested precision, which may be `auto`.
         device: torch's name of the device.
 
     Raises:
@@ -70,7 +70,7 @@ def named_runtime() -> RuntimeName:
     """Return the runtime that LIKEWISE_RUNTIME names, or "auto".
 
     Raises:
-        BadInput: it names something else than torch, openvino or auto.
+        BadInput: it names something other than torch, openvino or auto.
     """
     word = os.environ.get(RUNTIME_VARIABLE) or "auto"
     for runtime in RUNTIME_NAMES:
@@ -90,7 +90,8 @@ def runtime_of(recipe: Recipe, device: str = "cpu") -> Choice | None:
 
 
 def _obstacle(recipe: Recipe) -> str | None:
-    """Return why OpenVINO does not embed documents of a recipe; None if it does, or if the model is not here.
+    """Return why OpenVINO does not embed documents of a recipe; None if it does, or if the model is not on this
+    machine.
 
     Nothing is fetched.
     """

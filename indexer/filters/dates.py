@@ -4,8 +4,8 @@ What is read: ISO 8601 with every precision and offset, 2000/9/25 (a year in fro
 with a month's name: RFC 2822, 25-Sep-2000, Sept 25, 2000, September 2000, Mon Sep 25 10:30:00 2000. Everything else
 stays text: 01/02/2003, 2019.2.1, 20200501, Sep, 10:30. A date without an offset is in UTC.
 
-Which texts are dates decides which rows a store keeps, and `check` compares those rows with the metadata. So this file
-reads by rules of its own: those of a library, of Python's `fromisoformat` too, change from version to version.
+A store keeps rows for texts that are dates, and `check` compares these rows with the metadata. So this file has rules
+of its own, because the rules of a library, and of Python's `fromisoformat`, change from version to version.
 """
 
 from __future__ import annotations
@@ -48,19 +48,21 @@ class Date:
         return next((name for length, name in _PRECISIONS if self.end - self.start <= length), "year")
 
     def holds(self, instant: int) -> bool:
-        """Return whether a stored date equals this one."""
+        """Return whether a stored date equals this date."""
         return self.start <= instant < self.end
 
     def bound(self, order: Order) -> tuple[Literal["<", ">="], int]:
-        """Return a comparison as one of instants: what is after a day is at or after its end."""
+        """Return a comparison of instants: "after a day" means "at or after the end of the day"."""
         return "<" if order in ("<", "<=") else ">=", self.start if order in ("<", ">=") else self.end
 
 
 MAX_CHARACTERS = 80
-"""The longest text that is read as a date: JavaScript's, with the name of its zone in parentheses, has up to 75."""
+"""Maximum characters of a text that is read as a date. JavaScript's dates, with the name of the zone in parentheses,
+have up to 75."""
 
 _CACHED_TEXTS = 1 << 14
-"""Texts whose reading is kept, 4 MB at most: records repeat the same days. A reading takes 3 to 8 µs."""
+"""Maximum texts whose dates are kept in memory (4 MB), because records repeat the same days. Reading a date takes 3 to
+8 µs."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _ZONES = {"z": 0, "ut": 0, "utc": 0, "gmt": 0}
@@ -102,11 +104,11 @@ _PROMISING = re.compile(
     rf"|{'|'.join(_MONTHS)}|mon|tue|wed|thu|fri|sat|sun)(?=.*[0-9]{{4}}))",
     re.IGNORECASE | re.DOTALL,
 )
-"""What every form begins with. Most texts are told from dates by it in 0.2 µs."""
+"""The beginning of every form. It shows in 0.2 µs that most texts are not dates."""
 
 
 def read_date(text: str) -> Date | None:
-    """Return the date that a text is, from its first character to its last; None where it is none."""
+    """Return the date that the whole text is; None if the text is not a date."""
     if 4 <= len(text) <= MAX_CHARACTERS and _PROMISING.match(text):
         return _read(text)
     return None
@@ -123,10 +125,10 @@ def _read(text: str) -> Date | None:
 
 
 def _span(parts: dict[str, str | None]) -> tuple[int, int] | None:
-    """Return start and end of a date in microseconds since 1970; None where the calendar or the clock has no such one.
+    """Return start and end of a date in microseconds since 1970; None if the calendar or the clock has no such date.
 
     Args:
-        parts: the groups of a form, those that the text has not given as None.
+        parts: the groups of a form; a group that the text does not have is None.
     """
     year, month = int(parts["year"] or 0), parts.get("month")
     number = 0 if month is None else int(month) if month.isdigit() else 1 + _MONTHS.index(month[:3].lower())
@@ -149,7 +151,7 @@ def _span(parts: dict[str, str | None]) -> tuple[int, int] | None:
 
 
 def _clock(parts: dict[str, str | None]) -> tuple[int, int] | None:
-    """Return the time since midnight and its precision, in microseconds; None where no clock shows it."""
+    """Return the time since midnight and its precision, in microseconds; None if no clock shows this time."""
     hour, minute, second = (int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
     if half := parts.get("half"):
         if not 1 <= hour <= 12:
@@ -169,7 +171,7 @@ def _clock(parts: dict[str, str | None]) -> tuple[int, int] | None:
 
 
 def _offset(parts: dict[str, str | None]) -> int | None:
-    """Return the offset from UTC in microseconds; None where there is no such offset, or two of them."""
+    """Return the offset from UTC in microseconds; None if there is no such offset, or if the text has two offsets."""
     zone, after = (parts.get("zone") or "").lower(), parts.get("after")
     if after is not None:
         if zone:
@@ -209,8 +211,8 @@ Unit = Literal["h", "d", "w", "mo", "y"]
 def before_now(count: int, unit: Unit) -> Date:
     """Return the moment this long ago, to the second: hours, days of 24 hours, weeks, calendar months or years.
 
-    Where a month has no such day, it is the last one it has. The text is the moment, so that a filter that is kept
-    means the same later.
+    If the month lacks the day, the result is the last day of the month. The text of the result is the moment itself, so
+    that a stored filter means the same later.
 
     Raises:
         ValueError: the moment is before the year 1.
@@ -233,7 +235,7 @@ def before_now(count: int, unit: Unit) -> Date:
 def day_of(instant: int) -> str:
     """Return the day in UTC, in ISO 8601, of a moment in microseconds since 1970.
 
-    An offset can move a moment out of the years 1 to 9999 by hours: then it is the nearest day within them.
+    An offset can move a moment out of the years 1 to 9999 by hours. The result is then the nearest day within them.
     """
     ordinal = _EPOCH + instant // _DAY
     return date.fromordinal(min(max(ordinal, 1), date.max.toordinal())).isoformat()

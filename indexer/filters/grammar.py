@@ -35,9 +35,6 @@ from indexer.filters.tree import (
     metadata_field,
 )
 
-MAX_CHARACTERS = 1_000_000
-"""Longest filter. A list of this length takes a few seconds to parse; brackets alone take 300 bytes each."""
-
 # A keyword before a comparison sign is a field, and so is a word such as `contains` that no text in quotes follows: no
 # field stands before one. Quoted texts are matched without backtracking (`++`, `*+`), for which Python keeps 900 bytes
 # for each character.
@@ -102,14 +99,14 @@ class _Mistake(Exception):
         self.problem, self.hint, self.position = problem, hint, token.start_pos or 0
 
 
-def read(text: str) -> Where:
+def read(text: str, max_characters: int) -> Where:
     """Return the tree of a filter; see `indexer.filters.parse.parse`."""
     if not text.strip():
         hint = "write a condition such as year >= 2020, or leave the filter out"
         raise FilterSyntaxError("the filter is empty", hint, text, 0)
-    if len(text) > MAX_CHARACTERS:
-        problem = f"the filter has {len(text):,} characters, and at most {MAX_CHARACTERS:,} are read"
-        raise FilterSyntaxError(problem, "ask in parts, or give the filter as a mapping", text, MAX_CHARACTERS)
+    if len(text) > max_characters:
+        problem = f"the filter has {len(text):,} characters, and at most {max_characters:,} are read"
+        raise FilterSyntaxError(problem, "ask in parts, or give the filter as a mapping", text, max_characters)
     if broken := re.search("[\ud800-\udfff]", text):
         raise FilterSyntaxError("half a surrogate pair", "write the filter in UTF-8", text, broken.start())
     try:

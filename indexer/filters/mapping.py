@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from indexer.errors import FilterError
 from indexer.filters.dates import from_datetime
+from indexer.filters.limits import FROM_PROGRAMS, FilterLimits
 from indexer.filters.operators import COMPARISONS, TEXT_OPERATORS
 from indexer.filters.parse import parse
 from indexer.filters.tree import (
@@ -46,22 +47,28 @@ _OPERATORS = (*COMPARISONS, "in", "not in", "exists", *TEXT_OPERATORS)
 _JOINED: Mapping[str, type[And | Or]] = {"and": And, "or": Or}
 
 
-def filter_tree(where: Filter | None) -> Where | None:
+def filter_tree(where: Filter | None, limits: FilterLimits = FROM_PROGRAMS) -> Where | None:
     """Return the tree of a filter; None for no filter, which an empty mapping is too.
+
+    Args:
+        limits: the limits for the origin of the filter.
 
     Raises:
         FilterSyntaxError: a text that does not parse.
-        FilterError: a mapping that is not a filter; names the key.
+        FilterError: a mapping that is not a filter, with the name of the key; or a filter beyond a limit.
     """
-    if where is None or isinstance(where, Where):
-        return where
-    if isinstance(where, Mapping):
-        return _all_of(where, "", 1) if where else None
-    return parse(where)
+    if where is None or (isinstance(where, Mapping) and not where):
+        return None
+    if isinstance(where, Where):
+        tree: Where = where
+    else:
+        tree = _all_of(where, "", 1) if isinstance(where, Mapping) else parse(where, limits.characters)
+    limits.check(tree)
+    return tree
 
 
 def _all_of(conditions: Mapping[str, Any], place: str, depth: int) -> Where:
-    """Every key of one level.
+    """Return the tree of every key of one level, joined with *and*.
 
     Args:
         place: the keys above this level, for messages.

@@ -23,7 +23,7 @@ COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-"""All but `!=`, which asks all values of a field and not one of them."""
+"""All comparisons except `!=`, which must hold for all values of a field and not for one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ TEXT_OPERATORS: Mapping[str, TextOperator] = {
     "endswith": TextOperator(str.endswith),
     "like": TextOperator(is_like, takes_pattern=True),
 }
-"""By name. Each one also has an entry in `filter_sql.py` of every engine."""
+"""The operators of texts by name. Each operator also has an entry in the `filter_sql.py` of every engine."""
 
 ON_FIELDS = " ".join([*COMPARISONS, "in", "exists", *TEXT_OPERATORS])
 """Every operator that follows a field, for people."""

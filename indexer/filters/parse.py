@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from indexer.errors import FilterError
+from indexer.filters.limits import FROM_PROGRAMS
 from indexer.filters.tree import Where
 
 
-def parse(text: str) -> Where:
-    """Return the tree of a filter.
+def parse(text: str, max_characters: int = FROM_PROGRAMS.characters) -> Where:
+    """Return the tree of a filter. Limits are not checked here: see `indexer.filters.mapping.filter_tree`.
 
     Raises:
-        FilterSyntaxError: the text does not parse; it names the place and what would be possible there.
+        FilterSyntaxError: the text does not parse. The error names the place and what is possible there.
         FilterError: the filter is not a string.
     """
     if not isinstance(text, str):
@@ -20,4 +21,4 @@ def parse(text: str) -> Where:
         )
     from indexer.filters.grammar import read  # importing lark takes 80 ms
 
-    return read(text)
+    return read(text, max_characters)

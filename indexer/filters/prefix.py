@@ -6,9 +6,9 @@ import sys
 
 
 def end_of_prefix(prefix: str) -> str | None:
-    """Return the least text, by code points, above all that begin with a prefix.
+    """Return the smallest text, by code points, above all texts that begin with a prefix.
 
-    None where there is no such text: then every text from the prefix on begins with it.
+    None if there is no such text: then every text from the prefix on begins with the prefix.
     """
     head = prefix.rstrip(chr(sys.maxunicode))
     if not head:

@@ -32,11 +32,11 @@ from indexer.filters.dates import Date, read_date
 from indexer.filters.operators import COMPARE, COMPARISONS, TEXT_OPERATORS, Op
 
 Scalar: TypeAlias = str | int | float | bool
-"""A value of the metadata."""
+"""One value of a metadata field."""
 
 
 class ExactText(str):
-    """A text that equals only the same text, also in a field of dates. Adapters use it for filters that mean that."""
+    """A text that equals only the same text, also in a field of dates. Adapters use it for exact comparisons."""
 
     __slots__ = ()
 
@@ -50,7 +50,7 @@ COLUMNS = ("uri", "title", "path", "format", "modified")
 """Fields of the document itself. All are text, and empty means missing."""
 
 MAX_DEPTH = 32
-"""Levels of nested and, or and not: SQLite's parser has a stack of 100 tokens for the whole statement."""
+"""Maximum levels of nested and, or and not: SQLite's parser has a stack of 100 tokens for the whole statement."""
 
 KEYWORDS = ("and", "or", "not", "in", "exists", "true", "false", "null")
 BARE = r"[^\W\d][\w-]*(?:\.[\w-]+)*"
@@ -99,8 +99,8 @@ class TextMatch:
     """`field op text`: some text of the field contains, begins with, ends with, or is like the text.
 
     `like` takes a pattern (like.py) and ignores case by Unicode casefold; the others compare code points exactly, and
-    every text contains the empty one. Negated, the field is present (also with other values than texts) and no text of
-    it is such a one.
+    every text contains the empty one. Negated, the field is present (also with values that are not texts) and none of
+    its texts passes.
 
     Raises FilterError for another operator, or for what is not a string.
     """
@@ -124,8 +124,8 @@ class Under:
     """The column `path` begins with the folder and a separator, so that the path is inside it at any depth.
 
     Attributes:
-        folder: absolute and without `.`, `..` or a separator at its end, as `absolute_folder` returns it: a filter that
-            is kept means the same in another working folder. Raises FilterError for another one.
+        folder: absolute and without `.`, `..` or a separator at its end, as `absolute_folder` returns it: a stored
+            filter means the same in another working folder. Raises FilterError for any other folder.
     """
 
     folder: str
@@ -141,12 +141,12 @@ class Under:
 
 
 def absolute_folder(folder: str) -> str:
-    """Return a folder, relative to the working folder or to a home folder (~), as an absolute one.
+    """Return the absolute path of a folder, which may be relative to the working folder or to a home folder (~).
 
-    Links are not followed, as the recorded paths of documents keep them too.
+    Links are not followed, because the recorded paths of documents keep links too.
 
     Raises:
-        FilterError: it is empty, contains a NUL, or there is no working folder.
+        FilterError: the path is empty or contains a NUL, or there is no working folder.
     """
     if not folder or "\0" in folder:
         raise FilterError('filter: under takes the name of a folder, such as "notes", or "." for the working folder')

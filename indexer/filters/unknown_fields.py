@@ -14,7 +14,7 @@ def without_unknown_fields(where: Where, fields: Collection[str]) -> Where | boo
         fields: the metadata fields that some document has.
 
     Returns:
-        A filter over known fields alone; True or False where nothing of it is left to be decided.
+        A filter with known fields only; True or False if this already decides the whole filter.
     """
     match where:
         case And(parts) | Or(parts):

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from indexer.errors import BadInput, count_of
 from indexer.listener import SILENT, Listener
 from indexer.map.file import Map, outdated, read_map, write_map
-from indexer.map.projection import project, require_umap
+from indexer.map.projection import MIN_DOCUMENTS, project, require_umap
 from indexer.map.regions import find_regions
 from indexer.records import Vector
 from indexer.stores.analysis import stored_analysis
@@ -28,11 +29,14 @@ def draw_map(store: Store, listener: Listener = SILENT) -> Map:
         BadInput: there are fewer than three documents.
         StorageError: the disk refuses.
     """
+    with store.snapshot() as snapshot:
+        _require_enough(store.address, snapshot.documents)
     require_umap()
     listener.step("reading the vectors")
     uris, texts, vectors = document_vectors(store)
-    listener.step(f"placing {len(uris):,} documents")
-    places = project(vectors)
+    _require_enough(store.address, len(uris))
+    listener.step(f"placing {len(uris):,} documents, after finding their neighbours")
+    places = project(vectors, listener)
     listener.step("naming the regions")
     with store.snapshot() as snapshot:
         analysis = stored_analysis(snapshot.settings.language)
@@ -41,6 +45,12 @@ def draw_map(store: Store, listener: Listener = SILENT) -> Map:
     with store.writer() as writer:
         writer.change(lambda settings: replace(settings, map=record))
     return drawn
+
+
+def _require_enough(address: str, documents: int) -> None:
+    if documents < MIN_DOCUMENTS:
+        held = count_of(documents, "document")
+        raise BadInput(f"{address}: a map needs {MIN_DOCUMENTS} documents with vectors, and it has {held}: index more")
 
 
 def redraw_if_outdated(store: Store, listener: Listener = SILENT) -> list[str]:

@@ -1,6 +1,6 @@
 """The file of a map: safetensors beside the index, whose checksum the index's settings name.
 
-It is derived: without it the index is whole, and a file that does not match its checksum is no map.
+The file is derived: an index without it is complete, and a file that does not match its checksum is ignored.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def write_map(folder: Path, drawn: Map) -> MapRecord:
 
 
 def read_map(folder: Path, record: MapRecord | None) -> Map | None:
-    """Return the map of this record; None where there is none, or its file is missing or damaged."""
+    """Return the map of this record; None if there is no map, or if its file is missing or damaged."""
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load
 
@@ -92,6 +92,13 @@ def read_map(folder: Path, record: MapRecord | None) -> Map | None:
         tensors["places"],
         tuple(Region(**{**region, "terms": tuple(region["terms"])}) for region in regions),
     )
+
+
+def damage_of_map(folder: Path, record: MapRecord | None) -> str:
+    """Return the damage of the file of this record; empty if the file is sound, or if there is no map."""
+    if record is None or not (folder / NAME).exists() or read_map(folder, record) is not None:
+        return ""
+    return f"the map {folder / NAME} is damaged"
 
 
 def outdated(record: MapRecord, uris: Sequence[str], drawn: Map) -> bool:

@@ -1,42 +1,42 @@
 """Vectors to places in two dimensions, with UMAP (McInnes, Healy, Melville 2018, arXiv:1802.03426) by umap-learn.
 
-UMAP keeps neighbours together. How far apart two regions lie means little.
+UMAP keeps neighbours together. The distance between two regions means little.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import BadInput
+from indexer.listener import SILENT, Listener
 from indexer.records import Vector
 
 Places = NDArray[np.float32]
 """Places (documents, 2), each coordinate within 0 and 1."""
 
+MIN_DOCUMENTS = 3
 NEIGHBOURS = 15
-"""Neighbours that UMAP keeps together, its own default."""
+"""Number of neighbours that UMAP keeps together: UMAP's own default."""
 _REPEATABLE_DOCUMENTS = 20_000
 """Up to this many documents, the same vectors give the same map; for more, UMAP uses all cores."""
 
 
 def require_umap() -> None:
-    """Raise ModuleNotFoundError at once where the extra `map` is not installed."""
+    """Raise ModuleNotFoundError at once if the extra `map` is not installed."""
     import umap  # noqa: F401
 
 
-def project(vectors: Vector) -> Places:
-    """Return a place for each vector (documents, dimensions) of length 1.
+def project(vectors: Vector, listener: Listener = SILENT) -> Places:
+    """Return a place for each of at least MIN_DOCUMENTS vectors (documents, dimensions) of length 1.
 
-    Raises:
-        BadInput: there are fewer than three vectors.
+    Args:
+        listener: receives the rounds of UMAP.
     """
-    if len(vectors) < 3:
-        raise BadInput(f"a map needs three documents, and there are {len(vectors)}")
-    places = _umap(vectors) if len(vectors) > NEIGHBOURS + 1 else principal_components(vectors)
+    places = _umap(vectors, listener) if len(vectors) > NEIGHBOURS + 1 else principal_components(vectors)
     low, high = places.min(axis=0), places.max(axis=0)
     scaled: Places = ((places - low) / np.maximum(high - low, 1e-9)).astype(np.float32)
     return scaled
@@ -52,7 +52,22 @@ def principal_components(vectors: Vector) -> NDArray[np.floating]:
     return components
 
 
-def _umap(vectors: Vector) -> NDArray[np.floating]:
+class _Rounds:
+    """The file to which umap-learn's bar, which is tqdm's, writes the number of rounds done and of all rounds."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def write(self, text: str) -> None:
+        """Report the rounds in a text such as "120/500"."""
+        if rounds := re.search(r"(\d+)/(\d+)", text):
+            self._listener.advanced(int(rounds[1]), int(rounds[2]))
+
+    def flush(self) -> None:
+        """Do nothing: every text was reported at once."""
+
+
+def _umap(vectors: Vector, listener: Listener) -> NDArray[np.floating]:
     import umap
 
     repeatable = len(vectors) <= _REPEATABLE_DOCUMENTS
@@ -68,6 +83,7 @@ def _umap(vectors: Vector) -> NDArray[np.floating]:
         random_state=0 if repeatable else None,
         n_jobs=1 if repeatable else -1,
         low_memory=True,
+        tqdm_kwds={"disable": False, "file": _Rounds(listener), "bar_format": "{n_fmt}/{total_fmt}"},
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # umap-learn and numba warn of their own defaults

@@ -1,8 +1,9 @@
 """Names for the regions of a map: the terms that are frequent in a region and rare elsewhere.
 
 Regions are clusters of places (k-means), at several levels of detail. The score of a term is its part of the
-Kullback-Leibler divergence between the region and the collection: p log(p / q), with the shares p and q of their
-documents that have it. Class-based TF-IDF prefers terms that are frequent everywhere.
+Kullback-Leibler divergence between the region and the collection: p log(p / q), where p and q are the shares of
+documents with the term in the region and in the collection. Class-based TF-IDF prefers terms that are frequent
+everywhere.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from indexer.map.projection import Places
 from indexer.stores.analysis import Analysis
 
 LEVELS = (8, 30, 120)
-"""Regions of each level, fewer where there are few documents."""
+"""Number of regions at each level. A small collection has fewer regions."""
 MIN_DOCUMENTS = 8
-"""Documents of a region on average, at least."""
+"""Minimum documents per region, on average."""
 _TERMS = 3
 _CHARACTERS = 600
-"""How much of each document is read: titles and beginnings say what it is about."""
+"""Maximum characters of each document that are read. Titles and beginnings say what a document is about."""
 _WORD = re.compile(r"[^\W\d_][\w-]*[^\W_]")
 
 
@@ -35,7 +36,7 @@ class Region:
     Attributes:
         x, y: the place of its name.
         level: 0 for the largest regions.
-        documents: how many it has.
+        documents: number of its documents.
         terms: the terms that distinguish it, best first.
     """
 
@@ -51,7 +52,7 @@ def find_regions(places: Places, texts: Sequence[str], analysis: Analysis) -> li
 
     Args:
         texts: title and text of each document, in the order of the places.
-        analysis: of the collection's language; words of one stem are one term, and stop words are none.
+        analysis: analysis of the collection's language. Words with the same stem are one term; stop words are left out.
     """
     from sklearn.cluster import MiniBatchKMeans
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from indexer.ledger import NO_REASON, Reason
+from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Section
 
 
@@ -36,11 +37,12 @@ class Content:
     """The content of one file.
 
     Attributes:
-        text: the extracted text; of a reader that was given text, exactly that text.
-        title: empty where the file has none.
+        text: the extracted text. A reader that was given text returns exactly this text.
+        title: the title; empty if the file has none.
         sections: in order of their start.
         metadata: JSON values.
-        note: the reason for the ledger why something was left out of the text, or read in another way.
+        note: reason for the ledger, if the file was read in an unusual way.
+        unread: notes for the ledger on parts that were not read, such as pages without text.
     """
 
     text: str
@@ -48,6 +50,7 @@ class Content:
     sections: tuple[Section, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     note: Reason = NO_REASON
+    unread: tuple[Reason, ...] = ()
 
 
 class Headings:
@@ -66,6 +69,10 @@ class Headings:
 
 class Assembly:
     """Extracted text that is put together from blocks with blank lines between them, and its sections."""
+
+    max_characters: ClassVar[int] = sys.maxsize
+    """Maximum characters of a text. The worker process sets it for each file, so that no text is larger than its
+    memory."""
 
     def __init__(self) -> None:
         self.sections: list[Section] = []
@@ -94,6 +101,8 @@ class Assembly:
             self._length += gap
         self._parts.append(block)
         self._length += len(block)
+        if self._length > self.max_characters:
+            raise Unreadable(Code.TEXT_OVER_LIMIT(f"{self.max_characters:,}"))
 
     def content(self, title: str = "", metadata: Mapping[str, Any] | None = None) -> Content:
         self._close_empty()
@@ -111,9 +120,12 @@ def lead_in(sections: list[Section]) -> list[Section]:
 
 
 _NEWLINES = re.compile("\r\n|[\r\v\f]")
+_UNCLEAN = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def clean(extracted: str) -> str:
     """Return extracted text without control characters, lone surrogates and surrounding blanks."""
-    return _UNWANTED.sub("", _NEWLINES.sub("\n", extracted)).strip()
+    if _UNCLEAN.search(extracted):  # quicker than the substitutions, and most blocks have none
+        extracted = _UNWANTED.sub("", _NEWLINES.sub("\n", extracted))
+    return extracted.strip()

@@ -1,4 +1,4 @@
-"""The encoding of a text file: found out, and used to decode the file without any other change."""
+"""Finding the encoding of a text file, and decoding the file without any other change."""
 
 from __future__ import annotations
 
@@ -61,8 +61,9 @@ def marked_encoding(data: bytes) -> str | None:
 def _wide_encoding(data: bytes) -> str | None:
     """Return the encoding of a text in UTF-16, which has no byte order mark; None for anything else.
 
-    Its ASCII characters, at least its blanks, have NUL bytes. In the right byte order the beginning has only characters
-    that are assigned and no control characters; in the wrong one, where it has so too, there are fewer in ASCII.
+    The ASCII characters of such a text, at least its blanks, have NUL bytes. In the right byte order the beginning has
+    only assigned characters and no control characters. If this is also true in the wrong byte order, the wrong order
+    has fewer ASCII characters.
     """
     sample = data[:_HEAD_BYTES]
     if b"\0" not in sample:
@@ -85,7 +86,7 @@ def _wide_encoding(data: bytes) -> str | None:
 
 
 def _is_narrow(sample: bytes) -> bool:
-    """Return whether this is nearly all ASCII, or UTF-8 without control characters."""
+    """Return whether the bytes are nearly all ASCII, or UTF-8 without control characters."""
     if len(_BEYOND_OR_CONTROL.findall(sample)) < 0.1 * len(sample):
         return True
     try:
@@ -158,7 +159,8 @@ def guess(data: bytes) -> str | None:
 
 
 def ascii_compatible(encoding: str) -> bool:
-    """Return whether text in this encoding has ASCII bytes for ASCII letters: else its declaration was unreadable."""
+    """Return whether this encoding has ASCII bytes for ASCII letters. Otherwise a declaration of it could not be
+    read."""
     return _strict(b"coding", encoding) == "coding"
 
 
@@ -184,7 +186,8 @@ def _non_ascii_lines(data: bytes) -> bytes:
 def _broken_utf8(data: bytes, share: float) -> int:
     """Return how many bytes are wrong in a file that is mostly UTF-8; 0 if it is another encoding.
 
-    It is mostly UTF-8 if this share of the bytes beyond ASCII is, or all of them but a character cut at the end.
+    A file is mostly UTF-8 if this share of the bytes beyond ASCII is valid, or all of them except a cut character at
+    the end.
     """
     text = data.decode("utf-8", errors="surrogateescape")
     valid = len(text.encode("utf-8", errors="ignore"))

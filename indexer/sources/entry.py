@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from indexer.errors import BadInput
-from indexer.ledger import NO_REASON, Reason
+from indexer.ledger import NO_REASON, Code, Reason
+from indexer.passages.markup import encoded_in_passages
+from indexer.sources.globs import Globs
+from indexer.sources.programs import ExtractorProgram
 
 if TYPE_CHECKING:
     from indexer.exchange import Embedded
@@ -22,18 +25,21 @@ class Entry:
     """One line of the ledger: a file, a record of a file, or a folder that was left out.
 
     Attributes:
-        uri: of a file its absolute path; of a record its id, or "FILE:LINE" where it has none (stdin: "-:LINE"). Of
-            several JSON records that begin in one line the second is "FILE:LINE:2".
+        uri: absolute path of a file; id of a record, or "FILE:LINE" if the record has no id (stdin: "-:LINE"). If
+            several JSON records begin in one line, the second is "FILE:LINE:2". See mailbox.py for messages.
         file: absolute path of the file that it is in, "-" for stdin.
-        state: "read" has a document, "unchanged" has none because its file was not opened.
-        reason: the reason and what to do, for "skipped" and "failed". For "read" a note of its reader, such as that
-            parts were left out; usually `NO_REASON`.
-        document: only of "read".
+        state: "read" has a document, "unchanged" has none because its file was not opened, or is a mailbox in which
+            the message is as it was.
+        reason: the reason and what to do, for "skipped" and "failed". For "read", it is usually `NO_REASON`; otherwise
+            it names an unusual way of reading.
+        document: the document, only for "read".
         vector: the record's own member "vector".
         embedded: the passages of an exported record, with their vectors.
         stamp: stamp of the file; None for stdin, and for a file or folder that was not looked into.
-        opened: False if the file has not changed, and the entry is the one that the ledger has.
+        opened: False if the file has not changed and the entry comes from the ledger.
         ignored: whether it was left out because of a rule (see ignores.py). A folder then stands for all its files.
+        reader: format and version of its reader (`formats.reader_of`); empty for a file that was not opened.
+        notes: what was not read of a document, such as pages without text.
     """
 
     uri: str
@@ -46,6 +52,21 @@ class Entry:
     stamp: Stamp | None = None
     opened: bool = True
     ignored: bool = False
+    reader: str = ""
+    notes: tuple[Reason, ...] = ()
+
+
+def entry_of(
+    document: Document, file: str, stamp: Stamp | None, reason: Reason = NO_REASON, unread: tuple[Reason, ...] = ()
+) -> Entry:
+    """Return the entry of a document that is to be embedded, with a note on the encoded data that no passage has.
+
+    Args:
+        unread: the notes of its reader.
+    """
+    if encoded := encoded_in_passages(document.text, document.format):
+        unread = (*unread, Code.ENCODED_LEFT_OUT(f"{sum(end - start for start, end in encoded):,}"))
+    return Entry(document.uri, file, "read", reason, document=document, stamp=stamp, notes=unread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +88,13 @@ class ReadOptions:
     """How sources are read.
 
     Attributes:
-        glob: patterns; of a folder only files are read whose path below it, or name, matches one of them.
+        glob: patterns. In a folder, a file is read only if its name, or its path below the folder, matches a pattern.
         max_file_mb: largest size of a file, or of one record of a file, in megabytes (2**20 bytes).
         id_field, title_field, text_field: members of records to use; None for the usual names.
-        fields_of_files: members to use for some files instead; of several that match the last one counts.
+        fields_of_files: members to use for some files instead. If several patterns match, the last pattern counts.
         rehash: read files even if their stamp says that they have not changed.
-        ignore: of a folder leave out what .gitignore, .likewiseignore and the default list name (ignores.py).
+        ignore: leave out files of folders that .gitignore, .likewiseignore or the default list names (ignores.py).
+        extractors: programs that read what no reader knows. They are never stored: who reads again names them again.
     """
 
     glob: tuple[str, ...] = ()
@@ -83,6 +105,7 @@ class ReadOptions:
     fields_of_files: tuple[FieldOfFiles, ...] = ()
     rehash: bool = False
     ignore: bool = True
+    extractors: tuple[ExtractorProgram, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.max_file_mb <= _MAX_LIMIT_MB:
@@ -93,10 +116,10 @@ class ReadOptions:
         return int(self.max_file_mb * 2**20)
 
     def of_file(self, path: str) -> ReadOptions:
-        """Return the options for a file, whose members are those that its path asks for."""
+        """Return the options for a file, with the values that its path asks for."""
         options = self
         for fields in self.fields_of_files:
-            if _matches(path, fields.pattern):
+            if Globs([f"**/{fields.pattern.removeprefix('./').lstrip('/')}"]).match(path.lstrip("/")):
                 options = replace(
                     options,
                     id_field=fields.id_field or options.id_field,
@@ -104,9 +127,3 @@ class ReadOptions:
                     text_field=fields.text_field or options.text_field,
                 )
         return options
-
-
-def _matches(path: str, pattern: str) -> bool:
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines([f"**/{pattern.removeprefix('./').lstrip('/')}"]).match_file(path.lstrip("/"))

@@ -1,4 +1,4 @@
-"""The caller of the worker process, which reads formats that need a library. It ends a worker that takes too long.
+"""The caller of the worker process, in which the readers of readers/ run. It ends a worker that takes too long.
 
 It is a subprocess, not a process of multiprocessing, so that scripts without a `__main__` guard work. The connection to
 it comes from multiprocessing. There is one worker for all files, because starting it takes half a second.
@@ -12,20 +12,18 @@ import os
 import subprocess
 import sys
 import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer.ledger import Code, from_stored
+from indexer.ledger import Code, from_stored, notes_from_stored
 from indexer.records import Section
 from indexer.sources.content import Content, Skip, Unreadable
+from indexer.sources.limits import MAX_FILE_SECONDS, START_SECONDS
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-
-MAX_FILE_SECONDS = 60.0
-"""Longest time for one file."""
-
-_START_SECONDS = 60.0  # more time for the first file of a format, whose library is imported from a cold disk
 
 
 class Extractor:
@@ -38,19 +36,24 @@ class Extractor:
         self._modules: set[str] = set()
         self._lock = threading.Lock()
 
-    def extract(self, path: str, module: str, max_characters: int) -> Content:
-        """Read one file.
+    def extract(
+        self, path: str, module: str, max_characters: int, text: str | None = None, data: bytes | None = None
+    ) -> Content:
+        """Read one file, or a message of a mailbox.
 
         Args:
             module: name of its reader in readers/.
             max_characters: longest text to accept.
+            text: the decoded text, for a reader that gets it in place of the path.
+            data: the bytes of the message, which its reader gets in place of the path.
 
         Raises:
             Unreadable: the file is damaged, encrypted or over a bound, or the reader crashed.
             Skip: it holds nothing to index.
         """
         with self._lock:
-            answer = self._ask({"path": path, "module": module, "max_characters": max_characters})
+            request = {"path": path, "module": module, "max_characters": max_characters, "text": text}
+            answer = self._ask({**request, "has_data": data is not None}, data)
         if "failed" in answer:
             raise Unreadable(from_stored(answer["failed"]))
         if "skipped" in answer:
@@ -58,7 +61,8 @@ class Extractor:
         content = answer["content"]
         content["sections"] = tuple(Section(**section) for section in content["sections"])
         content["note"] = from_stored(content["note"])
-        return Content(**content)
+        content["unread"] = notes_from_stored(content["unread"])
+        return Content(**content) if text is None else replace(Content(**content), text=text)
 
     def close(self) -> None:
         """End the worker; the next file starts a new one."""
@@ -70,24 +74,27 @@ class Extractor:
             worker.kill()
             worker.wait()
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
         worker, connection = self._running_worker()
         module = str(request["module"])
-        seconds = MAX_FILE_SECONDS + (_START_SECONDS if module not in self._modules else 0)
+        seconds = MAX_FILE_SECONDS + (START_SECONDS if module not in self._modules else 0)
+        deadline = time.monotonic() + seconds
+        killer = threading.Timer(seconds, worker.kill)  # also in the middle of the request or the answer
+        killer.start()
         try:
-            connection.send_bytes(json.dumps({**request, "seconds": seconds}).encode())
-            answer = _receive(connection, seconds)
-        except TimeoutError as error:
-            self.close()
-            raise Unreadable(Code.TOO_SLOW(f"{MAX_FILE_SECONDS:g}")) from error
+            answer = _exchange(connection, {**request, "seconds": seconds}, data)
         except (EOFError, OSError) as error:
             code = worker.wait()
             self.close()
+            if time.monotonic() >= deadline:
+                raise Unreadable(Code.TOO_SLOW(f"{MAX_FILE_SECONDS:g}")) from error
             how = "signal" if code < 0 else "exit"
             raise Unreadable(Code.READER_CRASHED(how, abs(code))) from error
         except BaseException:  # interrupted: the answer on its way would be taken for that of the next file
             self.close()
             raise
+        finally:
+            killer.cancel()
         self._modules.add(module)
         return answer
 
@@ -117,15 +124,11 @@ class Extractor:
         return self._worker, self._connection
 
 
-def _receive(connection: Connection, seconds: float) -> dict[str, Any]:
-    """Return the next answer.
-
-    Raises:
-        TimeoutError: it does not begin within this many seconds. The worker's alarm ends one that does not end.
-        EOFError, OSError: the connection was closed.
-    """
-    if not connection.poll(seconds):
-        raise TimeoutError
+def _exchange(connection: Connection, request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
+    """Send a request and return its answer. Raises EOFError or OSError if the worker ends before."""
+    connection.send_bytes(json.dumps(request).encode())
+    if data is not None:
+        connection.send_bytes(data)
     answer: dict[str, Any] = json.loads(connection.recv_bytes())
     return answer
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from indexer.ledger import Code, Reason
 from indexer.sources.content import Content, Skip, Unreadable
+from indexer.sources.mbox import is_mbox
 
 FormatKind = Literal["text", "extracted", "records"]
 
@@ -33,6 +35,7 @@ TEXT = Format("text", "text")
 JSON = Format("json", "records")
 MARKDOWN = Format("markdown", "text", "markdown")
 RST = Format("rst", "text", "rst")
+ORG = Format("org", "text", "org")
 HTML = Format("html", "extracted", "html")
 PDF = Format("pdf", "extracted", "pdf")
 DOCX = Format("docx", "extracted", "docx")
@@ -48,11 +51,15 @@ XML = Format("xml", "extracted", "xml")
 CSV = Format("csv", "records")
 TSV = Format("tsv", "records")
 JSONL = Format("jsonl", "records")
+MBOX = Format("mbox", "records")
+MAILDIR = Format("maildir", "extracted")
+_MAILBOXES = (MBOX.name, MAILDIR.name)  # their files have any name
 
 FORMATS: dict[str, Format] = {
     **dict.fromkeys((".txt", ".text", ".log"), TEXT),
     **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"), MARKDOWN),
     **dict.fromkeys((".rst", ".rest"), RST),
+    ".org": ORG,
     **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
     **dict.fromkeys((".docx", ".docm", ".dotx"), DOCX),
     **dict.fromkeys((".pptx", ".pptm", ".ppsx"), PPTX),
@@ -81,7 +88,7 @@ fortran .f .f03 .f08 .f90 .f95 .for | fsharp .fs .fsi .fsx | go .go | graphql .g
 groovy .gradle .groovy | haskell .hs .lhs | ini .cfg .conf .ini .properties | java .java
 javascript .cjs .js .jsx .mjs | julia .jl | kotlin .kt .kts | latex .bib .cls .sty .tex
 lisp .cl .el .lisp | lua .lua | makefile .mk | matlab .m | nim .nim | nix .nix | ocaml .ml .mli
-org .org | asciidoc .adoc .asciidoc | pascal .pas .pp | perl .pl .pm .pod | php .php
+asciidoc .adoc .asciidoc | pascal .pas .pp | perl .pl .pm .pod | php .php
 powershell .ps1 .psm1 | prolog .pro | protobuf .proto | python .py .pyi .pyw .pyx | r .r | ruby .rake .rb
 rust .rs | scala .sc .scala | scheme .scm .ss .rkt | shell .bash .fish .ksh .sh .zsh | solidity .sol
 sql .sql | svelte .svelte | swift .swift | tcl .tcl | terraform .hcl .tf | toml .toml
@@ -92,6 +99,9 @@ for _line in _LANGUAGES.replace("|", "\n").split("\n"):
     if _words := _line.split():
         FORMATS.update(dict.fromkeys(_words[1:], Format(_words[0], "text")))
 
+
+_NEVER_MBOX = ("eml", "diff")
+"""Formats of files that may begin like an mbox: one message, and the patches of git."""
 
 _ADVICE = {
     Code.WORD_97: ".doc .dot",
@@ -108,14 +118,45 @@ _ADVICE_BY_EXTENSION = {extension: advice for advice, several in _ADVICE.items()
 
 
 def reason_not_to_read(path: str) -> Reason:
-    """Return why a binary file is not read, and what to do about it where its extension tells."""
+    """Return why a binary file is not read, and what to do about it if its extension is known."""
     extension = os.path.splitext(path)[1].lower()
     return _ADVICE_BY_EXTENSION.get(extension, Code.BINARY)()
 
 
+READER_VERSIONS: dict[str, int] = {"pdf": 2, "markdown": 2, "csv": 2, "tsv": 2, "docx": 2, "pptx": 2, "xlsx": 2}
+"""The version of the reader of each format by its name; 1 for formats that are not here.
+
+Raise it by one when the text, the title or the sections that a reader returns change, or which documents it makes of a
+file: the next run then reads the files of this format again, and embeds what has changed. Messages of mailboxes are
+read by the reader of "eml": raise "mbox" and "maildir" with it.
+"""
+
+
+def reader_of(format_name: str) -> str:
+    """Return format and version of the reader that reads a format now, such as "pdf/2"."""
+    return f"{format_name}/{READER_VERSIONS.get(format_name, 1)}"
+
+
+def is_read_by(path: str, readers: Iterable[str]) -> bool:
+    """Return whether a file would still be read by the reader that has read it, as far as its name tells."""
+    by_extension = FORMATS.get(os.path.splitext(path)[1].lower())
+    for reader in readers:
+        format_name = reader.partition("/")[0]
+        has_another_name = by_extension is not None and by_extension.name != format_name
+        if reader != reader_of(format_name) or (has_another_name and format_name not in _MAILBOXES):
+            return False
+    return True
+
+
 def format_of(path: str, head: bytes) -> Format:
-    """Return the format of a file, by its extension or else by its first bytes (`head`)."""
-    if by_extension := FORMATS.get(os.path.splitext(path)[1].lower()):
+    """Return the format of a file, by its extension or else by its first bytes (`head`).
+
+    A mailbox has any name, such as that of a mailing list: "users@lists.example.org".
+    """
+    by_extension = FORMATS.get(os.path.splitext(path)[1].lower())
+    if (by_extension is None or by_extension.name not in _NEVER_MBOX) and is_mbox(head):
+        return MBOX
+    if by_extension is not None:
         return by_extension
     if head.startswith(b"%PDF-"):
         return PDF
@@ -125,8 +166,8 @@ def format_of(path: str, head: bytes) -> Format:
     return HTML if opening.startswith((b"<!doctype html", b"<html")) else TEXT
 
 
-def call_reader(module: str, source: str) -> Content:
-    """Return what a reader makes of a decoded text, or of the path of a file.
+def call_reader(module: str, source: str | bytes) -> Content:
+    """Return what a reader makes of a decoded text, of the path of a file, or of a part of a file.
 
     Args:
         module: the file in readers/.

@@ -36,7 +36,7 @@ def read_jsonl(stream: BinaryIO, container: Container) -> Iterator[Entry]:
             has_records = True
             continue
         if number == 1:
-            # The line feed of UTF-16 is two bytes, of which the line has one.
+            # The line feed of UTF-16 is two bytes, and the line has one of them.
             encoding = marked_encoding(line[: len(line) // 2 * 2])
             if encoding not in {None, "utf-8-sig"}:
                 yield container.whole(False, Code.WRONG_ENCODING(encoding))

@@ -17,7 +17,7 @@ from indexer.exchange import from_record
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.records import Document, Stamp
 from indexer.sources.content import Content, Refused
-from indexer.sources.entry import Entry, ReadOptions
+from indexer.sources.entry import Entry, ReadOptions, entry_of
 
 ID_FIELDS = ("_id", "id", "uri", "doc_id")
 TITLE_FIELDS = ("title",)
@@ -42,7 +42,8 @@ def is_text(value: object) -> bool:
 
 
 def member_lines(record: Mapping[str, object], prefix: str = "") -> Iterator[str]:
-    """Yield "name: value" for each member that is not empty; those of inner objects by their dotted path."""
+    """Yield "name: value" for each member that is not empty. Members of inner objects have their dotted path as
+    name."""
     for name, value in record.items():
         if isinstance(value, Mapping):
             yield from member_lines(value, f"{prefix}{name}.")
@@ -51,7 +52,8 @@ def member_lines(record: Mapping[str, object], prefix: str = "") -> Iterator[str
 
 
 def _written(value: object) -> str:
-    """Return a value as people write it: the values of a list with commas, nothing for null, other ones as in JSON."""
+    """Return a value as people write it: the values of a list with commas, nothing for null, other values as in
+    JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, list):
@@ -78,7 +80,7 @@ class Container:
         format, modified: members of its documents.
         stamp: stamp of the file.
         options: which members to use, and the largest size of one record.
-        met: it was met in a folder and not named by the user: then a file without documents has not failed.
+        met: the file was found in a folder and not named by the user. A found file without documents has not failed.
     """
 
     file: str
@@ -109,12 +111,12 @@ class Container:
             format=self.format,
             modified=self.modified,
         )
-        return Entry(self.file, self.file, "read", note, document=document, stamp=self.stamp)
+        return entry_of(document, self.file, self.stamp, note, content.unread)
 
     def row(
         self, place: int, record: Mapping[str, Any], named: Mapping[str, object], title: str = "", nth: int = 1
     ) -> Entry:
-        """Return the entry of a record that has no text of its own: its text is its members, one on each line.
+        """Return the entry of a record without a text of its own. The members become the text, one member per line.
 
         Args:
             named: the members as they are written in the file; that of the title is left out.
@@ -130,9 +132,9 @@ class Container:
         """Return the entry of a record: a document, or the reason why it is not one.
 
         Args:
-            title: of a record without one.
-            text: of a record that has none of its own; None takes the text from its members.
-            nth: number of the record among those that begin in the same line.
+            title: title for a record without a title.
+            text: text for a record without a text; None takes the text from its members.
+            nth: number of the record among the records that begin in the same line.
         """
         rest = dict(record)
         uri = f"{self.file}:{place}" if nth == 1 else f"{self.file}:{place}:{nth}"
@@ -162,6 +164,8 @@ class Container:
             format=self.format,
             modified=self.modified,
         )
+        if vector is None:
+            return entry_of(document, self.file, self.stamp)
         return Entry(uri, self.file, "read", document=document, vector=vector, stamp=self.stamp)
 
     def _exported(self, place: int, record: Mapping[str, Any]) -> Entry:
@@ -183,7 +187,7 @@ class Container:
         return str(value)
 
     def _free(self, usual: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those of the usual names that the user has not given to another member."""
+        """Return the usual names that the user has not given to another member."""
         options = self.options
         return tuple(n for n in usual if n not in (options.id_field, options.title_field, options.text_field))
 
@@ -202,7 +206,7 @@ class Container:
 
 
 def _take(rest: dict[str, Any], named: str | None, usual: tuple[str, ...]) -> tuple[str | None, Any]:
-    """Remove the named member, or the first usual one, and return its name and value; two None if there is none.
+    """Remove the named member, or the first usual member, and return its name and value; two None if there is none.
 
     A null counts only if the member was named or is the only one: many programs write null for a missing member.
     """

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from indexer.errors import SourceError
+from indexer.ledger import HELD
 from indexer.records import KnownFile
 from indexer.settings import RecordedSource
 from indexer.sources.entry import FieldOfFiles, ReadOptions
-from indexer.sources.source import STDIN, Source, open_sources
-
-_HELD = ("indexed", "updated", "unchanged")
-"""The states of ledger rows whose record became a document."""
+from indexer.sources.programs import ExtractorProgram, is_read_alike
+from indexer.sources.source import STDIN, Source, open_sources, root_of
+from indexer.sources.walk import nearest_above
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,15 @@ class SourceChanges:
     Attributes:
         new: files that the ledger does not have.
         changed: files with another size, time or inode, or not read to their end.
+        outdated: unchanged files that the next run reads again, because their reader has changed since.
         gone: files of the ledger that no longer exist in their source, also if a run has noticed it, as long as their
             documents are kept; and the uris of such records of files that exist.
         ignored: files with documents that a rule leaves out now.
-        failed: unchanged files, or records in them, that could not be read; and folders that cannot be listed.
+        failed: unchanged files that could not be read, or that have such records; and folders that cannot be listed.
         missing: SOURCE arguments that do not exist.
+        unlisted: SOURCE arguments that cannot be listed. With one of them nothing is pruned.
         unchanged: how many files are as they were read.
+        prunable: how many documents pruning would remove.
     """
 
     new: tuple[str, ...] = ()
@@ -39,18 +42,27 @@ class SourceChanges:
     ignored: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
     unchanged: int = 0
+    prunable: int = 0
+    outdated: tuple[str, ...] = ()
 
 
 def record(earlier: Sequence[RecordedSource], sources: Sequence[Source], options: ReadOptions) -> list[RecordedSource]:
-    """Return the recorded sources after a run: one that was read again has its newest options.
+    """Return the recorded sources after a run. A source that was read again has its newest options.
 
-    Standard input cannot be read again. The same SOURCE with another --glob is another one.
+    Standard input cannot be read again. The same SOURCE with another --glob is another source.
     """
     text = json.dumps(_as_json(options))
     new = [RecordedSource(_absolute(source.argument), text) for source in sources if source.root != STDIN]
     replaced = {_key(each) for each in new}
     return [*(each for each in earlier if _key(each) not in replaced), *new]
+
+
+def folders_of(sources: Sequence[RecordedSource]) -> list[str]:
+    """Return the folders that names of recorded files may be relative to: each SOURCE, and the folder that holds it."""
+    roots = [root_of(source.argument) for source in sources]
+    return list(dict.fromkeys([*roots, *map(os.path.dirname, roots)]))
 
 
 def groups(sources: Sequence[RecordedSource]) -> Iterator[tuple[ReadOptions, list[str]]]:
@@ -63,20 +75,79 @@ def groups(sources: Sequence[RecordedSource]) -> Iterator[tuple[ReadOptions, lis
 
 
 def changes(
-    sources: Sequence[RecordedSource], files: Mapping[str, KnownFile], kept: Collection[tuple[str, str]] = ()
+    sources: Sequence[RecordedSource],
+    files: Mapping[str, KnownFile],
+    kept: Collection[tuple[str, str]] = (),
+    extractors: Sequence[ExtractorProgram] = (),
 ) -> SourceChanges:
     """Compare recorded sources with the ledger; no file is opened except those with rules.
 
     Args:
         files: the files of the ledger, by path.
-        kept: file and uri of documents that a run has not met in their file any more.
+        kept: file and uri of documents that a run no longer found in their file.
+        extractors: the programs of the next run.
     """
-    new, changed, failed, missing = [], [], [], []
+    new, changed, outdated = list[str](), list[str](), list[str]()
     left_out: set[str] = set()
-    unlisted: set[str] = set()
+    unread: set[str] = set()  # files with something that failed, and folders that cannot be listed
     met: set[str] = set()
-    opened: list[Source] = []
+    opened, missing = _open_each(sources)
     unchanged = 0
+    for file in (file for source in opened for file in source.files(claim=True)):
+        if file.path in met:
+            continue
+        if file.status is None:
+            (unread if file.state == "failed" else left_out).add(file.path)
+            continue
+        met.add(file.path)
+        recorded = files.get(file.path)
+        has_failed = recorded is not None and any(state == "failed" for _, state, _ in recorded.entries)
+        if has_failed:
+            unread.add(file.path)
+        if recorded is None:
+            new.append(file.path)
+        elif not recorded.stamp.same(file.status):
+            changed.append(file.path)
+        elif not has_failed and not is_read_alike(file.path, recorded, extractors):
+            outdated.append(file.path)
+        elif not has_failed:
+            unchanged += 1
+    failed = unread.difference(changed)
+
+    def is_kept(path: str) -> bool:
+        return nearest_above(path, left_out) is not None or nearest_above(path, unread) is not None
+
+    held = {path: [uri for uri, state, _ in file.entries if state in HELD] for path, file in files.items()}
+    unmet = [path for path in held if held[path] and path not in met and any(s.covers(path) for s in opened)]
+    ignored = [path for path in unmet if nearest_above(path, left_out) is not None]
+    gone = [path for path in unmet if not is_kept(path)]
+    lost_uris = {uri for path in gone for uri in held[path]}
+    held_uris = {uri for path in held.keys() - set(gone) for uri in held[path]} if kept or gone else set[str]()
+    for path, uri in kept:
+        if uri not in held_uris and not is_kept(path) and any(source.covers(path) for source in opened):
+            gone.append(uri if path in met else path)
+            lost_uris.add(uri)
+    return SourceChanges(
+        _in_order(new),
+        _in_order(changed),
+        _in_order(gone),
+        _in_order(ignored),
+        _in_order(failed),
+        tuple(missing),
+        tuple(source.argument for source in opened if source.root in unread - met),
+        unchanged,
+        len(lost_uris - held_uris),
+        _in_order(outdated),
+    )
+
+
+def _in_order(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*paths}))
+
+
+def _open_each(sources: Sequence[RecordedSource]) -> tuple[list[Source], list[str]]:
+    """Return the recorded sources that exist, resolved, and the arguments of the others."""
+    opened, missing = list[Source](), list[str]()
     for options, names in groups(sources):
         existing = []
         for name in names:
@@ -85,52 +156,8 @@ def changes(
                 existing.append(name)
             except SourceError:
                 missing.append(name)
-        current = open_sources(existing, options)
-        opened += current
-        for file in (file for source in current for file in source.files(claim=True)):
-            if file.path in met:
-                continue
-            recorded = files.get(file.path)
-            if file.status is None:
-                if file.state == "failed":
-                    failed.append(file.path)
-                    unlisted.add(file.path)
-                else:
-                    left_out.add(file.path)
-                continue
-            met.add(file.path)
-            if recorded is None:
-                new.append(file.path)
-            elif not recorded.stamp.same(file.status):
-                changed.append(file.path)
-            elif any(state == "failed" for _, state, _ in recorded.entries):
-                failed.append(file.path)
-            else:
-                unchanged += 1
-    held = [path for path, file in files.items() if any(state in _HELD for _, state, _ in file.entries)]
-    unmet = [path for path in held if path not in met and any(source.covers(path) for source in opened)]
-    ignored = [path for path in unmet if _under(path, left_out)]
-    gone = [path for path in unmet if not _under(path, left_out) and not _under(path, unlisted)]
-    held_uris = {uri for file in files.values() for uri, state, _ in file.entries if state in _HELD} if kept else set()
-    gone += [
-        uri if path in met else path
-        for path, uri in kept
-        if uri not in held_uris and not _under(path, left_out) and any(source.covers(path) for source in opened)
-    ]
-    new_, changed_, gone_, ignored_, failed_ = (
-        tuple(sorted({*paths})) for paths in (new, changed, gone, ignored, failed)
-    )
-    return SourceChanges(new_, changed_, gone_, ignored_, failed_, tuple(missing), unchanged)
-
-
-def _under(path: str, folders: set[str]) -> bool:
-    """Return whether a path, or a folder above it, is one of these."""
-    while path not in folders:
-        above = os.path.dirname(path)  # noqa: PTH120
-        if above == path:
-            return False
-        path = above
-    return True
+        opened += open_sources(existing, options)
+    return opened, missing
 
 
 def _absolute(argument: str) -> str:
@@ -142,15 +169,15 @@ def _key(source: RecordedSource) -> tuple[str, str]:
 
 
 def _as_json(options: ReadOptions) -> dict[str, Any]:
-    """Return the options that differ from the defaults; reading every file again is asked for once only."""
+    """Return the options that differ from the defaults. `rehash` is left out, because it applies to one run only."""
     default = asdict(ReadOptions())
-    values = asdict(replace(options, rehash=False))
+    values = asdict(replace(options, rehash=False, extractors=()))
     return {name: value for name, value in values.items() if value != default[name]}
 
 
 def _from_json(values: Mapping[str, Any]) -> ReadOptions:
-    """Return options; members of a later version are left out."""
-    known = {name: values[name] for name in asdict(ReadOptions()) if name in values}
+    """Return options; members of a later version are left out, and so are programs: an index may come from anybody."""
+    known = {name: values[name] for name in asdict(ReadOptions()) if name in values and name != "extractors"}
     if "glob" in known:
         known["glob"] = tuple(known["glob"])
     if "fields_of_files" in known:

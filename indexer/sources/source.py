@@ -1,20 +1,21 @@
 """SOURCE arguments: resolved to files and folders, so that no file is read twice."""
 
-# ruff: noqa: PTH100, PTH112, PTH116, PTH118, PTH206
+# ruff: noqa: PTH100, PTH112, PTH116, PTH118, PTH120, PTH206
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from itertools import takewhile
 
 from indexer.errors import SourceError
 from indexer.ledger import Code
 from indexer.sources.entry import ReadOptions
-from indexer.sources.walk import WalkedFile, special_kind, walk
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from indexer.sources.globs import Globs, parse_glob
+from indexer.sources.ignores import IGNORE_FILES, Ignores, reason_to_ignore
+from indexer.sources.maildir import gone_message_paths, is_maildir, maildir_of, message_files
+from indexer.sources.walk import WalkedFile, is_own_output, special_kind, walk, walked
 
 STDIN = "-"
 
@@ -25,34 +26,52 @@ class Source:
     Attributes:
         argument: as the user gave it.
         root: absolute path of the file or folder (of a glob, the folder before its wildcards), "-" for stdin.
-        whole: True once it was read to the end and no document under it can have been missed: every folder could be
-            listed and every record read. A failed file of one document does not count, because the ledger names it.
     """
 
     def __init__(self, argument: str, root: str, pattern: str, options: ReadOptions) -> None:
-        self.argument, self.root, self.whole = argument, root, False
-        self._parts = pattern.split("/") if pattern else []
-        self._pattern = _spec(["/" + pattern]) if pattern else None
-        self._glob = _spec(options.glob) if options.glob else None
+        self.argument, self.root = argument, root
+        parts = takewhile(lambda part: part != "**", pattern.split("/"))
+        self._parts = [parse_glob("/" + part) for part in parts if part]
+        self._pattern = Globs(["/" + pattern]) if pattern else None
+        self._glob = Globs(options.glob) if options.glob else None
         self._ignore = options.ignore
+        self._folders: dict[str, Ignores | None] = {}
         self._claimed: frozenset[str] = frozenset()
         self._files_read: set[str] | None = None  # by all SOURCEs of the run, if some may share files
+        self._messages: dict[str, dict[str, str] | None] = {}  # of each Maildir, see `_paths`
 
     def covers(self, file: str) -> bool:
         """Return whether reading the SOURCE would come to this absolute path, if it existed."""
         if self.root == STDIN:
             return False
-        if file == self.root:
-            return True
         below = self.root.rstrip(os.sep) + os.sep
-        return file.startswith(below) and self._wanted(file[len(below) :])
+        return any(
+            path == self.root or (path.startswith(below) and self._wanted(path[len(below) :]))
+            for path in self._paths(file)
+        )
+
+    def _paths(self, file: str) -> list[str]:
+        """Return the paths that a file of the ledger may have: several if it may be a message that is gone."""
+        maildir = os.path.dirname(file)
+        if maildir not in self._messages:
+            self._messages[maildir] = None
+            with suppress(OSError):  # a folder that cannot be listed: the walk reports it
+                self._messages[maildir] = dict(message_files(maildir)) if is_maildir(maildir) else None
+        messages = self._messages[maildir]
+        if messages is None:
+            return [file]
+        return [messages[file]] if file in messages else [file, *gone_message_paths(file)]
 
     def files(self, *, claim: bool = False) -> Iterator[WalkedFile]:
-        """Yield the files to read and those that are left out, without those that other SOURCEs of the run read.
+        """Yield the files to read and the files left out, except files that other SOURCEs of the run read.
 
         Args:
             claim: let later SOURCEs of the run leave these files out.
         """
+        for file in self._files(claim):
+            yield file if file.path.isascii() else _refuse_name(file)
+
+    def _files(self, claim: bool) -> Iterator[WalkedFile]:
         try:
             status = os.stat(self.root)
             is_folder = os.path.isdir(self.root)
@@ -63,8 +82,10 @@ class Source:
             if kind := special_kind(status):
                 yield WalkedFile(self.root, None, "skipped", kind)
             else:
-                yield WalkedFile(self.root, status)
+                yield walked(self.root, status, maildir_of(os.path.dirname(self.root)))
             return
+        folders: dict[str, Ignores | None] = {}
+        self._folders = folders
         filtered = self._pattern is not None or self._glob is not None
         for file in walk(
             self.root,
@@ -72,6 +93,7 @@ class Source:
             self._wanted if filtered else None,
             self._reaches if self._parts else None,
             ignore=self._ignore,
+            folders=folders,
         ):
             if claim and self._files_read is not None:
                 if file.path in self._files_read:
@@ -79,24 +101,55 @@ class Source:
                 self._files_read.add(file.path)
             yield file
 
+    @property
+    def folders(self) -> Collection[str]:
+        """Paths of the folders that the latest `files` has listed."""
+        return self._folders
+
+    def may_read(self, path: str) -> bool:
+        """Return whether a change of this path can change the result of `files`, by the folders and rules of the latest
+        call.
+
+        The path may be one that no longer exists.
+        """
+        folder, name = os.path.split(path)
+        if path in self._folders:
+            return True
+        if folder not in self._folders or (name[:1] == "." and name not in IGNORE_FILES):
+            return False
+        if name in IGNORE_FILES:
+            return self._ignore
+        status: os.stat_result | None = None
+        with suppress(OSError):  # it no longer exists
+            status = os.lstat(path)
+        is_folder = status is not None and stat.S_ISDIR(status.st_mode)
+        if self._ignore and reason_to_ignore(self._folders[folder], path, is_folder):
+            return False
+        return status is None or is_folder or not is_own_output(status)
+
     def _wanted(self, relative: str) -> bool:
-        return all(spec is None or spec.match_file(relative) for spec in (self._pattern, self._glob))
+        return all(globs is None or globs.match(relative) for globs in (self._pattern, self._glob))
 
     def _reaches(self, relative: str) -> bool:
         """Return whether a folder can hold matches of the pattern, or matches itself."""
         for name, part in zip(relative.split(os.sep), self._parts, strict=False):
-            if part == "**":
-                return True
-            if not fnmatchcase(name, part):
+            if part is None or not part.matches(name, is_folder=True):
                 return False
         return True
+
+
+def _refuse_name(file: WalkedFile) -> WalkedFile:
+    """Return the file. A file whose name is not UTF-8 has failed, because its path cannot be the uri of a document."""
+    name = file.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return file if name == file.path else WalkedFile(name, None, "failed", Code.NAME_NOT_UTF_8())
 
 
 def open_sources(arguments: Sequence[str], options: ReadOptions) -> list[Source]:
     """Resolve SOURCE arguments in the order given. An argument that is given twice is resolved once.
 
     Raises:
-        SourceError: names all paths that do not exist and all patterns that match nothing. Nothing was read.
+        SourceError: a path does not exist or a pattern matches nothing. The error names all of them, and nothing was
+            read.
     """
     sources: dict[tuple[str, str], Source] = {}
     missing: list[str] = []
@@ -122,6 +175,12 @@ def open_sources(arguments: Sequence[str], options: ReadOptions) -> list[Source]
     return list(sources.values())
 
 
+def root_of(argument: str) -> str:
+    """Return the absolute path of the file or folder of a SOURCE. For a glob, return the folder before its
+    wildcards."""
+    return _resolve(argument)[0]
+
+
 def _resolve(argument: str) -> tuple[str, str]:
     """Return an absolute path, and the pattern below it if the argument has wildcards and is not a path itself."""
     if argument == STDIN:
@@ -143,9 +202,3 @@ def _exists(path: str) -> bool:
     except OSError as error:
         return isinstance(error, PermissionError)
     return True
-
-
-def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines(patterns)

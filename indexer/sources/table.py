@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain, islice
 from typing import BinaryIO
 
@@ -18,23 +19,27 @@ from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.content import Assembly
 from indexer.sources.encoding import guess, marked_encoding
 from indexer.sources.entry import Entry
+from indexer.sources.limits import MAX_COLUMNS
 from indexer.sources.record import ID_FIELDS, TEXT_FIELDS, TITLE_FIELDS, Container, text_names
 
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # at most 18 digits: SQLite's integers have 64 bits
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d", re.ASCII)
+_DOTTED_DATE = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})(?: (\d\d:\d\d(?::\d\d)?))?", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
 
 Cell = str | int | float | bool
 
 MAX_ROWS = 5_000
-"""A table without a column of text that has more rows is one document, because few of its rows are ever asked for."""
+"""Maximum rows of a table that has no column of text and is read row by row. A larger table is one document, because
+few of its rows are ever asked for."""
 
 MAX_TITLE_ROWS = 3
-"""Most rows above a header."""
+"""Maximum rows above a header."""
 
 MAX_UNEVEN = 0.2
-"""Largest share of rows with more cells than the header or with one, in a list of records without a column of text."""
+"""Maximum share of rows with a single cell or with more cells than the header, in a list of records without a column of
+text."""
 
 
 class _TooLong(Exception):
@@ -42,7 +47,7 @@ class _TooLong(Exception):
 
 
 class _Unclosed(Exception):
-    """The file ended inside a quote: every row from `line` on is in one cell."""
+    """The file ended inside a quote, so every row from `line` on is in one cell."""
 
     def __init__(self, line: int) -> None:
         self.line = line
@@ -50,15 +55,15 @@ class _Unclosed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the first pass finds out about a table.
+    """The result of the first pass over a table.
 
     Attributes:
         skipped: rows above the header.
         title: the text of those rows.
         header: unique names of the columns; empty if there are no rows at all.
-        converters: function that converts each column's cells; None for id, title and text, which stay as they are.
+        converters: function that converts each column's cells; None for id, title and text, which stay text.
         rows: number of rows below the header.
-        uneven: number of those with more cells than the header, or with a single one.
+        uneven: number of rows below the header with more cells than the header, or with a single cell.
         records: whether the rows are records, because the first of them names the columns.
     """
 
@@ -74,13 +79,15 @@ class _Layout:
 def read_table(stream: BinaryIO, container: Container, delimiter: str | None) -> Iterator[Entry]:
     """Yield one entry per row, with one row in memory at a time.
 
-    A column is integer, number or boolean if all its cells are; otherwise it is text, as dates in ISO form are.
-    "007" and "+1" are text, because a number would not give them back. An empty cell is a missing member.
-    Without a column of text a row is read as lines of "column: value". One document for the whole table, with tabs
-    between the cells, is what comes of a table that is not a list of records or has more rows than `MAX_ROWS`.
+    A column is integer, number or boolean if all its cells are; otherwise it is text, as dates in ISO form are. In a
+    column of dates with dots, such as 31.12.2024, each value becomes ISO form. With dots the day is always first.
+    "007" and "+1" are text, because a number would not give them back. An empty cell is a missing member. Blanks around
+    a cell do not count, except in a text.
+    Without a column of text a row is read as lines of "column: value". A table that is not a list of records, or has
+    more rows than `MAX_ROWS`, becomes one document with tabs between the cells.
 
     Args:
-        delimiter: between cells; None finds it out from the first rows.
+        delimiter: delimiter between cells; None detects it from the first rows.
     """
     limit = container.options.max_bytes
     if csv.field_size_limit() < limit:
@@ -100,6 +107,9 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     except _Unclosed as error:
         yield container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
         return
+    if len(layout.header) > MAX_COLUMNS:
+        yield container.whole(False, Code.TOO_MANY_COLUMNS(f"{MAX_COLUMNS:,}"))
+        return
     texts = set(text_names(container.options)).intersection(layout.header)
     if problem := _problem(layout, container):
         skipped = not layout.rows or (container.met and not {*TEXT_FIELDS, *texts}.intersection(layout.header))
@@ -112,7 +122,7 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     last = 0
     try:
         for last, row in islice(rows, layout.skipped + 1, None):
-            if (entry := _row_entry(last, row, layout, container, bool(texts))) is not None:
+            if (entry := _row_entry(last, row, layout, container, texts)) is not None:
                 yield entry
     except _TooLong:
         yield container.too_large(last + 1)
@@ -120,25 +130,31 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
         yield container.failed(error.line, Code.QUOTE_NEVER_CLOSED())
 
 
-def _row_entry(line: int, row: list[str], layout: _Layout, container: Container, has_text: bool) -> Entry | None:
-    """Return the entry of a row; None for one of empty cells in a table without a text."""
+def _row_entry(line: int, row: list[str], layout: _Layout, container: Container, texts: set[str]) -> Entry | None:
+    """Return the entry of a row; None for a row of empty cells in a table without a text.
+
+    Args:
+        texts: the columns that may hold the text, whose cells are not changed.
+    """
     header = layout.header
-    if not has_text:
+    if not texts:
         if not any(cell.strip() for cell in row):
             return None
         if len(row) == 1:  # a comment or a note, not a value of the first column
             return container.entry(line, {}, layout.title, row[0])
-        row = [*row, *[""] * (len(header) - len(row))]  # spreadsheets leave out the empty cells at the end
-    if len(row) != len(header):
+    if len(row) > MAX_COLUMNS:
+        return container.failed(line, Code.TOO_MANY_COLUMNS(f"{MAX_COLUMNS:,}"))
+    if len(row) > len(header) or (texts and len(row) < len(header)):  # spreadsheets leave out empty cells at the end
         return container.failed(line, Code.WRONG_CELLS(len(row), len(header)))
+    row = [cell if name in texts else cell.strip() for name, cell in zip(header, row, strict=False)]
     cells = {
         name: convert(cell) if convert else cell
-        for name, convert, cell in zip(header, layout.converters, row, strict=True)
+        for name, convert, cell in zip(header, layout.converters, row, strict=False)
         if cell or convert is None
     }
-    if has_text:
+    if texts:
         return container.entry(line, cells, layout.title)
-    return container.row(line, cells, dict(zip(header, row, strict=True)), layout.title)
+    return container.row(line, cells, dict(zip(header, row, strict=False)), layout.title)
 
 
 def _one_document(rows: Iterator[tuple[int, list[str]]], layout: _Layout, container: Container) -> Entry:
@@ -149,7 +165,9 @@ def _one_document(rows: Iterator[tuple[int, list[str]]], layout: _Layout, contai
         return container.whole(True, reason)
     assembly, line = Assembly(), 0
     try:
-        for line, row in rows:  # noqa: B007 - the error needs the last line
+        for line, row in rows:
+            if len(row) > MAX_COLUMNS:
+                return container.failed(line, Code.TOO_MANY_COLUMNS(f"{MAX_COLUMNS:,}"), container.file)
             assembly.add("\t".join(" ".join(cell.split()) for cell in row).rstrip(), newlines=1)
     except _TooLong:
         return container.too_large(line + 1)
@@ -162,7 +180,10 @@ def _one_document(rows: Iterator[tuple[int, list[str]]], layout: _Layout, contai
 def _rows(
     stream: BinaryIO, encoding: str, limit: int, *, delimiter: str, quoting: int, strict: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, with the line that each begins in."""
+    """Yield the rows that are not blank, with the line that each begins in.
+
+    A row is cut after one cell more than the limit, so that long rows need little memory.
+    """
     stream.seek(0)
     decoder = io.TextIOWrapper(stream, encoding, newline="")
     row_length, first_line = 0, 1
@@ -177,7 +198,9 @@ def _rows(
         if row_length:  # the row is not complete
             raise _Unclosed(first_line)
 
-    reader = csv.reader(lines(), delimiter=delimiter, quoting=quoting, strict=strict)  # type: ignore[arg-type]
+    # A quote after `; ` opens a cell too.
+    skips = delimiter != "\t"
+    reader = csv.reader(lines(), delimiter=delimiter, quoting=quoting, strict=strict, skipinitialspace=skips)  # type: ignore[arg-type]
     try:
         while True:
             row_length, first_line = 0, reader.line_num + 1
@@ -185,7 +208,7 @@ def _rows(
             if row is None:
                 return
             if row:
-                yield first_line, row
+                yield first_line, row[: MAX_COLUMNS + 1]
     finally:
         decoder.detach()
 
@@ -193,7 +216,7 @@ def _rows(
 def _has_quoted_cells(stream: BinaryIO, encoding: str, limit: int) -> bool:
     """Return whether quotes enclose the cells of a tab-separated file; in many files they are a part of the text.
 
-    They do if all of them are in the right places, or if more rows would be wrong without them.
+    Quotes enclose cells if all quotes are in the right places, or if more rows would be wrong without them.
     """
 
     def count_wrong_rows(quoting: int, strict: bool) -> float:
@@ -246,7 +269,8 @@ def _delimiter(sample: str) -> str:
     for skipped in range(min(MAX_TITLE_ROWS, len(lines) - 2) + 1 if len(lines) > 2 else 1):
         best, most = ",", 1
         for delimiter in (",", ";", "\t", "|"):
-            counts = [len(row) for row in islice(csv.reader(lines[skipped:], delimiter=delimiter), 20) if row]
+            rows = csv.reader(lines[skipped:], delimiter=delimiter, skipinitialspace=delimiter != "\t")
+            counts = [len(row) for row in islice(rows, 20) if row]
             even = sum(count == counts[0] for count in counts) >= 0.8 * len(counts) if counts else False
             if even and counts[0] > most:
                 best, most = delimiter, counts[0]
@@ -276,6 +300,8 @@ def _layout(rows: Iterator[tuple[int, list[str]]], container: Container) -> _Lay
     skipped = _title_rows(first, texts)
     title = " ".join(" ".join(cell.split()) for row in first[:skipped] for cell in row if cell.strip()).lstrip("# ")
     names = [" ".join(name.split()) for name in first[skipped]]
+    if len(names) > MAX_COLUMNS:
+        return _Layout(skipped, title, names, [], 0, 0, False)
     header = _unique(names)
     counted = _Counts(len(header))
     converters = _column_types(header, counted.of(chain(first[skipped + 1 :], below)), container)
@@ -284,7 +310,7 @@ def _layout(rows: Iterator[tuple[int, list[str]]], container: Container) -> _Lay
 
 
 def _until_damage(rows: Iterator[tuple[int, list[str]]]) -> Iterator[list[str]]:
-    """Yield the rows without their lines, up to one that cannot be read: the second pass meets and reports it.
+    """Yield the rows without their lines, up to a row that cannot be read: the second pass meets and reports it.
 
     Raises:
         _TooLong, _Unclosed: it is the first row.
@@ -300,7 +326,7 @@ def _until_damage(rows: Iterator[tuple[int, list[str]]]) -> Iterator[list[str]]:
 
 
 class _Counts:
-    """Counts the rows that pass through it, and those with more cells than the header or with a single one."""
+    """Counts the rows that pass through it, and the rows with a single cell or with more cells than the header."""
 
     def __init__(self, width: int) -> None:
         self.width, self.rows, self.uneven = width, 0, 0
@@ -313,7 +339,7 @@ class _Counts:
 
 
 def _title_rows(first: Sequence[list[str]], texts: set[str]) -> int:
-    """Return how many rows are above the header: those with one filled cell, in a table that has more columns."""
+    """Return how many rows are above the header: rows with one filled cell, in a table that has more columns."""
     usual = Counter(len(row) for row in first).most_common(1)[0][0]
     if usual < 2:
         return 0
@@ -326,26 +352,27 @@ def _title_rows(first: Sequence[list[str]], texts: set[str]) -> int:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Return column names that are all different and not empty: "column_3" for the third, "name_2" for a second one."""
-    unique: list[str] = []
-    taken = set(names)
+    """Return column names that are all different and not empty, such as "column_3" for the third column without a name
+    and "name_2" for the second column "name"."""
+    unique: dict[str, None] = {}
+    taken, numbers = set(names), Counter[str]()
     for position, name in enumerate(names, 1):
-        candidate, number = name or f"column_{position}", 1
+        base = candidate = name or f"column_{position}"
         while candidate in unique or (candidate != name and candidate in taken):
-            number += 1
-            candidate = f"{name or f'column_{position}'}_{number}"
-        unique.append(candidate)
-    return unique
+            numbers[base] += 1
+            candidate = f"{base}_{numbers[base] + 1}"
+        unique[candidate] = None
+    return list(unique)
 
 
 def _names_columns(names: Sequence[str], converters: Sequence[Callable[[str], Cell] | None]) -> bool:
     """Return whether the first row names the columns, and is not one of the records.
 
-    It is one if it has numbers where the rows below have numbers (years may be names), and no words there.
+    It is a record if it has numbers or dates, and no words, where the rows below have them (years may be names).
     """
     above = [name for name, convert in zip(names, converters, strict=True) if name and convert not in {None, str}]
-    numbers = [name for name in above if _number(name) is not None and not _YEAR.fullmatch(name)]
-    return not numbers or any(_number(name) is None for name in above)
+    values = [name for name in above if _is_value(name) and not _YEAR.fullmatch(name)]
+    return not values or not all(map(_is_value, above))
 
 
 def _column_types(
@@ -361,13 +388,14 @@ def _column_types(
     ):
         kept.update(islice((name for name in ((named,) if named else usual) if name in header), 1))
     has_text = not set(text_names(options)).isdisjoint(header)
-    candidates = {column: [_integer, _number, _boolean] for column, name in enumerate(header) if name not in kept}
+    kinds = [_integer, _number, _boolean, _dotted_date]
+    candidates = {column: kinds for column, name in enumerate(header) if name not in kept}
     filled: set[int] = set()
     for row in rows:
         if len(row) != len(header) and (has_text or not 1 < len(row) < len(header)):
             continue
-        for column in list(candidates):
-            if cell := row[column] if column < len(row) else "":
+        for column, cell in enumerate(map(str.strip, row)):
+            if cell and column in candidates:
                 filled.add(column)
                 candidates[column] = [convert for convert in candidates[column] if convert(cell) is not None]
                 if not candidates[column]:
@@ -390,6 +418,23 @@ def _or_text(convert: Callable[[str], Cell | None]) -> Callable[[str], Cell]:
 def _integer(cell: str) -> int | None:
     cell = cell.strip()
     return int(cell) if _INTEGER.fullmatch(cell) else None
+
+
+def _is_value(name: str) -> bool:
+    return _number(name) is not None or _dotted_date(name) is not None
+
+
+def _dotted_date(cell: str) -> str | None:
+    match = _DOTTED_DATE.fullmatch(cell.strip())
+    if match is None:
+        return None
+    day, month, year, time = match.groups()
+    text = f"{year}-{month:0>2}-{day:0>2}{f'T{time}' if time else ''}"
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:  # the calendar has no 31.02.2024
+        return None
+    return text
 
 
 def _number(cell: str) -> float | None:

@@ -1,4 +1,5 @@
-"""The title of a file: what its reader found, without markup, unless that says nothing about the whole file."""
+"""The title of a file: the title that its reader found, without markup, unless this title says nothing about the whole
+file."""
 
 # ruff: noqa: PTH119, PTH122
 from __future__ import annotations
@@ -6,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 from html import unescape
+from itertools import islice
 
 from indexer.sources.content import Content
 from indexer.sources.formats import DOCX, ODS, ODT, XLSX, Format
@@ -36,6 +38,23 @@ _NOTHING = re.compile(
     r"[ _-]*\(?\d*\)?(?:\.\w{1,5})?",
     re.IGNORECASE,
 )
+_NUMBER = re.compile(r"[-+]?[$£€]? ?(?:\d+|\d{1,3}(?:[ ,.'’\u00a0]\d{3})+)(?:[.,]\d+)+ ?[$£€%]?")
+"""A number with a decimal point. Whole numbers may be titles ("1984"), and so may dates."""
+
+_TIMES = re.compile(r"(?:\d+:)+\d+(?:[.,]\d+)?\s*-->.*|\d+:\d\d:\d\d(?:[.,:;]\d+)?")
+"""The line with the times of a subtitle, or a time with seconds."""
+
+_PEOPLE = r"printed|print|full|first|last|middle|family|given|legal|maiden|your|company|customer|client|patient|student"
+_FORM_FIELD = re.compile(
+    rf"""(?:(?:{_PEOPLE}|employee|applicant|contact|authori[sz]ed)(?:['’]s)?\ )*
+    (?: (?:name|signature|signed\ by|vorname|nachname|unterschrift|nom|prénom|nombre|apellidos?)\s?:.*
+      | (?:date|date\ of\ birth|datum|geburtsdatum|fecha)\s?:.*\d.*
+      | (?:phone|phone\ number|telephone|fax|mobile|telefon|téléphone|teléfono)\s?:\s*[+(]*\d.*
+      | e-?mail(?:\ address)?\s?:\s*\S+@\S+ )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A label of a form with its value, such as "Printed Name: Jane Doe"."""
+
 _OF_A_PART = re.compile(
     r"(?:chapter|chapitre|kapitel|capítulo|part|teil|book|section|lesson|unit)\s+(?:\d+|[ivxlc]+|one|first)\b.*"
     r"|(?:introduction|preface|foreword|prologue|abstract|summary|cover|copyright|dedication|acknowledge?ments"
@@ -44,14 +63,17 @@ _OF_A_PART = re.compile(
 )
 _NUMBERED = re.compile(r"(?:\d{1,3}|[IVXLC]{1,6})(?:[.):]|\s|$)")
 _OF_READERS = {"Footnotes", "Endnotes", "Comments", "Header", "Footer", "Headers", "Footers", "Headers and footers"}
-"""Headings that readers of Office files give to what is outside of the text."""
+"""Headings that readers of Office files give to parts outside of the text."""
 _TITLE_LINE_CHARACTERS = 120
+_MAX_HEADINGS = 20
+"""Maximum headings that are examined. Two headings decide, and a page may have a hundred thousand."""
 _LONG_TITLE_CHARACTERS = 2000
-"""Characters above which a title is a page whose title was not closed: the patterns would take quadratic time."""
+"""Maximum characters of a title. A longer title is a page whose title was not closed, and the patterns would take
+quadratic time."""
 
 
 def title_of(content: Content, format_: Format, path: str) -> str:
-    """Return the title that a file is known by: its reader's, its first real heading or title line, or its name."""
+    """Return the title of a file: the title from its reader, its first real heading or title line, or its name."""
     title = without_markup(content.title)
     is_chapter = _is_first_chapter(content, format_, title)
     is_from_a_program = format_.kind == "extracted"  # in Markdown and its like a person wrote it
@@ -82,21 +104,27 @@ def without_markup(title: str) -> str:
 
 
 def says_nothing(title: str) -> bool:
-    """Return whether a title is one that programs give to every file, such as "Word Document" or "Slide 1"."""
-    return _NOTHING.fullmatch(title.strip()) is not None or not any(map(str.isalnum, title))
+    """Return whether a text cannot be a title.
+
+    Programs give it to every file ("Word Document", "Slide 1"), or it is a number, a time, or a field of a form.
+    """
+    title = title.strip()
+    patterns = (_NOTHING, _NUMBER, _TIMES, _FORM_FIELD)
+    return not any(map(str.isalnum, title)) or any(pattern.fullmatch(title) for pattern in patterns)
 
 
 def _headings(content: Content) -> list[str]:
-    """Return the outermost headings, without markup, each once."""
-    outer = (without_markup(section.heading.split(" > ")[0]) for section in content.sections if section.heading)
+    """Return the first of the outermost headings, without markup, each once."""
+    written = dict.fromkeys(section.heading.split(" > ")[0] for section in content.sections if section.heading)
+    outer = map(without_markup, islice(written, _MAX_HEADINGS))
     return [heading for heading in dict.fromkeys(outer) if heading and heading not in _OF_READERS]
 
 
 def _is_first_chapter(content: Content, format_: Format, title: str) -> bool:
     """Return whether a title is the heading of the first of several chapters.
 
-    DOCX and ODT have a style for titles, so that any first heading among others is a chapter's. Elsewhere it has to
-    look like one: "Chapter 1", "2. Salt", "Preface".
+    DOCX and ODT have a style for titles, so if there are several headings, the first belongs to a chapter. In other
+    formats the title must look like a heading of a chapter: "Chapter 1", "2. Salt", "Preface".
     """
     headings = _headings(content)
     if len(headings) < 2 or headings[0] != title:

@@ -1,4 +1,4 @@
-"""The files of a folder: those to read, and those that are left out with the reason. Only files with rules are opened.
+"""The files of a folder: files to read, and files left out with the reason. Only files with rules are opened.
 
 It works on plain strings with one `stat` per file: 100,000 unchanged files are walked in about a second.
 """
@@ -6,16 +6,19 @@ It works on plain strings with one `stat` per file: 100,000 unchanged files are 
 # ruff: noqa: PTH116, PTH118
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.entry import EntryState
 from indexer.sources.ignores import IGNORE_FILES, Ignores, add_folder, enclosing, reason_to_ignore
-from indexer.stores.open import holds_store
+from indexer.sources.maildir import is_maildir, is_tmp_of_maildir, ledger_path, maildir_of
+from indexer.stores.addresses.open import holds_store
 
 
 @dataclass(slots=True)
@@ -23,11 +26,13 @@ class WalkedFile:
     """A file with its status, or a file or folder that is left out (skipped) or cannot be read (failed).
 
     Attributes:
-        path: absolute path.
-        status: of a file to read; None for the others.
+        path: absolute path; for a message in a Maildir, the path in the ledger (see maildir.py).
+        status: status of a file to read; None for the others.
         state: "read", "skipped" or "failed".
         reason: why it is skipped or failed.
-        ignored: whether it is skipped because of a rule (see ignores.py).
+        ignored: True if it is skipped because of a rule (see ignores.py).
+        maildir: the Maildir that the file is a message of; empty for other files.
+        message_file: path of the file of that message.
     """
 
     path: str
@@ -35,8 +40,13 @@ class WalkedFile:
     state: EntryState = "read"
     reason: Reason = NO_REASON
     ignored: bool = False
+    maildir: str = ""
+    message_file: str = ""
 
 
+_LEADS_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""Errors of a link whose target does not exist. After other errors, such as a missing permission, the target may
+exist."""
 _NAME = attrgetter("name")
 _SPECIAL_KINDS = (
     (stat.S_ISFIFO, Code.PIPE),
@@ -53,6 +63,7 @@ def walk(
     reaches: Callable[[str], bool] | None = None,
     *,
     ignore: bool = True,
+    folders: dict[str, Ignores | None] | None = None,
 ) -> Iterator[WalkedFile]:
     """Yield every file below a folder in sorted order, links last.
 
@@ -62,13 +73,50 @@ def walk(
         wanted: returns whether a file belongs to the SOURCE, by its path below root; None for all files.
         reaches: returns whether a folder can hold wanted files, by its path below root; None for all folders.
         ignore: leave out what the rules of ignores.py name.
+        folders: receives the path of each listed folder, with the rules inside it.
     """
-    return _Walk(root, claimed, wanted, reaches, ignore).run()
+    return _Walk(root, claimed, wanted, reaches, ignore, {} if folders is None else folders).run()
+
+
+def walked(path: str, status: os.stat_result, maildir: str) -> WalkedFile:
+    """Return a file to read, which is a message if its folder belongs to a Maildir."""
+    if not maildir:
+        return WalkedFile(path, status)
+    name = os.path.basename(path)  # noqa: PTH119
+    return WalkedFile(ledger_path(maildir, name), status, maildir=maildir, message_file=path)
 
 
 def special_kind(status: os.stat_result) -> Reason:
     """Return the reason to skip a special file such as a pipe; `NO_REASON` for files, folders and links."""
     return next((code for test, code in _SPECIAL_KINDS if test(status.st_mode)), Code.NONE)()
+
+
+def is_own_output(status: os.stat_result) -> bool:
+    """Return whether this process writes its standard output or error to a file."""
+    return (status.st_dev, status.st_ino) in _own_outputs()
+
+
+def _own_outputs() -> set[tuple[int, int]]:
+    """Return device and inode of the files to which this process writes its standard output and error."""
+    outputs: set[tuple[int, int]] = set()
+    for descriptor in (1, 2):
+        with suppress(OSError):  # it is closed
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode):
+                outputs.add((status.st_dev, status.st_ino))
+    return outputs
+
+
+def nearest_above(path: str, paths: Collection[str]) -> str | None:
+    """Return the path itself, or the nearest folder above it, if it is among these; None if none is."""
+    if not paths:
+        return None
+    while path not in paths:
+        above = os.path.dirname(path)  # noqa: PTH120
+        if above == path:
+            return None
+        path = above
+    return path
 
 
 class _Walk:
@@ -79,9 +127,11 @@ class _Walk:
         wanted: Callable[[str], bool] | None,
         reaches: Callable[[str], bool] | None,
         ignore: bool,
+        folders: dict[str, Ignores | None],
     ) -> None:
         self.root, self.real_root = root, os.path.realpath(root)
         self.claimed, self.wanted, self.reaches, self.ignore = claimed, wanted, reaches, ignore
+        self.folders, self.outputs = folders, _own_outputs()
         self.root_length = len(root.rstrip(os.sep)) + 1
         self.walked: dict[str, Ignores | None] = {}  # the rules inside each folder, by its real path
         self.links: list[tuple[str, Ignores | None]] = []
@@ -108,9 +158,12 @@ class _Walk:
                 if self.ignore and not names.isdisjoint(IGNORE_FILES):
                     rules = add_folder(rules, folder)
             except OSError as error:
-                yield WalkedFile(folder, None, "failed", Code.CANNOT_BE_LISTED(error.strerror))
+                # The ledger has messages directly below their Maildir.
+                unlisted = maildir_of(folder) or folder
+                yield WalkedFile(unlisted, None, "failed", Code.CANNOT_BE_LISTED(error.strerror))
                 continue
-            self.walked[real] = rules
+            self.walked[real] = self.folders[folder] = rules
+            maildir = maildir_of(folder)
             below: list[tuple[str, str, Ignores | None]] = []
             for entry in entries:
                 path, name = entry.path, entry.name
@@ -119,17 +172,29 @@ class _Walk:
                 is_folder, is_link = entry.is_dir(follow_symlinks=False), entry.is_symlink()
                 if not self.belongs(path, is_folder) and not (is_link and self.leads_to_folder(path)):
                     continue
-                if name[0] == ".":
-                    yield WalkedFile(path, None, "skipped", Code.HIDDEN_FOLDER() if is_folder else Code.HIDDEN_FILE())
-                elif self.ignore and (reason := reason_to_ignore(rules, path, is_folder)):
-                    yield WalkedFile(path, None, "skipped", reason, ignored=True)
+                if left_out := self.left_out(folder, entry, rules):
+                    yield left_out
                 elif is_link:
                     self.links.append((path, rules))
                 elif not is_folder:
-                    yield self.file(path, entry)
+                    yield self.file(path, entry, maildir)
                 elif (inner := real + os.sep + name) not in self.walked:
                     below.append((path, inner, rules))
             waiting.extend(reversed(below))
+
+    def left_out(self, folder: str, entry: os.DirEntry[str], rules: Ignores | None) -> WalkedFile | None:
+        """Return a file or folder that is not read because of its name; None for others.
+
+        The hidden folders of a Maildir that are Maildirs are its folders of mail.
+        """
+        path, is_folder = entry.path, entry.is_dir(follow_symlinks=False)
+        if entry.name[0] == "." and not (is_folder and is_maildir(folder) and is_maildir(path)):
+            return WalkedFile(path, None, "skipped", Code.HIDDEN_FOLDER() if is_folder else Code.HIDDEN_FILE())
+        if self.ignore and (reason := reason_to_ignore(rules, path, is_folder)):
+            return WalkedFile(path, None, "skipped", reason, ignored=True)
+        if is_folder and is_tmp_of_maildir(path):
+            return WalkedFile(path, None, "skipped", Code.MAIL_IN_DELIVERY())
+        return None
 
     def belongs(self, path: str, is_folder: bool) -> bool:
         test = self.reaches if is_folder else self.wanted
@@ -139,13 +204,15 @@ class _Walk:
         """Return whether a link leads to a folder that can hold wanted files."""
         return os.path.isdir(path) and self.belongs(path, is_folder=True)  # noqa: PTH112
 
-    def file(self, path: str, entry: os.DirEntry[str]) -> WalkedFile:
+    def file(self, path: str, entry: os.DirEntry[str], maildir: str) -> WalkedFile:
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError as error:
             return WalkedFile(path, None, "failed", Code.CANNOT_BE_READ(error.strerror))
         if stat.S_ISREG(status.st_mode):
-            return WalkedFile(path, status)
+            if (status.st_dev, status.st_ino) in self.outputs:
+                return WalkedFile(path, None, "skipped", Code.OWN_OUTPUT(), ignored=True)
+            return walked(path, status, maildir)
         return WalkedFile(path, None, "skipped", special_kind(status))
 
     def link(self, path: str, rules: Ignores | None) -> Iterator[WalkedFile]:
@@ -154,8 +221,11 @@ class _Walk:
         inside = os.path.relpath(real, self.real_root)
         try:
             status = os.stat(path)
-        except OSError:
-            yield WalkedFile(path, None, "skipped", Code.LINK_TO_NOTHING())
+        except OSError as error:
+            if error.errno in _LEADS_NOWHERE:
+                yield WalkedFile(path, None, "skipped", Code.LINK_TO_NOTHING())
+            else:
+                yield WalkedFile(path, None, "failed", Code.CANNOT_BE_READ(error.strerror))
             return
         is_folder = stat.S_ISDIR(status.st_mode)
         if not self.belongs(path, is_folder):
@@ -170,7 +240,7 @@ class _Walk:
             yield WalkedFile(path, None, "skipped", kind)
         else:
             self.walked[real] = None
-            yield WalkedFile(path, status)
+            yield walked(path, status, maildir_of(os.path.dirname(path)))  # noqa: PTH120
 
     def reached(self, real: str, inside: str, is_folder: bool) -> bool:
         """Return whether the walk has come to this real path without a link."""

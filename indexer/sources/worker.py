@@ -1,8 +1,9 @@
-"""The worker process, `python -m indexer.sources.worker`, which reads formats that need a library (see extractor.py).
+"""The worker process, `python -m indexer.sources.worker`, in which the readers of readers/ run (see extractor.py).
 
 Requests and answers are JSON, and cross the connection whose file descriptor is the argument. They are not pickled,
-because the caller must not run what a file made of this process. Everything that a file does to a library (endless
-loops, memory, crashes, prints) stays in this process. It ends when its caller closes the connection or ends.
+because a malicious file may control this process, and the caller must not run its code. Everything that a file does to
+a library (endless loops, memory, crashes, prints) stays in this process. The process ends when its caller closes the
+connection or ends.
 """
 
 # ruff: noqa: PTH123
@@ -14,21 +15,19 @@ import signal
 import sys
 import warnings
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from indexer.ledger import Code
-from indexer.sources.content import Skip, Unreadable
+from indexer.ledger import Code, notes_stored
+from indexer.sources.content import Assembly, Skip, Unreadable
 from indexer.sources.formats import call_reader
-
-EXTRA_MEMORY_BYTES = 2 * 2**30
-"""Bytes of address space that reading may take, in addition to those of the process at its start."""
+from indexer.sources.limits import EXTRA_MEMORY_BYTES
 
 
 def main(descriptor: int) -> None:
     """Serve requests until the connection is closed."""
-    # A service's end reaches all of its processes. The parent then ends this one, and knows that no file is at fault.
+    # A service's end reaches all of its processes. The parent then ends the worker, and knows that no file is at fault.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     logging.disable()
@@ -39,18 +38,25 @@ def main(descriptor: int) -> None:
             request = json.loads(connection.recv_bytes())
             if hasattr(signal, "alarm"):
                 signal.alarm(int(request["seconds"]) + 5)  # ends a long reading if the parent is gone
-            connection.send_bytes(json.dumps(_answer(request)).encode())
+            data = connection.recv_bytes() if request["has_data"] else None
+            connection.send_bytes(json.dumps(_answer(request, data)).encode())
             if hasattr(signal, "alarm"):
                 signal.alarm(0)
 
 
-def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    limit = request["max_characters"]
+def _answer(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
+    limit, text = request["max_characters"], request["text"]
+    source = next(each for each in (data, text, request["path"]) if each is not None)
+    Assembly.max_characters = limit
     try:
-        content = call_reader(request["module"], request["path"])
+        content = call_reader(request["module"], source)
+        if text is not None:
+            content = replace(content, text="")  # the caller has it
         if len(content.text) > limit:
-            raise Unreadable(Code.TOO_MUCH_TEXT(f"{len(content.text):,}", f"{limit:,}"))
-        return {"content": asdict(content) | {"note": content.note.stored()}}
+            raise Unreadable(Code.TEXT_OVER_LIMIT(f"{limit:,}"))
+        return {
+            "content": asdict(content) | {"note": content.note.stored(), "unread": notes_stored(content.unread)},
+        }
     except Skip as skip:
         return {"skipped": skip.reason.stored()}
     except Unreadable as error:

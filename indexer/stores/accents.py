@@ -1,8 +1,8 @@
-"""Which accents a search by words looks past, by language.
+"""The accents that a search by words ignores, by language.
 
-The rule is that of the dictionaries of each language, as CLDR's collations record it: an accent that makes a letter of
-its own, with a place of its own in the alphabet, is kept (Swedish å, Spanish ñ, Turkish ş); one that is only a mark on
-a letter is left out (French é, Spanish á). So `cafe` finds `café`, and `ano` does not find `año`.
+The rule comes from the dictionaries of each language, as CLDR's collations record it. An accent is kept if it makes a
+separate letter of the alphabet (Swedish å, Spanish ñ, Turkish ş). An accent is left out if it is only a mark on a
+letter (French é, Spanish á). So `cafe` finds `café`, and `ano` does not find `año`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _ALPHABETS = ((0xC0, 0x24F), (0x1E00, 0x1EFF), (0x370, 0x3FF), (0x1F00, 0x1FFF),
 _ACCENTS = range(0x300, 0x370)
 
 _SPELT_OUT = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ł": "l", "ı": "i"}
-"""Letters that Unicode does not take apart, as people write them who have no such key."""
+"""Letters that Unicode does not decompose, with the spelling of people whose keyboard lacks the letter."""
 
 _DOT_OF_CAPITAL_I = "\u0307"
-"""What is left of the Turkish capital İ in lower case."""
+"""The dot that remains when the Turkish capital İ becomes lower case."""
 
 
 def fold(text: str, language: str) -> str:
-    """Return a text in lower case without the accents that readers of a language look past.
+    """Return a text in lower case, without the accents that a search in this language ignores.
 
     Args:
         language: an ISO 639-1 code; in a language that is not in OWN_LETTERS the text is returned as it is.
@@ -44,7 +44,7 @@ def fold(text: str, language: str) -> str:
 
 @cache
 def _table(language: str) -> dict[int, str]:
-    """Return what to write for each letter, for `str.translate`."""
+    """Return the replacement of each letter, for `str.translate`."""
     letters = (chr(code) for first, last in _ALPHABETS for code in range(first, last + 1))
     table = {letter: base for letter in letters if (base := _base(letter)) != letter} | _SPELT_OUT
     kept = OWN_LETTERS[language]

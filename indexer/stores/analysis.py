@@ -1,17 +1,19 @@
 """Text to terms, the same for documents and questions: words, stems, identifiers, and pairs of characters.
 
 A text is indexed as one string of words between spaces, which the engine (tantivy_index.py) stems. Scripts without
-spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter. Accents are left out where the readers of
-a language take them for marks on a letter, and kept where they make a letter of its own (accents.py).
+spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter; characters that can be a word are terms
+of their own too. Katakana is read as hiragana. An accent is left out if it is only a mark on a letter in the language,
+and kept if it makes another letter (accents.py).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from indexer.errors import BadInput, IndexDamaged, NoWords
 from indexer.stores.accents import OWN_LETTERS, fold
@@ -19,11 +21,11 @@ from indexer.stores.accents import OWN_LETTERS, fold
 if TYPE_CHECKING:
     import tantivy
 
-VERSION = 3
+VERSION = 4
 """Version of the rules in this file and accents.py. A word index that was made with another version is rebuilt."""
 
-_VERSION_WITHOUT_FOLDING = 2
-"""Version of the rules for languages whose accents are kept, because these have not changed since."""
+_VERSION_WITHOUT_FOLDING = 3
+"""Version of the rules for languages whose accents are kept. These rules have changed once less."""
 
 LANGUAGES = {
     **{"ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish"},
@@ -33,7 +35,20 @@ LANGUAGES = {
 """ISO 639-1 code to the name of its Snowball stemmer."""
 
 _STEMMED_BY_ACCENTS = frozenset({"es", "fr", "hu", "it", "pt"})
-"""Languages whose stemmer knows endings by their accents: -ción, -ità, -ée. Without them it leaves the ending on."""
+"""Languages whose stemmer knows endings by their accents: -ción, -ità, -ée. Without accents the stemmer keeps such
+endings."""
+
+_COMPOUNDING = frozenset({"da", "de", "fi", "nl", "no", "sv"})
+"""Languages that write several words as one, such as German `Käsekuchen`."""
+
+_MIN_BEGINNING = 4
+"""Minimum letters of a word of a question that finds the compounds that begin with it."""
+
+MIN_COMPOUND_REST = 3
+"""Minimum letters of a compound's term after its beginning. Fewer are an ending that the stemmer left."""
+
+Terms: TypeAlias = Mapping[str, str]
+"""The different terms of a question, each with the beginning of the compounds that it finds; "" if it finds none."""
 
 _WITHOUT_STOP_WORDS = frozenset({"ar", "el", "ro", "ta", "tr"})
 
@@ -60,6 +75,13 @@ UNSPACED = (
     "\U0001b000-\U0001b16f\U00020000-\U0003fffd"
 )
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+_ONE_CHARACTER_WORD = re.compile(
+    "[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003fffd]"
+)
+"""Characters that can be a word: Chinese characters (also in Japanese), and syllables of Korean."""
+
+_HIRAGANA = {katakana: katakana - 0x60 for katakana in (*range(0x30A1, 0x30F7), 0x30FD, 0x30FE)}
+_KATAKANA = re.compile("[\u30a1-\u30f6\u30fd\u30fe]")
 
 _VOWEL_SIGNS = "\u0900-\u0963\u0966-\u0dff"  # of Indic scripts: Python's \w leaves them out
 _POINTS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
@@ -115,20 +137,29 @@ class Analysis:
         """Return the words of a text as the engine gets them, as often as they occur.
 
         Their number is the length of the text in BM25. In most languages the engine stems them. Where the stemmer needs
-        the accents, they are stems already: accents are left out of the stem, and a word that has another stem if it is
-        written without its accents has that one too, because that is how many people type it (`educacion`).
+        the accents, they are stems already: accents are left out of the stem, and if the word without its accents has
+        another stem, the word also has this stem, because many people type words without accents (`educacion`).
         """
-        words = self._written(text)
+        words = self._written(text, single_characters=True)
         return self._stems_by_accents(words) if self.language in _STEMMED_BY_ACCENTS else words
 
-    def _written(self, text: str) -> list[str]:
-        """Return the words of a text before stemming, without accents unless the stemmer needs them."""
+    def _written(self, text: str, *, single_characters: bool = False) -> list[str]:
+        """Return the words of a text before stemming, without accents unless the stemmer needs them.
+
+        Args:
+            single_characters: also return each character that can be a word, beside the pairs that it is in.
+        """
         pairs: list[str] = []
         if text.isascii():
             written = _ASCII_WORD.findall(text)
         else:
             text = _LEFT_OUT.sub("", unicodedata.normalize("NFKC", text))
-            pairs = [pair for run in _UNSPACED_RUN.findall(text) for pair in _pairs(run)]
+            if _KATAKANA.search(text):
+                text = text.translate(_HIRAGANA)
+            runs = _UNSPACED_RUN.findall(text)
+            pairs = [pair for run in runs for pair in _pairs(run)]
+            if single_characters:
+                pairs += [one for run in runs if len(run) > 1 for one in _ONE_CHARACTER_WORD.findall(run)]
             written = _WORD.findall(_UNSPACED_RUN.sub(" ", text) if pairs else text)
         names = {word: _parts(word) for word in set(written) if _is_name(word)}
         if names:
@@ -146,7 +177,8 @@ class Analysis:
         return words
 
     def _stems_by_accents(self, words: list[str]) -> list[str]:
-        """Return the stem of each word without accents, and the stem of the word without accents if it is another."""
+        """Return the stem of each word, without accents. If the word without accents has another stem, return this stem
+        too."""
         different = list(dict.fromkeys(words))
         stems = [fold(stem, self.language) for stem in self._stemmer.analyze(" ".join(different))]
         stem_of = dict(zip(different, stems, strict=True))
@@ -177,13 +209,23 @@ class Analysis:
             stems = [fold(stem, self.language) for stem in stems]
         return list(dict.fromkeys(stems))
 
-    def question_terms(self, question: str) -> list[str]:
-        """Return the same as `terms` for a question that must have some.
+    def question_terms(self, question: str) -> Terms:
+        """Return the terms of a question with the beginnings of compounds."""
+        if self.language not in _COMPOUNDING:
+            return dict.fromkeys(self.terms(question), "")
+        terms: dict[str, str] = {}
+        for word in self._written(question):
+            for term in self._question_analyzer.analyze(word):
+                terms[term] = terms.get(term) or _beginning(word, term)
+        return terms
+
+    def required_terms(self, question: str) -> Terms:
+        """Return the same as `question_terms` for a question that must have terms.
 
         Raises:
-            NoWords: it has no word, or none but the language's stop words.
+            NoWords: the question has no word, or only stop words of the language.
         """
-        terms = self.terms(question)
+        terms = self.question_terms(question)
         if not terms:
             problem = "has only words that are too common to search by" if self.words(question) else "has no word"
             raise NoWords(
@@ -191,9 +233,16 @@ class Analysis:
             )
         return terms
 
-    def stems(self, text: str) -> list[str]:
-        """Return the terms of a text as often as they occur, stop words included: as they are in the word index."""
-        terms: list[str] = self.stemmed.analyze(" ".join(self.words(text)))
+    def stems(self, text: str, *, single_characters: bool = False) -> list[str]:
+        """Return the terms of a text as often as they occur, stop words included: as they are in the word index.
+
+        Args:
+            single_characters: also return the characters that are terms beside the pairs that they are in.
+        """
+        words = self._written(text, single_characters=single_characters)
+        if self.language in _STEMMED_BY_ACCENTS:
+            words = self._stems_by_accents(words)
+        terms: list[str] = self.stemmed.analyze(" ".join(words))
         return terms
 
     def _analyzer(self, stop_words: bool) -> tantivy.TextAnalyzer:
@@ -224,12 +273,31 @@ def stored_analysis(language: str) -> Analysis:
         IndexDamaged: there is no such language.
     """
     if language not in (*LANGUAGES, "none"):
-        raise IndexDamaged(f"the index names an unknown language {language!r}; restore a backup, or index again")
+        raise IndexDamaged(
+            f"the index names an unknown language {language!r}; restore a backup, or remove the index and index again"
+        )
     return Analysis(language)
 
 
+def _beginning(word: str, term: str) -> str:
+    """Return the beginning of the terms of compounds with a word; "" if it finds none.
+
+    Args:
+        term: of the word. The stemmer of German leaves out the dots of letters, that of Swedish keeps them.
+    """
+    if len(word) < _MIN_BEGINNING or not word.isalpha():
+        return ""
+    plain = "".join(filter(str.isalpha, unicodedata.normalize("NFKD", word.replace("ß", "ss"))))
+    return next((form for form in (word, plain) if form.startswith(term)), "")
+
+
+def is_compound(term: str, beginning: str) -> bool:
+    """Return whether a term is a compound that begins with a word."""
+    return term.startswith(beginning) and len(term) >= len(beginning) + MIN_COMPOUND_REST and term.isalpha()
+
+
 def _is_name(word: str) -> bool:
-    """Return whether it may be several words written together. Most words are decided by the first tests."""
+    """Return whether a text may be several words written together. The first tests decide about most words."""
     return "." in word or "_" in word or not (word.islower() or word.istitle() or word.isupper() or word.isdigit())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from indexer.filters.tree import Where
 from indexer.records import Vector
+from indexer.stores.analysis import Terms
 from indexer.stores.port import Candidates, Ids, Ranking, Unit
 from indexer.stores.units import join_legs
 from indexer.stores.vectors import cosines
@@ -41,7 +42,7 @@ def _restriction(selection: Selection, documents: int) -> Restriction | None:
 def join(
     view: View,
     vector: Vector,
-    terms: Sequence[str],
+    terms: Terms,
     dense: Ranking,
     words: Words | None,
     depth: int,
@@ -53,7 +54,7 @@ def join(
     Args:
         terms: of the question; without terms only the units by cosine are candidates.
         dense: the best units by cosine.
-        words: the words of the view; None where there are no terms.
+        words: the words of the view; None if there are no terms.
     """
     hits = None if words is None else words.rank_units(terms, depth, restriction(view, words, where), unit)
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from indexer.errors import BadInput
+from indexer.errors import BadInput, count_of
 from indexer.stores.document_rows import WRONG_TYPES, damage_of
 from indexer.stores.flatten import scalars, with_dates
 from indexer.stores.port import CheckReport
@@ -24,9 +24,9 @@ class Findings:
     Attributes:
         damaged: uris of documents to be embedded again.
         wrong_fields: uris of documents whose filter fields are to be written again.
-        first, last: messages by the engine's name for their repair, in the order in which they are reported: before and
-            after the documents.
-        notes: what is worth knowing but is not a problem.
+        first, last: messages, by the engine's name of the repair. `first` is reported before the documents, `last`
+            after them.
+        notes: facts that are worth knowing but are not problems.
     """
 
     damaged: list[str]
@@ -49,13 +49,14 @@ class Findings:
         """Return the problems that a repair of these findings has left, with notes that also name what was repaired.
 
         Args:
-            engine_repairs: the engine's own repairs by the note about each; a repair without findings was not needed.
+            engine_repairs: the engine's own repairs, by the note about each. A repair without findings is not run.
             check: checks again.
         """
-        damaged, fields = len(self.damaged), len(self.wrong_fields)
+        damaged = count_of(len(self.damaged), "damaged document")
+        fields = count_of(len(self.wrong_fields), "document")
         repairs = {
-            f"{damaged} damaged document(s) will be embedded again when their source is indexed again": self.damaged,
-            f"wrote the filters' rows of {fields} document(s) again": self.wrong_fields,
+            f"{damaged} will be embedded again when the source is indexed again": self.damaged,
+            f"wrote the filters' rows of {fields} again": self.wrong_fields,
             **engine_repairs,
         }
         done = tuple(note for note, problems in repairs.items() if problems)

@@ -14,10 +14,10 @@ from indexer.stores.port import Ids, Ranking, Unit
 from indexer.stores.view import Selection
 
 _SPARE_ROWS = 8
-"""Rows fetched beyond those asked for, so that ties and near-ties at the end seldom cost a second search."""
+"""Number of extra rows that are fetched, so that ties and near-ties at the end seldom cost a second search."""
 
 _MAX_PASSAGES_PER_DOCUMENT = 3
-"""Passages fetched at first for each document that is asked for."""
+"""Number of passages that the first search fetches for each requested document."""
 
 
 def rank(selection: Selection, vector: Vector, k: int, unit: Unit, exact: bool) -> Ranking:

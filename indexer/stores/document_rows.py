@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import islice
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import IndexDamaged
+from indexer.errors import IndexDamaged, Message
 from indexer.records import Document, Section, Span, Vector
 from indexer.settings import Meaning
-from indexer.stores.hashes import content_hash, row_hash
+from indexer.stores.hashes import is_of_content, row_hash
 from indexer.stores.port import Hashes, Ids, Passage
 from indexer.stores.vectors import checksum, to_float32
 from indexer.stores.view import Rows, View
@@ -23,7 +23,7 @@ from indexer.stores.view import Rows, View
 _BATCH_ROWS = 2000
 
 MEMBERS = tuple(field.name for field in fields(Document) if field.name not in ("uri", "text", "sections"))
-"""The members of a document that have a column of their name, and that a `Passage` has too."""
+"""The members of a document that are columns of the same name. A `Passage` has them too."""
 
 _MEMBERS = ", ".join(f"d.{name}" for name in MEMBERS)
 
@@ -33,7 +33,7 @@ _DOCUMENTS = (
 )
 
 _PLACE = ("id", "document_id", "start", "end", "line", "heading", "page")
-"""The members of a passage that are its own, in the order in which they are read."""
+"""The members of a passage that do not belong to its document, in the order in which they are read."""
 
 _PASSAGES = (
     "SELECT p.id, p.document_id, p.start, p.{stop}, p.line, p.heading, p.page, p.checksum, p.vector, d.uri, d.row_hash,"
@@ -48,7 +48,7 @@ WRONG_TYPES = (AttributeError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A document as it is stored, with its recorded hashes; `document` is None where it cannot be read."""
+    """A document as it is stored, with its recorded hashes; `document` is None if the row cannot be read."""
 
     id: int
     uri: str
@@ -58,12 +58,13 @@ class DocumentRow:
     document: Document | None
 
     def is_sound(self, meaning: Meaning | None) -> bool:
-        """Return whether the row matches its hash, and if it was embedded with this meaning, title and text theirs."""
+        """Return whether the row matches its hash and, if it was embedded with this meaning, title and text match
+        theirs."""
         document = self.document
         try:
             if document is None or row_hash(document) != self.row_hash:
                 return False
-            return not (meaning and self.tokens) or content_hash(document, meaning) == self.content_hash
+            return not (meaning and self.tokens) or is_of_content(self.content_hash, document, meaning)
         except WRONG_TYPES:
             return False
 
@@ -76,8 +77,11 @@ def member_values(document: Document, encode: Callable[[Any], str]) -> list[Any]
 def damage_of(uri: str) -> IndexDamaged:
     """Return the error that names a damaged document."""
     return IndexDamaged(
-        f"{uri}: its stored row, text or vector is damaged; likewise check --repair, then index its "
-        "source again (without --rebuild), or likewise remove it"
+        Message(
+            f"{uri}: its stored row, text or vector is damaged: repair the index, then index the source of this "
+            "document again, or remove the document",
+            " (likewise check --repair, likewise index without --rebuild, likewise remove)",
+        )
     )
 
 
@@ -104,6 +108,11 @@ def documents_of(view: Rows, ids: Ids) -> list[Document]:
 def every_row(view: Rows) -> Iterator[DocumentRow]:
     """Yield all documents in order of their ids, whether they are sound or not."""
     return map(_row, view.stream(f"{_DOCUMENTS} ORDER BY d.id"))
+
+
+def unsound_documents(view: Rows, meaning: Meaning | None) -> Iterator[str]:
+    """Yield the uris of documents whose row does not match its hash; of embedded ones also title and text."""
+    return (row.uri for row in every_row(view) if not row.is_sound(meaning))
 
 
 def _row(row: Sequence[Any]) -> DocumentRow:
@@ -159,7 +168,7 @@ def vectors_by_id(view: Rows, ids: Ids) -> Vector:
     """
     stored = dict(view.rows_of("SELECT id, vector FROM {tables}.passage WHERE id = ANY(%s)", ids.tolist()))
     if len(stored) < len(set(ids.tolist())):
-        raise view.damage("a passage has lost its vector; likewise check says which")
+        raise view.damage("a passage has lost its vector")
     return to_float32(view.halves([stored[id_] for id_ in ids.tolist()]))
 
 
@@ -207,7 +216,7 @@ class DocumentReader:
         return {uri: Hashes(content, row) for uri, content, row in rows}
 
     def origins(self, uris: Iterable[str]) -> dict[str, bytes]:
-        """Return the hash that each of these documents has in the index it was taken from, where it still holds."""
+        """Return the hash that each document has in the index it was copied from. Changed documents are omitted."""
         if not self._view.has_origins():
             return {}
         return dict(
@@ -217,11 +226,6 @@ class DocumentReader:
                 [self._view.key_of(uri) for uri in uris],
             )
         )
-
-    def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
-        now = self.hashes()
-        yield from (uri for uri, hashes in now.items() if earlier.get(uri) != hashes)
-        yield from (uri for uri in earlier if uri not in now)
 
     def get(self, uri: str) -> Document | None:
         """Return a document; None for an unknown uri. Raises IndexDamaged."""
@@ -249,7 +253,7 @@ class DocumentReader:
                 raise damage_of(uri) from error
             by_id[passage.id], stored[passage.id] = passage, vector
         if len(by_id) < len(set(ids)):
-            raise self._view.damage("a passage has lost its document; likewise check says which")
+            raise self._view.damage("a passage has lost its document")
         self._view.require_ranked_by(np.fromiter(stored, np.int64), list(stored.values()))
         return [by_id[id_] for id_ in ids]
 
@@ -263,6 +267,6 @@ class DocumentReader:
         return to_float32(self._view.halves([vector for (vector,) in rows if vector is not None])) if rows else None
 
     def fitted_parameters(self) -> bytes | None:
-        """Return the parameters fitted for the recipe's post-processing; None where there are none."""
+        """Return the parameters fitted for the recipe's post-processing; None if nothing was fitted."""
         rows = self._view.rows("SELECT content FROM {tables}.frozen WHERE name = 'post'")
         return bytes(rows[0][0]) if rows else None

@@ -30,20 +30,20 @@ from indexer.filters.tree import (
 )
 
 FieldTypes: TypeAlias = Mapping[str, Collection[Type]] | None
-"""The types of each field that some document has; None where the index holds no document.
+"""The types of each field that some document has; None if the index has no document.
 
 A field of dates has the types "date" and "text". An index that keeps dates also has `KEEPS_DATES`.
 """
 
 KEEPS_DATES: Mapping[str, frozenset[Type]] = {"modified": frozenset({"date", "text"})}
-"""What the types of an index hold if it reads dates: the document's own time may be compared with one.
+"""Part of the types of an index that reads dates: the document's own time may be compared with a date.
 
-An index of format 1 does not hold it: dates are compared as text there.
+An index of format 1 does not have this part, and compares dates as text.
 """
 
 
 def metadata_types(types: FieldTypes) -> dict[str, tuple[str, ...]]:
-    """Return the types of each metadata field, sorted: of a date the text that it is."""
+    """Return the sorted types of each metadata field. A date counts as text."""
     fields = sorted((types or {}).items())
     return {name: tuple(sorted({*kinds} - {"date"})) for name, kinds in fields if name not in COLUMNS}
 
@@ -57,7 +57,7 @@ def check_filter(where: Where, types: FieldTypes) -> Where:
     """Check every condition of a filter.
 
     Args:
-        types: of an index without documents None, which allows every field.
+        types: the types of the index; None for an index without documents, which allows every field.
 
     Returns:
         The filter, each condition as `resolve` returns it.
@@ -85,8 +85,9 @@ def check_filter(where: Where, types: FieldTypes) -> Where:
 def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
     """Check a condition, and return it with the values that the field is compared with.
 
-    Where the field holds dates, a text that reads as a date, and names a month at least, is compared as one; for `=`,
-    `!=`, `in` and `not in` the same text is equal too. Where the index keeps no dates, dates are compared as text.
+    Where the field holds dates, a text that reads as a date, and names a month at least, is compared as one. A whole
+    number of four digits is a year there, if the field holds no numbers. For `=`, `!=`, `in` and `not in` the same text
+    is equal too. Where the index keeps no dates, dates are compared as text.
 
     Raises:
         FilterError: the field is unknown, or nowhere has a value of such a type.
@@ -96,9 +97,12 @@ def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
         values = tuple(value.text if isinstance(value, Date) else value for value in values)
     if not values:
         expect(name, None, types)
+    kinds = _types_of(name, types)
+    if "date" in kinds:
+        values = tuple(as_date(value, kinds) or value if type(value) is int else value for value in values)
     for value in {type_of(value): value for value in reversed(values)}.values():
         expect(name, value, types)
-    dates = [_as_date(value) for value in values] if "date" in _types_of(name, types) else []
+    dates = [as_date(value, kinds) for value in values] if "date" in kinds else []
     if isinstance(where, In):
         return replace(where, values=(*values, *(date for date in dates if date is not None)))
     if not dates or dates[0] is None:
@@ -108,8 +112,16 @@ def resolve(where: Compare | In, types: FieldTypes) -> Compare | In:
     return replace(where, value=dates[0])
 
 
-def _as_date(value: Value) -> Date | None:
-    """Return the date that a text in a filter is; a year alone stays text, as it may be any number of four digits."""
+def as_date(value: Value, kinds: Collection[Type]) -> Date | None:
+    """Return the date that a text or a whole number in a filter is, for a field that holds dates.
+
+    Four digits in quotes stay text, because they may be any number. Four digits without quotes are a year.
+
+    Args:
+        kinds: the types of the field. Where it also holds numbers, a number is not a year.
+    """
+    if type(value) is int and 1000 <= value <= 9999 and "number" not in kinds:
+        return read_date(str(value))
     date = read_date(value) if isinstance(value, str) and not isinstance(value, ExactText) else None
     return None if date is None or date.precision == "year" else date
 
@@ -135,8 +147,8 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
     """Check one condition.
 
     Args:
-        value: the value that the field is compared with; None where the condition asks whether there is any.
-        types: of an index without documents None, which allows every field.
+        value: the value that the field is compared with; None if the condition only asks whether there is a value.
+        types: the types of the index; None for an index without documents, which allows every field.
 
     Raises:
         FilterError: no document has the field, or nowhere with a value of this type.
@@ -148,7 +160,7 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
         name == "modified"
         and isinstance(value, str)
         and not isinstance(value, ExactText)
-        and not (_YEAR.match(value) or ("date" in known and _as_date(value)))
+        and not (_YEAR.match(value) or ("date" in known and as_date(value, known)))
     )
     if known and (value is None or type_of(value) in known) and not is_wrong_time:
         return
@@ -157,8 +169,6 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
         if name == "modified":
             examples = [_EXAMPLES["date"] if "date" in known else 'a date in quotes such as "2026-01-31"']
         example = " or ".join(examples)
-        if type(value) is int and 1000 <= value <= 9999:  # a year
-            example = example.replace(_EXAMPLES["date"], f"a date such as {value}-01-01")
         comparison = f"field {one_line(name, 80)} cannot be compared with {one_line(show(value), 80)}"
         reason = ", as it holds no date" if isinstance(value, Date) else ""
         raise FilterError(f"filter: {comparison}{reason}: compare it with {example}")

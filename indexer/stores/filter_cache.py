@@ -1,4 +1,4 @@
-"""What was computed for the filters that were used last."""
+"""Results of the filters that were used last."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Dialect(Protocol):
 
     @property
     def nothing(self) -> Sql:
-        """Holds for no document."""
+        """An expression that is true for no document."""
 
     def join(self, word: str, parts: Sequence[Sql]) -> Sql:
         """Join one or more expressions by ` AND ` or ` OR `."""
@@ -66,7 +66,7 @@ class Dialect(Protocol):
         """The field has one of these values, which are all of one type; there is at least one."""
 
     def compares(self, field: str, kind: Type, op: Op, value: Scalar) -> Sql:
-        """The field has a value before or after this one: a date is its microsecond."""
+        """The field has a value before or after the given value. A date counts as its microsecond."""
 
     def passes(self, field: str, op: str, text: str) -> Sql:
         """The field has a text that passes the test of an operator of texts."""
@@ -85,7 +85,7 @@ def compile_where(where: Where, types: FieldTypes, dialect: Dialect) -> Sql:
     """Return a filter as SQL.
 
     Args:
-        types: of an index without documents None, which allows every field.
+        types: the types of the index; None for an index without documents, which allows every field.
 
     Raises:
         FilterError: a field that no document has, a value of a type the field has nowhere, or too many values.

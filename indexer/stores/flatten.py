@@ -26,7 +26,7 @@ _MAX_DEPTH = 200  # levels of nesting; Python's json fails somewhat below 1,000
 
 
 def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
-    """Return the rows of a document's metadata, each once, without those of dates.
+    """Return the rows of a document's metadata, each once, without the rows of dates.
 
     Raises:
         BadInput: NaN, infinity, an integer beyond 64 bits, broken Unicode, a value that is not JSON, or one nested
@@ -57,7 +57,7 @@ def scalars(uri: str, metadata: Mapping[str, Any]) -> list[Row]:
 
 
 def with_dates(rows: list[Row], modified: str | None) -> list[Row]:
-    """Return rows and those of the dates among them, each once.
+    """Return these rows, and the rows of the dates among them, each once.
 
     Args:
         modified: the document's own time; its date has a name that no field of the metadata has.
@@ -72,7 +72,7 @@ def with_dates(rows: list[Row], modified: str | None) -> list[Row]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value of one of `_KINDS` needs no further check; most do not."""
+    """Return whether a value of one of `_KINDS` needs no further check. Most values need none."""
     if isinstance(value, str):
         return value.isascii()
     return math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**63

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from indexer.passages.cut import later_rules
 from indexer.records import Document
 from indexer.settings import Meaning
 
@@ -15,19 +16,31 @@ _RECORDS = frozenset({"json", "jsonl", "csv", "tsv"})
 _encode = json.JSONEncoder(sort_keys=True, default=dict).encode  # other mappings than dict
 
 
-def content_hash(document: Document, meaning: Meaning, vectors: bytes = b"") -> bytes:
+def content_hash(
+    document: Document, meaning: Meaning, vectors: bytes = b"", rules: Sequence[str] | None = None
+) -> bytes:
     """16-byte hash of everything that is embedded. If it changes, the document must be embedded again.
 
     Args:
         meaning: everything else that the vectors depend on.
-        vectors: bytes of the vectors that the document brought with it.
+        vectors: bytes of the document's own vectors, if it has any.
+        rules: names of the later rules by which the passages were cut; None for the rules of this version.
     """
     sections = [(section.start, section.heading, section.page) for section in document.sections]
-    digest = hashlib.blake2b(
-        _encode([document.title, document.text, sections, meaning.recipe, meaning.passages]).encode(), digest_size=16
-    )
+    hashed: list[Any] = [document.title, document.text, sections, meaning.recipe, meaning.passages]
+    if rules is None:
+        rules = () if vectors else later_rules(document)
+    if rules:
+        hashed.append(rules)
+    digest = hashlib.blake2b(_encode(hashed).encode(), digest_size=16)
     digest.update(vectors)
     return digest.digest()
+
+
+def is_of_content(stored: bytes, document: Document, meaning: Meaning) -> bool:
+    """Return whether a document has the stored hash, by the rules of this version or of an earlier version."""
+    rules = later_rules(document)
+    return any(content_hash(document, meaning, rules=rules[:count]) == stored for count in range(len(rules), -1, -1))
 
 
 class _Row(Protocol):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from indexer.ledger import LedgerState, Reason, from_stored
+from indexer.ledger import STORED_MARK, LedgerState, Reason, from_stored, notes_from_stored
 from indexer.records import KnownFile, Stamp
 from indexer.stores.port import LedgerRow, ReasonCount
 from indexer.stores.view import View
-
-_ROWS = "SELECT f.path, l.uri, l.state, l.reason FROM {tables}.ledger l JOIN {tables}.file f ON f.id = l.file_id"
 
 
 class LedgerReader:
@@ -20,27 +17,56 @@ class LedgerReader:
 
     def files(self) -> dict[str, KnownFile]:
         """Return every file of the ledger by its path; entries that are gone are left out."""
-        by_id: dict[int, tuple[str, Stamp, list[tuple[str, LedgerState, Reason]]]] = {
-            id_: (path, Stamp(size, mtime_ns, int(inode), read_ns), [])
+        by_id: dict[int, tuple[str, Stamp, list[tuple[str, LedgerState, Reason]], set[str]]] = {
+            id_: (path, Stamp(size, mtime_ns, int(inode), read_ns), [], set())
             for id_, path, size, mtime_ns, inode, read_ns in self._view.rows(
                 "SELECT id, path, size, mtime_ns, inode, read_ns FROM {tables}.file ORDER BY id"
             )
         }
-        for file_id, uri, state, reason in self._view.stream(
-            "SELECT file_id, uri, state, reason FROM {tables}.ledger WHERE state <> 'gone' ORDER BY id"
+        reader = "reader" if self._view.has_notes() else "''"
+        for file_id, uri, state, reason, read_by in self._view.stream(
+            f"SELECT file_id, uri, state, reason, {reader} FROM {{tables}}.ledger WHERE state <> 'gone' ORDER BY id"
         ):
-            by_id[file_id][2].append((uri, state, from_stored(reason)))
-        return {path: KnownFile(stamp, tuple(entries)) for path, stamp, entries in by_id.values()}
+            _, _, entries, readers = by_id[file_id]
+            entries.append((uri, state, from_stored(reason)))
+            readers.add(read_by)
+        return {
+            path: KnownFile(stamp, tuple(entries), frozenset(readers))
+            for path, stamp, entries, readers in by_id.values()
+        }
 
     def ledger(self, state: str | None = None) -> Iterator[LedgerRow]:
         """Return the rows in the order they were written; with a state only the rows of this state."""
         if state is None:
-            return _read(self._view.rows(f"{_ROWS} ORDER BY l.id"))
-        return _read(self._view.rows(f"{_ROWS} WHERE l.state = %s ORDER BY l.id", state))
+            return self._rows("ORDER BY l.id")
+        return self._rows("WHERE l.state = %s ORDER BY l.id", state)
 
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
         """Return the rows whose uri is a document."""
-        return _read(self._view.rows(f"{_ROWS} JOIN {{tables}}.document d ON d.{{key}} = l.{{key}}"))
+        return self._rows("JOIN {tables}.document d ON d.{key} = l.{key}")
+
+    def noted(self) -> Iterator[LedgerRow]:
+        """Return the rows that have notes, in the order they were written."""
+        return self._rows("WHERE l.notes <> '' ORDER BY l.id") if self._view.has_notes() else iter(())
+
+    def noted_count(self) -> int:
+        """Return the number of rows that have notes."""
+        if not self._view.has_notes():
+            return 0
+        ((count,),) = self._view.rows("SELECT count(*) FROM {tables}.ledger WHERE notes <> ''")
+        return int(count)
+
+    def _rows(self, selection: str, *parameters: str) -> Iterator[LedgerRow]:
+        columns = "l.reader, l.notes" if self._view.has_notes() else "'', ''"
+        selected = self._view.rows(
+            f"SELECT f.path, l.uri, l.state, l.reason, {columns}"
+            f" FROM {{tables}}.ledger l JOIN {{tables}}.file f ON f.id = l.file_id {selection}",
+            *parameters,
+        )
+        return (
+            LedgerRow(file, uri, state, from_stored(reason), reader, notes_from_stored(notes))
+            for file, uri, state, reason, reader, notes in selected
+        )
 
     def ledger_counts(self) -> dict[str, int]:
         """Return the number of rows of each state."""
@@ -49,10 +75,8 @@ class LedgerReader:
     def ledger_reasons(self) -> list[ReasonCount]:
         """Return every reason that is not empty, with the number of its rows."""
         selected = self._view.rows(
-            "SELECT state, reason, count(*) FROM {tables}.ledger WHERE reason <> '' GROUP BY state, reason"
+            "SELECT state, reason, count(*) FROM {tables}.ledger WHERE reason <> '' AND reason NOT LIKE %s"
+            " GROUP BY state, reason",
+            STORED_MARK,
         )
         return [ReasonCount(state, from_stored(reason), count) for state, reason, count in selected]
-
-
-def _read(selected: Iterable[tuple[Any, ...]]) -> Iterator[LedgerRow]:
-    return (LedgerRow(file, uri, state, from_stored(reason)) for file, uri, state, reason in selected)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from indexer.records import Document, Span
-from indexer.sources.formats import FORMATS
+from indexer.sources.formats import FORMATS, MAILDIR, MBOX
 
-EXTRACTED = frozenset(format_.name for format_ in FORMATS.values() if format_.kind != "text")
+EXTRACTED = frozenset(format_.name for format_ in (*FORMATS.values(), MBOX, MAILDIR) if format_.kind != "text")
 """Formats whose text is not the file's own: a line number in it would mislead."""
 
 
 def with_lines(document: Document, spans: Iterable[Span]) -> Iterator[tuple[Span, int | None]]:
-    """Yield each passage with the line it begins in, counted from 1; None where lines would mislead.
+    """Yield each passage with the line it begins in, counted from 1; None if a line number would mislead.
 
     Args:
         spans: in the order of the text.

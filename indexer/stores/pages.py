@@ -53,9 +53,10 @@ def export(address: str, view: Callable[[], AbstractContextManager[View]]) -> It
 def _views_of_one_index(
     address: str, view: Callable[[], AbstractContextManager[View]]
 ) -> Callable[[], AbstractContextManager[View]]:
-    """Return a function that begins views as `view` does, all of the index that the first one was of.
+    """Return a function that begins views as `view` does, and always of the same index.
 
-    It raises NotAnIndex where another index has taken that one's place, because it has other ids.
+    It raises NotAnIndex if another index has replaced the index of the first view, because the other index has other
+    ids.
     """
     first: str | None = None
 

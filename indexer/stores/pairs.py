@@ -19,12 +19,12 @@ _BLOCK_ROWS = 65_536
 """Rows searched at a time: their float32 copies take about 100 MB."""
 
 _MAX_NEIGHBOURS = 2**23
-"""Neighbours held at a time: a block has fewer questions where each asks for many neighbours."""
+"""Maximum neighbours in memory at a time. If each question asks for many neighbours, a block has fewer questions."""
 
 _FIRST_NEIGHBOURS, _WIDENING_FACTOR = 8, 4
 
 _MAX_ROUNDING_ERROR = np.float32(1e-6)
-"""Largest difference of two products of the same two rows that are summed in another order."""
+"""Maximum difference between two products of the same two rows that are summed in different orders."""
 
 Ids = NDArray[np.int64]
 
@@ -67,8 +67,9 @@ def nearest_pairs(
 
     Every row is asked for its k nearest among the rows from its own block on. A pair that was not seen scores no
     more than the last neighbour that its first row was given. So the rows whose last neighbour is better than the
-    worst pair kept are asked again for more neighbours, until there are no such rows. Among pairs within 1e-6 of the
-    worst one, which float32 does not tell apart, some may be left out. Needs memory for `count` pairs and a few blocks.
+    worst pair kept are asked again for more neighbours, until there are no such rows. Some pairs within 1e-6 of the
+    worst pair may be left out, because float32 cannot distinguish them. Needs memory for `count` pairs and a few
+    blocks.
 
     Args:
         rows: unit rows (n, dimensions), float32 or float16.
@@ -103,7 +104,8 @@ def nearest_pairs(
 
 
 def _as_pairs(questions: Ids, positions: Ids, scores: Vector, floor: np.float32, groups: Ids | None) -> Pairs:
-    """Return neighbours (questions, k) as pairs: each once, from its first row, and none below the floor."""
+    """Return neighbours (questions, k) as pairs. Each pair occurs once, with its first row first; pairs below the floor
+    are left out."""
     row, column = np.nonzero((scores >= floor) & (positions > questions[:, None]))
     pairs = Pairs(questions[row], positions[row, column], scores[row, column])
     return pairs if groups is None else pairs.take(groups[pairs.first] != groups[pairs.second])

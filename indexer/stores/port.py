@@ -2,7 +2,7 @@
 
 A `Store` gives consistent snapshots to read and a writer to change it. Nothing here names a folder, a database or a
 library: open.py turns an address into a store, and each engine has a folder of its own. The rules that every engine
-follows are in neutral files beside this one: hashes.py (whether a document has changed), vectors.py (how a vector is
+follows are in neutral files beside this file: hashes.py (whether a document has changed), vectors.py (how a vector is
 stored), analysis.py (text to terms), flatten.py (metadata to fields), field_types.py (which filters are refused),
 lines.py (the line of a passage), setting_rows.py (the stored names of settings) and pairs.py (the most similar pairs).
 tests/contracts/stores/ holds every engine to this file, by comparison with a store made of a dict and numpy.
@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.deadline import NEVER, Deadline
 from indexer.filters.tree import Scalar, Type, Where
 from indexer.ledger import NO_REASON, LedgerState, Reason
 from indexer.listener import SILENT, Listener
@@ -60,8 +61,8 @@ class EmbeddedDocument:
 
     Attributes:
         spans: the passages; None to rewrite only the row of a known document, whose metadata changed.
-        vectors: unit rows (passages, dimensions); None where `spans` is None.
-        origin: where the document was taken from another index, the content hash that it has there; 16 bytes.
+        vectors: unit rows (passages, dimensions); None if `spans` is None.
+        origin: the document's content hash in the index it was copied from, 16 bytes; None if it was not copied.
     """
 
     document: Document
@@ -78,14 +79,19 @@ class LedgerRow:
     Attributes:
         file: path of the file that holds it; equal to `uri` for a whole file.
         uri: uri of its document, also if there is none.
-        reason: why it was skipped or failed; of an indexed document a note of its reader, such as that parts were left
-            out, usually `NO_REASON`.
+        reason: why the file or record was skipped or failed; `NO_REASON` for most indexed documents. If an indexed
+            document was read in an unusual way, the reason names the way.
+        reader: format and version of its reader, such as "pdf/2" (`indexer.sources.formats.reader_of`); "" for a file
+            that was not opened, and for a row that an earlier version of likewise wrote.
+        notes: the parts of the file that were not read, such as pages without text; usually none.
     """
 
     file: str
     uri: str
     state: LedgerState
     reason: Reason = NO_REASON
+    reader: str = ""
+    notes: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +113,14 @@ class Batch:
             next run reads the files that hold them again.
         finished: files that were read to their end, by path, so that the next run can skip them unread.
         run: the number that `begin_run` returned; 0 outside of a run.
+        removed: uris of documents to remove, with their rows of the ledger.
     """
 
     documents: Sequence[EmbeddedDocument] = ()
     rows: Sequence[LedgerRow] = ()
     finished: Mapping[str, Stamp] = field(default_factory=dict)
     run: int = 0
+    removed: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +128,10 @@ class RunOutcome:
     """The files that an indexing run has read or skipped, by path.
 
     Attributes:
-        read: files of which every entry is in the ledger: an older entry that this run did not meet is gone.
+        read: files that were read whole, so an older ledger entry that this run did not meet is gone.
         unchanged: files that were not opened, because they have not changed.
-        finished: stamps of files that older entries may be gone from, by path. They are written together with that: if
-            the run is interrupted before, the next one reads these files again.
+        finished: stamps, by path, of files in which older entries may be gone. The stamps and the gone entries are
+            written together: if the run is interrupted before, the next run reads these files again.
     """
 
     read: Sequence[str] = ()
@@ -138,7 +146,7 @@ class Ranking:
     Attributes:
         passages: passage ids (n,), int64.
         documents: ids of the documents they belong to (n,), int64.
-        scores: of `dense` the cosines, computed from the stored vectors; of `words` the BM25 scores (n,), float32.
+        scores: the cosines with the stored vectors (`dense`) or the BM25 scores (`words`) (n,), float32.
         matched: how many units pass the filter, whatever their score; in `words`, how many of them also hold a word.
         exact: whether the order is provably that of brute force.
     """
@@ -155,11 +163,11 @@ class Candidates:
     """The best units by cosine and the best by words, each with both scores, in order of the units' ids.
 
     Attributes:
-        passages: ids of the passages to show (n,), int64: of a document the passage nearest to the question.
+        passages: ids of the passages to show (n,), int64. A document shows its passage nearest to the question.
         cosines: cosines of these passages (n,), float32.
         best_means: mean cosine of the BEST_PASSAGES nearest passages of each document (n,), float64. If the units are
             passages, the cosine of each.
-        words: BM25 score of each unit (n,), float32; 0 where it holds no word of the question.
+        words: BM25 score of each unit (n,), float32; 0 for a unit without a word of the question.
         terms: how many different terms the question has.
         matched: how many units pass the filter.
         complete: whether every unit that passes the filter is a candidate, and the dense leg was exact.
@@ -179,14 +187,14 @@ class Passage:
     """A stored passage with the stored members of its document.
 
     Attributes:
-        id: id of the passage, never used again for another one.
+        id: id of the passage, which no other passage ever gets.
         document_id: id of its document in this index.
         uri, title, path, format, modified, metadata: members of the document (`indexer.records.Document`).
         text: text of the passage.
         start, end: offsets of the passage in the document's text, in code points.
-        line: line of the document's file that it begins in, counted from 1; None where the text is not the file's own.
-        heading: path of headings it is under; empty for none.
-        page: page, slide or sheet, counted from 1; None where the format has none.
+        line: line of the document's file that it begins in, counted from 1; None if the text is not the file's own.
+        heading: path of the headings above the passage; empty if there is no heading.
+        page: page, slide or sheet, counted from 1; None if the format has no pages.
     """
 
     id: int
@@ -240,7 +248,7 @@ class CheckReport:
 
     Attributes:
         problems: what is damaged or wrong, one sentence each.
-        notes: what is worth knowing but is not a problem.
+        notes: facts that are worth knowing but are not problems.
     """
 
     problems: tuple[str, ...] = ()
@@ -277,11 +285,12 @@ class Info:
         documents, passages: how many there are.
         tokens: how many tokens the encoder has read.
         dimensions: of each vector.
-        unsealed: passages that no segment holds yet; all of them where an engine has no segments.
+        unsealed: passages that no segment holds yet; all passages if the engine has no segments.
         bytes: size of everything that is stored.
         format_version: version of the format that the index is stored in.
         history: drawn at random when the index was made; a copy has another.
-        segments: kind, number of vectors and number of living ones of each; empty where an engine has no segments.
+        segments: kind, number of vectors and number of living vectors of each segment; empty if the engine has no
+            segments.
         fields: the types of each metadata field: "boolean", "number" or "text".
         dates: the metadata fields in which some text reads as a date.
         details: numbers that only this engine has; `info --json` prints them beside the others.
@@ -302,7 +311,8 @@ class Info:
 
 
 MAX_VALUE_CHARACTERS = 200
-"""Longest text that is listed among the frequent values of a field: longer ones are texts to read, not to choose."""
+"""Maximum characters of a text that is listed among the frequent values of a field. Nobody chooses a longer text from a
+list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,8 +323,8 @@ class FieldValues:
         documents: how many documents have a value.
         frequent: the most frequent values with the number of documents that have each, in descending order of that
             number; equal numbers in the order of type and value. Texts longer than MAX_VALUE_CHARACTERS are left out.
-        numbers: the smallest and the largest number; None where there is none.
-        days: the first and the last day in UTC, in ISO 8601, of the texts that read as dates; None where there is none.
+        numbers: the smallest and the largest number; None if the field has no numbers.
+        days: the first and the last day in UTC, in ISO 8601, of the texts that read as dates; None if no text does.
     """
 
     documents: int = 0
@@ -356,21 +366,15 @@ class Snapshot(Protocol):
         """Facts about this state that the caller should know, such as a damaged segment that the catalog replaces.
 
         Read them after ranking, because ranking by words may add to them. Every snapshot has the notes of its state, so
-        that each question is told and not only the first one.
+        that each question gets them and not only the first question.
         """
 
     def hashes(self, uris: Iterable[str] | None = None) -> Mapping[str, Hashes]:
-        """Return the hashes of those of the uris that are documents, or of all documents."""
+        """Return the hashes of the given uris; unknown uris are omitted. Without uris, return all hashes."""
 
     def origins(self, uris: Iterable[str]) -> Mapping[str, bytes]:
-        """Return `EmbeddedDocument.origin` of those of the documents whose content has not changed since then."""
-
-    def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
-        """Yield the uris that are new, different or gone.
-
-        Args:
-            earlier: all `hashes` of an earlier snapshot.
-        """
+        """Return `EmbeddedDocument.origin` of the given documents. Documents whose content has changed since are
+        omitted."""
 
     def get(self, uri: str) -> Document | None:
         """Return a document; None for an unknown uri."""
@@ -380,7 +384,7 @@ class Snapshot(Protocol):
 
     @property
     def fields(self) -> Mapping[str, Collection[Type]] | None:
-        """The types of each metadata field that some document has; None where there is no document."""
+        """The types of each metadata field that some document has; None if there is no document."""
 
     def count(self, where: Where) -> int:
         """Return how many documents a filter leaves."""
@@ -389,7 +393,7 @@ class Snapshot(Protocol):
         """Return the uris of the documents that a filter leaves, in the order they were added."""
 
     def values(self, field: str, limit: int) -> FieldValues:
-        """Return the values of a field and the `limit` most frequent of them. A field that no document has, has none.
+        """Return the values of a field and the `limit` most frequent of them. An unknown field has no values.
 
         Args:
             field: a metadata field as filters write it, or one of `COLUMNS`.
@@ -447,7 +451,7 @@ class Snapshot(Protocol):
         """Return the stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
 
     def fitted_parameters(self) -> bytes | None:
-        """Return the parameters fitted for the recipe's post-processing, as safetensors; None where there are none."""
+        """Return the parameters fitted for the recipe's post-processing, as safetensors; None if nothing was fitted."""
 
     def sample(self, count: int, seed: int = 0) -> Sample:
         """Return `count` random passages, or all if there are fewer. A copy of the index gives the same passages."""
@@ -464,6 +468,12 @@ class Snapshot(Protocol):
 
     def ledger(self, state: str | None = None) -> Iterator[LedgerRow]:
         """Yield the rows of the ledger in the order they were written; with a state only the rows of this state."""
+
+    def noted(self) -> Iterator[LedgerRow]:
+        """Yield the rows of the ledger that have notes, in the order they were written."""
+
+    def noted_count(self) -> int:
+        """Return the number of rows of the ledger that have notes."""
 
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
         """Yield the rows of the ledger whose uri is a document, in no particular order."""
@@ -502,7 +512,7 @@ class Writer(Protocol):
         """Facts about the commits since this writer was opened, such as a derived file that could not be written."""
 
     def put(self, batch: Batch) -> Changes:
-        """Add, replace and update documents, and write the ledger, in one transaction.
+        """Remove, add, replace and update documents, and write the ledger, in one transaction.
 
         Raises:
             BadInput: metadata that no filter can hold, vectors whose shape does not fit the passages or the index, or
@@ -521,7 +531,7 @@ class Writer(Protocol):
         """Change the stored settings.
 
         Args:
-            update: returns the new settings for those that are stored.
+            update: called with the stored settings, returns the new settings.
             fitted_parameters: parameters just fitted for the recipe's post-processing, stored with the recipe.
 
         Returns:
@@ -535,17 +545,16 @@ class Writer(Protocol):
         """Return the number of a new indexing run. Until it ends, `check` notes that it has not finished."""
 
     def end_run(self, run: int, outcome: RunOutcome) -> int:
-        """Mark entries that the run did not meet in files it read as gone, and files that it skipped as unchanged.
+        """Mark entries as gone if the run read their file and did not meet them. Mark skipped files as unchanged.
 
         Entries that were skipped or failed are removed instead, unless their uri is a document.
 
         Returns:
-            How many files are to be read again because they also hold a document that was taken from a file it is now
-            gone from.
+            Number of files to read again. They also hold a document whose recorded file no longer holds it.
         """
 
     def settle(self, recall: float | None = None) -> None:
-        """Bring derived indexes into their best shape after an indexing run, where that is worth the time.
+        """Improve the derived indexes after an indexing run, if the improvement is worth the time.
 
         Args:
             recall: the recall that approximate segments are tuned to from now on, above 0 and at most 1.
@@ -566,7 +575,7 @@ class Writer(Protocol):
         """
 
     def repair(self, meaning: Meaning | None) -> CheckReport:
-        """Check, rebuild what is derived, and have damaged documents embedded again by the next run.
+        """Check, rebuild what is derived, and make the next run embed damaged documents again.
 
         Args:
             meaning: see `Snapshot.check`.
@@ -587,8 +596,11 @@ class Store(Protocol):
     def address(self) -> str:
         """The address to show in messages: a path, or a DSN without its password."""
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
+    def snapshot(self, deadline: Deadline = NEVER) -> AbstractContextManager[Snapshot]:
         """Read the newest commit for the length of the block.
+
+        Args:
+            deadline: after it, or when it is cancelled, reading ends with DeadlinePassed.
 
         The block may hold a transaction open. Embed a question inside it, so that question and answer see the same
         index, but never a collection. Iterators that the snapshot returns are valid only inside the block.
@@ -615,10 +627,10 @@ class Store(Protocol):
         """Yield documents in the order they were added, read in pages. No transaction is open between two pages.
 
         A filter selects documents as of the beginning of the iteration. Without a filter, documents that are added
-        meanwhile may be included.
+        during the iteration may be included.
 
         Raises:
-            NotAnIndex: another index has taken this one's place meanwhile. Its documents have other ids.
+            NotAnIndex: another index has replaced this index during the reading. Its documents have other ids.
         """
 
     def export(self) -> Iterator[EmbeddedDocument]:
@@ -631,7 +643,7 @@ class Store(Protocol):
         """
 
     def free_bytes(self) -> int | None:
-        """Return how many bytes could still be stored; None where nobody knows."""
+        """Return how many bytes could still be stored; None if this is unknown."""
 
     def artifacts(self) -> Path:
         """Return the folder on this machine for the compiled encoder of this index. It may not exist yet."""
@@ -695,41 +707,51 @@ class Engine(Protocol):
         """
 
     def exclusive(self, *, wait: bool = True, listener: Listener = SILENT) -> AbstractContextManager[None]:
-        """Let nobody write to the live index for the length of the block. Arguments are those of `writer`.
+        """Keep everybody from writing to the live index for the length of the block. The arguments are those of
+        `writer`.
 
-        The block does not write to it either: in a database it would wait for itself.
+        The block must not write to the live index either: in a database the write would wait for the block.
 
         Raises:
             NotAnIndex, IndexLocked: as in `Store.writer`.
         """
 
     def publish(self, slot: Slot) -> None:
-        """Let the index in a slot become the live one, in one commit. After a kill the next writer completes it or
-        takes it back.
+        """Make the index in a slot the live index, in one commit. After a kill the next writer completes or undoes the
+        change.
 
-        If there is a live index, this is called inside of `exclusive` and of the writer of the other index, and both
-        blocks end after it without another change. Snapshots that are open still read what they have read; later ones
-        read the new index.
+        If there is a live index, call this inside of `exclusive` and of the writer of the other index. Both blocks end
+        after the call without another change. Open snapshots still read the old index; later snapshots read the new
+        index.
 
         The index that was live moves to "previous" if the slot is "next" or "previous". If it is "draft" or
         "unfinished", the index that was live is removed, and the index at "next" with it.
 
         Raises:
             BadInput: the slot is empty; there is a live index that this engine does not hold; or there is an index at
-                "previous" already, unless it is the one that becomes live.
+                "previous" already, and it is not the index that becomes live.
             StorageError: the disk or the database refuses, and nothing has changed.
         """
 
     def discard(self, slot: Slot) -> int:
         """Remove the index in a slot other than "live"; return its size in bytes.
 
-        For "next" and "previous" the writer of the live index is held, and that of the removed one unless it is
-        damaged; these blocks end after it.
+        For "next" and "previous", the caller holds the writer of the live index, and also the writer of the removed
+        index unless that index is damaged. Both blocks end after the call.
 
         Raises:
             BadInput: the slot is empty.
             IndexLocked: another process is filling the index.
         """
+
+    def leftovers(self) -> tuple[str, ...]:
+        """Return a note on everything that killed commands have left here, with its size and how to remove it.
+
+        In a folder these are the drafts beside it, in a database all that were begun in it.
+        """
+
+    def sweep(self) -> int:
+        """Remove the drafts that killed commands have left at this address; return their size in bytes."""
 
     def close(self) -> None:
         """Release the connections and the memory of all stores. A later call opens what it needs again."""

@@ -52,10 +52,11 @@ def _question(rows: Vector, random: np.random.Generator) -> Vector:
 def interval(shares: list[float], trials_each: int) -> tuple[float, float]:
     """Return the 95 % interval of a mean of shares (Wilson 1927, with the effective sample size).
 
-    The trials of one question are correlated: the effective number is the one that gives the variance observed.
+    The trials of one question are correlated: the effective number of trials is chosen so that it gives the observed
+        variance.
 
     Args:
-        trials_each: trials that each share is of.
+        trials_each: number of trials behind each share.
     """
     mean, spread = float(np.mean(shares)), float(np.var(shares)) / len(shares)
     total = len(shares) * trials_each

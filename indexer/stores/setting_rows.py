@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from indexer.encoders.recipe import Recipe
+from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import BadInput
-from indexer.passages import PassageSettings
+from indexer.passages.cut import PassageSettings
 from indexer.settings import Calibration, MapRecord, Probed, Settings, sources_from_json, sources_to_json
 
 T = TypeVar("T")

@@ -99,7 +99,7 @@ class Snapshot(DocumentReader, LedgerReader):
     def candidates(
         self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
     ) -> Candidates:
-        terms = stored_analysis(self.settings.language).terms(text)
+        terms = stored_analysis(self.settings.language).question_terms(text)
         ranking = self.dense(vector, depth, where, unit, exact)
         words = self._open_words() if terms else None
         return candidates.join(self._view, vector, terms, ranking, words, depth, where, unit)

@@ -22,33 +22,36 @@ import tantivy
 from numpy.typing import NDArray
 from tantivy import Occur, Query
 
-from indexer.passages import visible_parts
-from indexer.stores.analysis import Analysis
+from indexer.passages.cut import visible_parts
+from indexer.stores.analysis import Analysis, Terms, is_compound
 from indexer.stores.port import Ids
 
 Engine: TypeAlias = tantivy.Index
 
 _MAX_TERM_QUERIES = 200
-"""Ids that are looked up one by one. More are looked up as a set, which takes 0.3 ms to begin with."""
+"""Maximum ids that are looked up one by one. More ids are looked up as a set, which takes at least 0.3 ms."""
 
 _MAX_RANGE_QUERIES = 16
-"""Runs of successive ids that are looked up by their bounds (documents of one source, for example): 50,000 ids in one
-run take 1 ms instead of 16 ms."""
+"""Maximum runs of successive ids, such as the documents of one source, that are looked up by their bounds. 50,000 ids
+in one run take 1 ms instead of 16 ms."""
 
 _WRITER_HEAP_BYTES = 50_000_000
 
 _SCORE_DECIMALS = 4
-"""Scores that agree to this many decimals are equal: tantivy sums single floats, in an order of its own."""
+"""Scores that agree to this many decimals are equal, because tantivy sums single floats in varying order."""
 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 _TRIM_INTERVAL_SECONDS = 0.25
-"""Least time between two returns of memory: the next writing thread has to ask the system for it again, about 7 ms."""
+"""Minimum seconds between two returns of memory. The next writing thread needs about 7 ms to get the memory back."""
 
 _MAX_TRIM_TIME_SHARE = 0.1
-"""Largest share of the process's time that returning memory may take."""
+"""Maximum share of the process's time for returning memory."""
 
 _next_trim = 0.0
+
+COMPOUND_WEIGHT = 0.3
+"""Weight of the score of a compound that begins with a word of the question (docs/languages.md has the measurement)."""
 
 _PADDING_ID = 0  # no text has this id
 _PADDING_TERM = "_"  # analysis never makes this term
@@ -159,9 +162,9 @@ def open_index(folder: Path | None, analysis: Analysis) -> Engine:
 def trim_memory() -> None:
     """Return memory that writing threads have freed to the system; only glibc keeps it.
 
-    Each writer works in a thread of its own, and glibc keeps what that thread has freed for later: 2.4 MB for each
-    small index whose word index lacks some documents, and 0.5 MB after this call. It takes 0.03 ms, but 50 ms where a
-    process has freed every second one of 200,000 objects: after a call that long it is left out for a while.
+    Each writer works in a thread of its own, and glibc keeps the memory that the thread has freed: 2.4 MB for each
+    small index whose word index lacks some documents, and 0.5 MB after this call. A call takes 0.03 ms, but 50 ms if a
+    process has freed every second one of 200,000 objects. After such a long call, memory is not returned for a while.
     """
     global _next_trim  # noqa: PLW0603
     start = time.monotonic()
@@ -185,7 +188,7 @@ class IndexWriter:
         )
 
     def remove(self, ids: Sequence[int], field: str = "id") -> None:
-        """Remove texts by their ids, or by those of their documents (`field` "document")."""
+        """Remove texts by their ids, or by the ids of their documents (`field` "document")."""
         if ids:
             self._writer.delete_documents_by_query(Query.term_set_query(_SCHEMA, field, ids))
 
@@ -217,7 +220,7 @@ class Postings:
         if has_deletions:
             self._pad_to_mean_length(index)
 
-    def search(self, terms: Sequence[str], n: int, restriction: Restriction | None = None) -> WordHits:
+    def search(self, terms: Terms, n: int, restriction: Restriction | None = None) -> WordHits:
         """Return the n best texts that hold one of the terms."""
         query = self._query(terms, restriction)
         wanted = min(n, self.count)
@@ -231,8 +234,8 @@ class Postings:
                 return hits.first(wanted)
             fetched *= 4
 
-    def scores(self, terms: Sequence[str], field: str, ids: Ids) -> NDArray[np.float32]:
-        """Return the score of each text (n,), 0 where it holds none of the terms.
+    def scores(self, terms: Terms, field: str, ids: Ids) -> NDArray[np.float32]:
+        """Return the score of each text (n,); 0 if it has none of the terms.
 
         Args:
             field: "id" or "document": what the ids are.
@@ -256,12 +259,24 @@ class Postings:
     def _values(self, field: str, addresses: list[Any]) -> Ids:
         return np.array(self._searcher.fast_field_values(field, addresses), np.int64)
 
-    def _query(self, terms: Sequence[str], restriction: Restriction | None) -> Query:
-        any_term = Query.boolean_query([(Occur.Should, self._term(term)) for term in terms])
+    def _query(self, terms: Terms, restriction: Restriction | None) -> Query:
+        any_term = Query.boolean_query([(Occur.Should, self._word(*each)) for each in terms.items()])
         if restriction is None:
             return any_term
         limit = Occur.MustNot if restriction.excluded else Occur.Must
         return Query.boolean_query([(Occur.Must, any_term), (limit, restriction.query)])
+
+    def _word(self, term: str, beginning: str) -> Query:
+        """Return the query of a term, or of the compounds that begin with its word if they give a better score."""
+        compounds = self._compounds(term, beginning) if beginning else ()
+        if not compounds:
+            return self._term(term)
+        weighted = (Query.boost_query(self._term(compound), COMPOUND_WEIGHT) for compound in compounds)
+        return Query.disjunction_max_query([self._term(term), *weighted])
+
+    def _compounds(self, term: str, beginning: str) -> list[str]:
+        longer = (other for other, _ in self._searcher.terms_with_prefix("words", beginning))
+        return [other for other in longer if other != term and is_compound(other, beginning)]
 
     def _term(self, term: str) -> Query:
         query = Query.term_query(_SCHEMA, "words", term, "freq")
@@ -300,10 +315,10 @@ class Postings:
 
 
 def _padding(counted_words: int, counted_texts: int, mean: float) -> tuple[int, int]:
-    """Return the words of one padding text, and the number of empty texts to add, that give this mean length.
+    """Return the number of words of one padding text, and the number of empty texts to add, that give this mean length.
 
-    A whole number of words seldom gives it exactly: of a thousand numbers of empty texts, the first is taken that comes
-    close enough.
+    A whole number of words seldom gives the exact mean. So up to a thousand numbers of empty texts are tried, and the
+    first that comes close enough is used.
     """
     min_empty = max(0, math.ceil(counted_words / mean) - counted_texts - 1)
     empty = min_empty + np.arange(1000)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.stores.analysis import Terms
 from indexer.stores.port import BEST_PASSAGES, Candidates, Ids, Ranking, Unit
 from indexer.stores.word_ranking import Words
 
@@ -20,7 +21,7 @@ _NO_IDS: Ids = np.empty(0, np.int64)
 
 
 def join_legs(
-    terms: Sequence[str],
+    terms: Terms,
     dense: Ranking,
     words: Words | None,
     hits: WordHits | None,

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from indexer.errors import BadInput, IndexDamaged
+from indexer.errors import BadInput, IndexDamaged, Message
 from indexer.records import Document, Span, Vector
 
 CHECKSUM_BYTES = 8
@@ -126,6 +126,11 @@ def _round_to_unit(rows: Vector) -> NDArray[np.float16]:
     return half
 
 
+def damage(problem: str) -> IndexDamaged:
+    """Return the error for stored values that contradict each other; `likewise check` finds the document."""
+    return IndexDamaged(Message(problem, "; likewise check says what is damaged"))
+
+
 def half_rows(blobs: Sequence[bytes], dimensions: int) -> NDArray[np.float16]:
     """Return stored rows as they are (n, dimensions).
 
@@ -133,7 +138,7 @@ def half_rows(blobs: Sequence[bytes], dimensions: int) -> NDArray[np.float16]:
         IndexDamaged: a blob is not a row of this many dimensions.
     """
     if not all(isinstance(blob, bytes) and len(blob) == 2 * dimensions for blob in blobs):
-        raise IndexDamaged("catalog.db: a stored vector is damaged; likewise check names its document")
+        raise damage("catalog.db: a stored vector is damaged")
     return np.frombuffer(b"".join(blobs), dtype="<f2").reshape(len(blobs), dimensions)
 
 

@@ -111,7 +111,7 @@ class Selection(Protocol):
         """
 
 
-class State(Protocol):
+class CommitState(Protocol):
     """What is kept in memory for one commit: see `indexer.stores.port.Snapshot`."""
 
     @property
@@ -143,7 +143,7 @@ class View(Rows, Protocol):
     """One consistent view: the stored rows, the state of the same commit, and what an engine derives from both."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> CommitState:
         """The state of the commit."""
 
     @property
@@ -152,6 +152,9 @@ class View(Rows, Protocol):
 
     def has_origins(self) -> bool:
         """Return whether there is a table `origin`: no writer may have opened this index since there is one."""
+
+    def has_notes(self) -> bool:
+        """Return whether `ledger` has the columns `reader` and `notes`: an index of an earlier format has not."""
 
     def select(self, where: Where | None) -> Selection:
         """Return what a filter leaves. Raises FilterError."""

@@ -7,14 +7,13 @@ engine's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.stores.analysis import Analysis
+from indexer.stores.analysis import Analysis, Terms
 from indexer.stores.filter_cache import FilterCache
 from indexer.stores.port import Ids, Ranking, Unit
 
@@ -41,7 +40,7 @@ class Words:
     notes: tuple[str, ...] = ()
     restrictions: FilterCache[Restriction | None] = field(default_factory=FilterCache)
 
-    def rank_units(self, terms: Sequence[str], k: int, restriction: Restriction | None, unit: Unit) -> WordHits:
+    def rank_units(self, terms: Terms, k: int, restriction: Restriction | None, unit: Unit) -> WordHits:
         """Return the k best documents or passages that hold one of the terms; documents by their first passage."""
         return (self.passages if unit == "passage" else self.documents).search(terms, k, restriction)
 
@@ -51,15 +50,15 @@ class Words:
         Raises:
             NoWords: the text has no word, or none but the language's stop words.
         """
-        terms = self.analysis.question_terms(text)
+        terms = self.analysis.required_terms(text)
         hits = self.rank_units(terms, k, restriction, unit)
         best = hits.ids
         if unit == "document" and len(best) and self.passages.count > self.documents.count:  # some have several
             best = self._best_passages(terms, hits)
         return Ranking(best, hits.documents, hits.scores, hits.matched, exact=True)
 
-    def score(self, terms: Sequence[str], ids: Ids, unit: Unit) -> NDArray[np.float32]:
-        """Return the BM25 score (n,) that `rank` gives each document or passage; 0 where it holds none of the terms.
+    def score(self, terms: Terms, ids: Ids, unit: Unit) -> NDArray[np.float32]:
+        """Return the BM25 score (n,) that `rank` gives each document or passage; 0 if it has none of the terms.
 
         Args:
             ids: of documents, or of passages (n,).
@@ -68,10 +67,10 @@ class Words:
             return self.documents.scores(terms, "document", ids)
         return self.passages.scores(terms, "id", ids)
 
-    def _best_passages(self, terms: Sequence[str], hits: WordHits) -> Ids:
+    def _best_passages(self, terms: Terms, hits: WordHits) -> Ids:
         """Return the best passage of each document (n,).
 
-        It is the first passage where none holds a word: the word was cut in two.
+        If no passage has a word, because the word was cut in two, the result is the first passage.
         """
         from indexer.stores.tantivy_index import restrict
 

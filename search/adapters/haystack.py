@@ -1,7 +1,7 @@
 """likewise in Haystack: a DocumentStore, and retrievers by embedding and by words over it.
 
-The fields of a document's `meta` are likewise's metadata, by which the shell and `search.Searcher` filter too. What has
-no place there is kept beside them under the one key `_haystack`, of which no field of a document may have the name.
+The fields of a document's `meta` are likewise's metadata, by which the shell and `search.Searcher` filter too. Other
+values are kept beside the metadata under the one key `_haystack`. No field of a document may have this name.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ _ORDERINGS = (">", ">=", "<", "<=")
 class LikewiseDocumentStore:
     """Documents with or without embeddings, ranked by cosine or by BM25. Share one among threads.
 
-    Documents come back equal, with the embedding they were given. A document without one is found by words and by
-    filters.
+    Documents come back equal, with the embedding they were given. A document without an embedding is found by words and
+    by filters.
     """
 
     def __init__(self, address: str | PathLike[str] | None = None) -> None:
         """Open or create an index.
 
         Args:
-            address: of the index; without one it is temporary and deleted with this object.
+            address: address of the index. Without an address, the index is temporary and deleted with this object.
 
         Raises:
             BadInput: something that is not an index is there already.
@@ -73,11 +73,11 @@ class LikewiseDocumentStore:
 
     @property
     def address(self) -> str:
-        """Where the index is, for `likewise.Searcher` and the shell."""
+        """The address of the index, for `search.Searcher` and the shell."""
         return self._index.address
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` makes a store of: the address, without which the new store is empty."""
+        """Return the description that `from_dict` reads: the address. Without an address the new store is empty."""
         return default_to_dict(self, address=self._address)
 
     @classmethod
@@ -91,15 +91,15 @@ class LikewiseDocumentStore:
         """Write all documents in one call, or none.
 
         Args:
-            policy: what to do with an id that is there already, or comes twice: FAIL and NONE raise, SKIP keeps the
-                first, OVERWRITE takes the last.
+            policy: rule for an id that exists already or occurs twice: FAIL and NONE raise, SKIP keeps the first,
+                OVERWRITE takes the last.
 
         Returns:
             How many documents were written; with OVERWRITE as many as were given.
 
         Raises:
             ValueError: these are not documents.
-            DuplicateDocumentError: an id is there already, or comes twice.
+            DuplicateDocumentError: an id exists already, or occurs twice.
             BadInput: a document that would not come back as it was given, or an embedding of another width.
         """
         if not isinstance(documents, Iterable) or isinstance(documents, str):
@@ -119,7 +119,7 @@ class LikewiseDocumentStore:
         return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(chosen)
 
     def _write(self, documents: Sequence[Document]) -> None:
-        """Write documents of distinct ids. Those without an embedding get a vector that no search looks at."""
+        """Write documents of distinct ids. A document without an embedding gets a vector that no search uses."""
         if not documents:
             return
         require_own_vectors(self._index)
@@ -137,7 +137,7 @@ class LikewiseDocumentStore:
             log_notes(self._index.add(stored, rows).notes)
 
     def delete_documents(self, document_ids: list[str]) -> None:
-        """Delete documents by id; ids that are not there are ignored."""
+        """Delete documents by id; unknown ids are ignored."""
         self._index.remove(document_ids, missing_ok=True)
 
     def delete_all_documents(self) -> None:
@@ -230,7 +230,8 @@ class LikewiseDocumentStore:
         return {name: {"type": kind} for name, kind in types.items()}
 
     def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
-        """Return the least and the greatest value of a field, None where there is none or they cannot be ordered."""
+        """Return the smallest and the largest value of a field; None if there is no value, or if values cannot be
+        ordered."""
         values = [value for value in self._values(metadata_field, None) if isinstance(value, str | int | float)]
         if not values or len({isinstance(value, str) for value in values}) > 1:
             return {"min": None, "max": None}
@@ -247,7 +248,7 @@ class LikewiseDocumentStore:
         """Return a page of the different values of a field in the order of their text, and how many there are.
 
         Args:
-            search_term: only values that contain this text, in upper or lower case.
+            search_term: return only values that contain this text, in upper or lower case.
         """
         unique = {json.dumps(value, sort_keys=True): value for value in self._values(metadata_field, filters)}
         kept = [value for value in unique.values() if (search_term or "").lower() in str(value).lower()]
@@ -311,7 +312,7 @@ class _Retriever:
         self.filter_policy = filter_policy
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` makes a retriever of."""
+        """Return the description that `from_dict` reads."""
         parameters = {**vars(self), "document_store": self.document_store.to_dict()}
         own = {name: value for name, value in parameters.items() if not name.startswith("_")}
         return default_to_dict(self, **{**own, "filter_policy": self.filter_policy.value})
@@ -329,7 +330,7 @@ class _Retriever:
 
 @component
 class LikewiseEmbeddingRetriever(_Retriever):
-    """Finds the documents of a LikewiseDocumentStore whose embeddings are nearest to that of a question."""
+    """Finds the documents of a LikewiseDocumentStore whose embeddings are nearest to the embedding of a question."""
 
     def __init__(
         self,
@@ -381,7 +382,8 @@ def _require_store(document_store: object) -> None:
 
 
 def _with_store(data: dict[str, Any]) -> dict[str, Any]:
-    """The description of a retriever with its store and its policy in place of their descriptions."""
+    """Return the description of a retriever, with the store and the policy themselves in place of their
+    descriptions."""
     given = data["init_parameters"]
     store = LikewiseDocumentStore.from_dict(given["document_store"])
     policy = FilterPolicy.from_str(given.get("filter_policy", FilterPolicy.REPLACE.value))
@@ -392,8 +394,8 @@ def _with_store(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _to_stored(document: Document) -> indexer.Document:
-    """A document as likewise keeps it. What is no field of `meta` is kept as JSON, as a key without a value, so that
-    it is no field to filter by.
+    """Return a document as likewise stores it. Values that are not fields of `meta` are kept as JSON in a key without a
+    value, so that filters cannot name them.
     """
     if _KEY in document.meta:
         raise BadInput(
@@ -448,7 +450,7 @@ def _restored(id_: str, text: str, metadata: Mapping[str, Any]) -> Document:
 
 
 def _with(document: Document, **fields: Any) -> Document:
-    """A copy with other fields: Haystack's documents are not to be changed in place."""
+    """Return a copy with other fields. Haystack's documents must not be changed in place."""
     names = ("id", "content", "blob", "meta", "score", "embedding", "sparse_embedding")
     return Document(**{**{name: getattr(document, name) for name in names}, **fields})
 
@@ -458,7 +460,8 @@ def _meta(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows(embeddings: Sequence[list[float] | None], width: int) -> NDArray[np.float64]:
-    """The vectors of documents (n, width); those without an embedding get any: no search by embedding finds them."""
+    """Return the vectors of documents (n, width). A document without an embedding gets any vector: no search by
+    embedding finds it."""
     rows = np.zeros((len(embeddings), width))
     rows[:, 0] = 1
     for row, embedding in zip(rows, embeddings, strict=True):
@@ -474,7 +477,7 @@ def _rows(embeddings: Sequence[list[float] | None], width: int) -> NDArray[np.fl
 
 
 def _date(value: object) -> datetime | None:
-    """The date that a value is; text must begin with a whole date, as Haystack asks, and be ISO 8601."""
+    """Return the date that a value is. A text must begin with a whole date, as Haystack requires, and be ISO 8601."""
     if isinstance(value, datetime):
         return value
     if not isinstance(value, str) or len(value) < 10 or value[4] != "-" or value[7] != "-":
@@ -497,7 +500,8 @@ def _instant(date: datetime) -> int | None:
 
 
 def _dates(meta: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The dates in a meta, under the same keys: by the clock, and those with a time zone as points in time."""
+    """Return the dates in a meta under the same keys: all dates by the clock, and dates with a time zone as points in
+    time."""
     wall: dict[str, Any] = {}
     instant: dict[str, Any] = {}
     for name, value in meta.items():
@@ -517,7 +521,7 @@ def _dates(meta: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @contextmanager
 def _filter_errors() -> Iterator[None]:
-    """Haystack's programs catch Haystack's error."""
+    """Raise Haystack's error for a filter, because programs for Haystack catch it."""
     try:
         yield
     except indexer.FilterError as error:
@@ -579,7 +583,7 @@ def _comparison(condition: Mapping[str, Any]) -> Condition:
     date = _date(value)
     if date is None or key == "uri":
         raise FilterError(f"'{operator}' compares numbers and dates in ISO 8601, not {field} with {value!r:.80}")
-    # The second holds for no document, and is refused where the field holds no text.
+    # The second holds for no document, and is refused if the field has no text.
     return {"or": [_when(path, operator, date), {"and": [{key: {">=": ""}}, {key: {"exists": False}}]}]}
 
 

@@ -1,6 +1,6 @@
 """likewise in LangChain: a VectorStore for the vectors of an `Embeddings`, and a retriever over any index.
 
-A filter is that of likewise: text such as `year >= 2020 and lang in ("en", "de")`, or a mapping.
+Filters have likewise's form: text such as `year >= 2020 and lang in ("en", "de")`, or a mapping.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LikewiseVectorStore(VectorStore):
 
         Args:
             embedding: embeds texts and questions.
-            address: of the index; without one it is temporary and deleted with this object.
+            address: address of the index. Without an address, the index is temporary and deleted with this object.
 
         Raises:
             BadInput: something that is not an index is there already.
@@ -55,12 +55,12 @@ class LikewiseVectorStore(VectorStore):
 
     @property
     def address(self) -> str:
-        """Where the index is, for `likewise.Searcher`, the shell and `LikewiseRetriever`."""
+        """The address of the index, for `search.Searcher`, the shell and `LikewiseRetriever`."""
         return self._index.address
 
     @property
     def embeddings(self) -> Embeddings:
-        """What embeds texts and questions."""
+        """The `Embeddings` for texts and questions."""
         return self._embedding
 
     @classmethod
@@ -88,18 +88,18 @@ class LikewiseVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Embed and add texts; a text whose id is known takes the place of the one that is there.
+        """Embed and add texts. A text replaces the stored text with the same id.
 
         Args:
             metadatas: JSON values, one dictionary per text.
-            ids: one per text; where there is none, one is drawn at random.
+            ids: one per text; a missing id is drawn at random.
 
         Returns:
             The ids, in the order of the texts.
 
         Raises:
             ValueError: there are not as many metadatas or ids as texts.
-            BadInput: an id that comes twice, or a text or metadata that would not come back as it was given.
+            BadInput: an id occurs twice, or a text or metadata would not come back as it was given.
         """
         _refuse(kwargs)
         texts = list(texts)
@@ -120,7 +120,7 @@ class LikewiseVectorStore(VectorStore):
         return [document.uri for document in documents]
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Delete texts by id; ids that are not there are ignored. Without ids everything is deleted."""
+        """Delete texts by id; unknown ids are ignored. Without ids everything is deleted."""
         _refuse(kwargs)
         if ids is None:
             self._index.remove(where={"uri": {"exists": True}})
@@ -195,7 +195,7 @@ class LikewiseVectorStore(VectorStore):
         return [_document(hits[position]) for position in chosen]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
-        """What LangChain puts a score through for `similarity_search_with_relevance_scores`: [-1, 1] to [0, 1]."""
+        """Return the function that maps scores for `similarity_search_with_relevance_scores`: [-1, 1] to [0, 1]."""
         return lambda cosine: (1 + cosine) / 2
 
     def _vector(self, query: str) -> np.ndarray[Any, Any]:
@@ -249,7 +249,7 @@ class LikewiseRetriever(BaseRetriever):
         where: Filter | None = None,
         mode: Mode | None = None,
     ) -> list[Document]:
-        """What `invoke` calls; k, where and mode may be given for one question."""
+        """Return documents for `invoke`; k, where and mode may be given for one question."""
         hits = self._searcher.search(
             query,
             self.k if k is None else k,
@@ -273,6 +273,7 @@ def _cosine(hit: Hit) -> float:
 
 
 def _refuse(kwargs: dict[str, Any]) -> None:
-    """LangChain's signatures let every argument pass: a misspelt one must not be ignored."""
+    """Refuse unknown arguments. LangChain's signatures accept every argument, but a misspelt argument must not be
+    ignored."""
     if kwargs:
         raise TypeError(f"unexpected argument {next(iter(kwargs))!r}: a filter is given as filter=")

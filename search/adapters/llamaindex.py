@@ -1,7 +1,7 @@
 """likewise in LlamaIndex: a vector store that also answers by words and by both.
 
 The metadata of a node is likewise's metadata, by which the shell and `search.Searcher` filter too. The rest of the node
-is kept beside it under the one key `_llamaindex`, of which no field of a node's metadata may have the name.
+is kept beside it under the one key `_llamaindex`. No field of a node's metadata may have this name.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ _NODES: dict[str, type[BaseNode]] = {
 }
 _MODES = VectorStoreQueryMode
 _MMR_PREFETCH = 4
-"""Nodes that MMR chooses from, for each that is asked for, as in LlamaIndex's other stores."""
+"""Number of nodes that MMR chooses from for each requested node, as in LlamaIndex's other stores."""
 
 _HYBRID_DEPTH = 100
-"""Nodes that each ranking contributes where `alpha` weighs them, at least."""
+"""Minimum nodes that each ranking contributes if `alpha` weighs the rankings."""
 
 
 class LikewiseVectorStore(BasePydanticVectorStore):
@@ -90,8 +90,8 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         """Open or create an index.
 
         Args:
-            address: of the index; without one it is temporary and deleted with this object.
-            stores_text, is_embedding_query: always True; given by LlamaIndex where it makes a store of `to_dict()`.
+            address: address of the index. Without an address, the index is temporary and deleted with this object.
+            stores_text, is_embedding_query: always True; LlamaIndex gives them when it makes a store from `to_dict()`.
 
         Raises:
             BadInput: something that is not an index is there already.
@@ -110,7 +110,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
 
     @property
     def client(self) -> Index:
-        """The index; its address is that of a temporary one too."""
+        """The index; a temporary index has an address too."""
         return self._index
 
     def close(self) -> None:
@@ -121,14 +121,14 @@ class LikewiseVectorStore(BasePydanticVectorStore):
     # writing
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Add nodes with their embeddings; a node whose id is known takes the place of the one that is there.
+        """Add nodes with their embeddings. A node replaces the stored node with the same id.
 
         Returns:
             The ids, in the order of the nodes.
 
         Raises:
             ValueError: a node has no embedding.
-            BadInput: an id that comes twice, or a node that would not come back as it was given.
+            BadInput: an id occurs twice, or a node would not come back as it was given.
         """
         _refuse(kwargs)
         if nodes:
@@ -145,7 +145,8 @@ class LikewiseVectorStore(BasePydanticVectorStore):
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
-        """Delete nodes by id, by filter, or those of the ids that match the filter. Missing ids are ignored.
+        """Delete nodes by id, by filter, or by both: then a node must have one of the ids and match the filter. Unknown
+        ids are ignored.
 
         Raises:
             ValueError: neither ids nor a filter were given.
@@ -191,7 +192,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         or an empty dictionary is missing.
 
         Args:
-            mmr_prefetch_k: how many nodes MMR chooses from; four for each that is asked for.
+            mmr_prefetch_k: number of nodes that MMR chooses from; four for each requested node.
 
         Raises:
             ValueError: another mode, or a query that lacks what the mode needs.
@@ -200,7 +201,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         _refuse(kwargs)
         if query.output_fields is not None or query.embedding_field is not None:
             raise ValueError("output_fields and embedding_field are not supported: leave them out")
-        # LlamaIndex's own index gives empty lists where it means no restriction.
+        # LlamaIndex's own index gives empty lists for "no restriction".
         where = self._where(query.node_ids or None, query.doc_ids or None, query.filters)
         k = query.similarity_top_k
         if query.mode == _MODES.DEFAULT:
@@ -234,7 +235,8 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         return _result([hits[uri] for uri in ids], scores)
 
     def _weighed(self, query: VectorStoreQuery, where: Condition | None) -> VectorStoreQueryResult:
-        """HYBRID with `alpha`. The best of both rankings are candidates, and each gets both scores."""
+        """Answer HYBRID with `alpha`. The best nodes of both rankings are candidates, and each candidate gets both
+        scores."""
         alpha = query.alpha
         if alpha is None or not 0 <= alpha <= 1:
             raise ValueError(f"alpha is {alpha}: give a number from 0, words alone, to 1, embeddings alone")
@@ -283,7 +285,8 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         return {"and": parts}
 
     def _condition(self, each: MetadataFilter) -> Condition:
-        """One filter, as LlamaIndex's own store means it: a missing field satisfies NE, NIN and IS_EMPTY alone."""
+        """Translate one filter with the meaning of LlamaIndex's own store: a missing field satisfies only NE, NIN and
+        IS_EMPTY."""
         if not each.key:
             raise FilterError("a filter has an empty key: name a field of the metadata")
         key, operator, value = f"metadata.{each.key}", each.operator, _exact(each.value)
@@ -310,10 +313,10 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             return {
                 key: {"contains": each.value} if operator == FilterOperator.TEXT_MATCH else {"like": f"%{pattern}%"}
             }
-        raise FilterError(f"{operator.name} takes no {each.value!r:.80}")
+        raise FilterError(f"{operator.name} does not accept the value {each.value!r:.80}")
 
     def _holds_text(self, key: str) -> bool:
-        """Whether some node has text in this field: only then may it be compared with text."""
+        """Return whether some node has text in this field. Only then may the field be compared with text."""
         try:
             self._searcher.count({key: ""})
         except FilterError:
@@ -329,7 +332,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
 
 
 def _exact(value: Any) -> Any:
-    """Return the value of a filter with its texts as LlamaIndex compares them: none of them is a date."""
+    """Return the value of a filter with texts as LlamaIndex compares them, so that no text is a date."""
     if isinstance(value, list):
         return [_exact(each) for each in value]
     return ExactText(value) if isinstance(value, str) else value
@@ -348,8 +351,8 @@ _COMPARED = {
 
 
 def _to_stored(node: BaseNode) -> indexer.Document:
-    """A node as likewise keeps it. The rest of it is kept as JSON, as a key without a value, so that it is no field to
-    filter by; with the metadata too, of which the order counts in LlamaIndex.
+    """Return a node as likewise stores it. The rest of the node is kept as JSON in a key without a value, so that
+    filters cannot name it. The metadata are kept there too, because their order counts in LlamaIndex.
     """
     if _KEY in node.metadata:
         raise BadInput(f"{node.node_id}: its metadata has a field {_KEY}, which the adapter needs: rename it")
@@ -405,6 +408,7 @@ def _text(query: VectorStoreQuery) -> str:
 
 
 def _refuse(kwargs: dict[str, Any]) -> None:
-    """LlamaIndex's signatures let every argument pass: a misspelt one must not be ignored."""
+    """Refuse unknown arguments. LlamaIndex's signatures accept every argument, but a misspelt argument must not be
+    ignored."""
     if kwargs:
         raise TypeError(f"unexpected argument {next(iter(kwargs))!r}")

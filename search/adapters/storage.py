@@ -1,4 +1,5 @@
-"""What the adapters share: the index behind one, and what has to hold for the framework's values to come back equal."""
+"""Common parts of the adapters: the index behind an adapter, and checks that the framework's values will come back
+equal."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _LOGGER = logging.getLogger("search.adapters")
 
 
 def open_or_create(address: str | PathLike[str] | None) -> Index:
-    """Return the index at an address, made if there is none; without an address a temporary one.
+    """Return the index at an address; make it if there is none. Without an address, return a temporary index.
 
     Raises:
         BadInput: something that is not an index is there already.
@@ -37,7 +38,7 @@ def open_or_create(address: str | PathLike[str] | None) -> Index:
 
 
 def log_notes(notes: Iterable[str]) -> None:
-    """Log as warnings what likewise has to tell about a call: no framework's result has a place for it."""
+    """Log the notes of a call as warnings, because no framework's result has a place for them."""
     for note in notes:
         _LOGGER.warning("%s", note)
 
@@ -49,7 +50,7 @@ def with_notes_logged(hits: Hits) -> tuple[Hit, ...]:
 
 
 def by_words(searcher: Searcher, text: str, k: int, where: Filter | None) -> tuple[Hit, ...]:
-    """Return the k best hits by BM25; none, with the reason logged, for a question without a word to rank by."""
+    """Return the k best hits by BM25. A question without a word to rank by has no hits, and the reason is logged."""
     try:
         return with_notes_logged(searcher.search(text, k, where, "words"))
     except NoWords as error:
@@ -58,7 +59,7 @@ def by_words(searcher: Searcher, text: str, k: int, where: Filter | None) -> tup
 
 
 def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
-    """Return the coroutine that runs a method in a thread; of a subclass, the method of that class."""
+    """Return the coroutine that runs a method in a thread. An object of a subclass runs the subclass's method."""
 
     @functools.wraps(method)
     async def run(self: Any, /, *args: Any, **kwargs: Any) -> R:
@@ -69,18 +70,19 @@ def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]
 
 
 def require_own_vectors(index: Index) -> None:
-    """Raise BadInput where an index embeds with a model of its own: vectors of a framework are not to be mixed in."""
+    """Raise BadInput if an index has its own model, because vectors of a framework must not be mixed with its
+    vectors."""
     if index.recipe is not None:
         raise BadInput(
             f"{index.address}: embeds its documents with its own model {index.recipe.model}: add to it with "
-            "likewise index, or give the adapter another address for vectors of your framework"
+            "Index.add, or give the adapter another address for vectors of your framework"
         )
 
 
 def require_same(uri: str, metadata: Mapping[str, Any]) -> None:
     """Raise BadInput for metadata that would come back changed, such as a tuple, which JSON turns into a list.
 
-    What is not JSON at all is refused when the document is added.
+    Values that are not JSON are refused when the document is added.
     """
     try:
         same = json.loads(json.dumps(metadata)) == metadata
@@ -102,7 +104,8 @@ def require_same(uri: str, metadata: Mapping[str, Any]) -> None:
 
 
 def packed(numbers: Sequence[float]) -> str:
-    """Return an embedding as text from which `unpacked` gives the same numbers; in float32 where that holds them."""
+    """Return an embedding as text from which `unpacked` gives the same numbers; in float32 if this holds them
+    exactly."""
     rows = np.asarray(numbers, dtype="<f8")
     with np.errstate(over="ignore"):
         half = rows.astype("<f4")
@@ -111,6 +114,6 @@ def packed(numbers: Sequence[float]) -> str:
 
 
 def unpacked(text: str) -> list[float]:
-    """Return the embedding that `packed` made text of."""
+    """Return the embedding from a text that `packed` has made."""
     numbers: list[float] = np.frombuffer(base64.b64decode(text[1:]), "<f4" if text[0] == "f" else "<f8").tolist()
     return numbers

@@ -14,42 +14,22 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from indexer.errors import LikewiseError, check_system
-from search.cli.output import FINISHES, LEFT, colour, discard, prepare_streams, say, warn
+from indexer.errors import LikewiseError, check_system, in_shell
+from search.cli.terminal.output import FINISHES, LEFT, colour, discard, prepare_streams, say, warn
 
-COMMANDS = (
-    "index",
-    "update",
-    "status",
-    "search",
-    "similar",
-    "show",
-    "list",
-    "remove",
-    "info",
-    "check",
-    "compact",
-    "compile",
-    "migrate",
-    "cache",
-    "backup",
-    "copy",
-    "export",
-    "map",
-    "evaluate",
-    "tune",
-    "expect",
-    "diff",
-    "tokens",
-    "embed",
-    "model",
-    "compare",
-    "pairs",
-    "doctor",
-    "watch",
-    "serve",
-    "mcp",
-)
+GROUPS = {
+    "Use": ("index", "search", "similar", "show", "list", "update", "status", "watch", "serve", "mcp"),
+    "Look after": (
+        *("info", "remove", "check", "compact", "backup", "copy", "export", "migrate", "compile", "cache", "doctor"),
+    ),
+    "Measure": ("evaluate", "compare", "diff", "expect", "tune"),
+    "Look inside": ("tokens", "model", "embed", "pairs", "map"),
+}
+"""The commands by what a person wants, in the order of the help: frequent ones first."""
+
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+
+_LONGEST_NAME = max(map(len, COMMANDS))
 
 _NAMES = {
     "cache": "cache_command",
@@ -64,6 +44,8 @@ _NAMES = {
 _FINISHING = frozenset(
     {
         "index",
+        "update",
+        "watch",
         "remove",
         "check",
         "compact",
@@ -76,7 +58,8 @@ _FINISHING = frozenset(
         "expect",
     }
 )
-"""Commands that finish even if nobody reads their output: they change something, or answer by their exit code."""
+"""Commands that finish even if nobody reads their output, because they change something or answer by their exit
+code."""
 
 _READER_LEFT = 141  # a shell's exit code for a program that was ended by SIGPIPE
 
@@ -87,7 +70,7 @@ _LACKS_MEMORY = (
     "failed to map segment",
     "std::bad_alloc",
 )
-"""What the system, its loader of libraries, and libraries in C++ say where memory is lacking."""
+"""Texts in errors of the system, its library loader and C++ libraries if there is too little memory."""
 
 
 class _LazyGroup(click.Group):
@@ -99,7 +82,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"search.cli.{cmd_name}"), _NAMES.get(cmd_name, cmd_name))
+        command = getattr(import_module(f"search.cli.commands.{cmd_name}"), _NAMES.get(cmd_name, cmd_name))
         assert isinstance(command, click.Command)
         return command
 
@@ -112,10 +95,10 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the first sentence of each command's help in full; click would cut it to one line."""
-        rows = [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        """Write the groups with the first sentence of each command's help, which click would cut to one line."""
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{_LONGEST_NAME}}", self._summary(ctx, name)) for name in names])
 
     def _summary(self, ctx: click.Context, name: str) -> str:
         command = self.get_command(ctx, name)
@@ -133,11 +116,11 @@ class _LazyGroup(click.Group):
         except BrokenPipeError:
             _exit_without_reader()
         # A reader of `index --stream` may leave when it has seen enough: the run's own exit code is kept.
-        return code or (_READER_LEFT if ctx.meta.get(LEFT) and ctx.invoked_subcommand != "index" else 0)
+        return code or (_READER_LEFT if ctx.meta.get(LEFT) and ctx.invoked_subcommand not in ("index", "update") else 0)
 
 
 def _meant(name: str) -> str:
-    """Return what to do about a name that is not a command."""
+    """Return advice for a name that is not a command."""
     from difflib import get_close_matches
 
     if near := get_close_matches(name, COMMANDS, 1, 0.6):
@@ -176,7 +159,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.stdout.flush()
         _exit(code if isinstance(code, int) else 0)
     except LikewiseError as error:
-        _fail(str(error), error.exit_code, getattr(error, "caret", ""))
+        _fail(in_shell(error), error.exit_code, getattr(error, "caret", ""))
     except click.ClickException as error:
         message = io.StringIO()
         error.show(message)
@@ -197,8 +180,8 @@ def _describe(error: Exception) -> str:
     """Return the line to print for an error that is not one of likewise's own."""
     if (lack := _lack_of_memory(error)) is not None:
         return (
-            f"there is too little memory{lack}: close other programs, or allow this one more (ulimit -v, or the limit "
-            "of its container)"
+            f"there is too little memory{lack}: close other programs, or allow this program more (ulimit -v, or "
+            "the limit of its container)"
         )
     if isinstance(error, OSError):  # most often a full disk behind the output
         return f"{error.filename or 'standard output or a file'}: {error.strerror or error}; solve this and run again"
@@ -206,7 +189,7 @@ def _describe(error: Exception) -> str:
 
 
 def _lack_of_memory(error: BaseException) -> str | None:
-    """Return what an error, or one that caused it, says of too little memory; None where memory is not the reason."""
+    """Return the message about too little memory from an error or its causes; None if memory is not the reason."""
     cause: BaseException | None = error
     while cause is not None:
         lines = str(cause).splitlines()
@@ -222,7 +205,7 @@ def _lack_of_memory(error: BaseException) -> str | None:
 def _interrupt_on_sigterm() -> None:
     """Let SIGTERM, with which services and containers end a process, do the same as Ctrl-C.
 
-    A parent that has it ignored is respected, as is a program that calls this function with a handler of its own.
+    Nothing changes if the parent process ignores SIGTERM, or if the calling program has its own handler.
     """
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _interrupt)

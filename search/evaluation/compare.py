@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import RecipeSpec
-from indexer.errors import BadInput
+from indexer.errors import BadInput, count_of
+from indexer.indexing.embedding import FIT_SAMPLE_PASSAGES
 from search.evaluation.contenders import Contenders, even_sample, measure_speeds
 from search.evaluation.significance import Estimate
 from search.evaluation.sts import JudgedPairs
@@ -85,10 +85,10 @@ def compare(
         progress(f"{len(sentences):,} sentences")
         results.append(judge_sts(contenders, sts, sentences))
     if retrieval:
-        progress(f"{len(documents):,} documents")
+        progress(f"{count_of(len(documents), 'document')}")
         results.append(judge_retrieval(contenders, retrieval, progress))
     timed = even_sample(sentences, _TIMED_SENTENCES) if sts else even_sample(documents, _TIMED_DOCUMENTS)
-    progress(f"speed on {len(timed)} texts")
+    progress(f"speed on {count_of(len(timed), 'text')}")
     speed = measure_speeds(results[0].encoders, timed)
     cut = contenders.too_long([*sentences, *documents])
     rows = tuple(

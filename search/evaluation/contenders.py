@@ -1,4 +1,4 @@
-"""Recipes loaded to be compared: what they share is loaded and computed once. tasks.py measures them."""
+"""Recipes loaded to be compared. Common parts are loaded and computed once. tasks.py measures them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import TypeVar
 import numpy as np
 
 from indexer import encoders as library
-from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import Encoder, Recipe, RecipeSpec, Role
-from indexer.encoders.runtime import Runtime
+from indexer.encoders.machine.runtime import Runtime
 from indexer.errors import ModelError
+from indexer.indexing.embedding import FIT_SAMPLE_PASSAGES
 from indexer.records import Vector
 from search.pairs import count_too_long
 
 BATCH_TEXTS = 4096
-"""How many texts are embedded in one pass; it bounds the memory for their vectors."""
+"""Number of texts that are embedded in one pass. It bounds the memory for their vectors."""
 
 _SPEED_REPEATS = 5
 

@@ -1,6 +1,6 @@
-"""Search tests: a file of questions with the documents they must find, and the expectations that do not hold.
+"""Search tests: reading a file of questions with the documents they must find, and finding the expectations that fail.
 
-The file is YAML: a list of questions, each with what is expected of its ranking.
+The file is YAML: a list of questions, each with the expectations of its ranking.
 
     - question: how can I stop my bread from going stale
       top 3: bread-storage
@@ -26,7 +26,7 @@ Kind = Literal["top", "absent", "above"]
 
 _TOP = re.compile(r"(not in )?top ([1-9]\d*)")
 _ABOVE_HITS = 100
-"""How many hits are searched for the documents of "above", which has no number of its own."""
+"""Number of hits that are searched for the documents of "above", which has no number of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def broken_expectations(
 
     Args:
         ask: returns the uris of the best `question.depth` hits.
-        as_stored: turns uris of the file into those of the index.
+        as_stored: function that turns uris of the file into uris of the index.
     """
     for question in questions:
         hits = tuple(ask(question))

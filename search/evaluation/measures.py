@@ -61,7 +61,7 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> Eval
     """Evaluate a run on the queries that have a relevant document. A query without results counts 0.
 
     The order of the run is judged, not its scores: trec_eval would order equal scores by document id, which is not
-    the order that a user sees. It therefore gets strictly falling scores.
+    the order that a user sees. So trec_eval gets strictly falling scores.
 
     Args:
         measures: names as ir_measures spells them, such as "nDCG@10".
@@ -143,7 +143,7 @@ def read_qrels(path: str | Path, queries: Mapping[str, str] | None = None) -> Qr
     """Read judgments: tab-separated with the header query-id, corpus-id, score, or TREC's four columns.
 
     Args:
-        queries: the known queries; a judgment of another one is an error.
+        queries: the known queries. A judgment of an unknown query is an error.
 
     Raises:
         BadInput: the file cannot be read or is empty, a line has another form, a grade is not an integer,
@@ -176,7 +176,7 @@ def read_qrels(path: str | Path, queries: Mapping[str, str] | None = None) -> Qr
     return Qrels(grades)
 
 
-def write_run(run: Run, path: str | Path, tag: str = "likewise") -> None:
+def write_run(run: Run, path: str | Path) -> None:
     """Write a run in the form of trec_eval: query, Q0, document, rank from 1, score, tag.
 
     Raises:
@@ -188,10 +188,10 @@ def write_run(run: Run, path: str | Path, tag: str = "likewise") -> None:
         for rank, (document, score) in enumerate(ranking, 1):
             # trec_eval orders by score as float32, and equal scores by id: slightly lower ones keep our order.
             last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
-            for name in (query, document, tag):
+            for name in (query, document):
                 if not name or re.search(r"\s", name):
                     raise BadInput(f"{name!r} cannot be written to a TREC run: ids must be without white space")
-            lines.append(f"{query} Q0 {document} {rank} {float(last)!r} {tag}\n")
+            lines.append(f"{query} Q0 {document} {rank} {float(last)!r} likewise\n")
     Path(path).write_text("".join(lines), encoding="utf-8")
 
 

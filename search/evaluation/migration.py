@@ -1,9 +1,9 @@
-"""The verdict before an index changes its model: what its old and its new vectors answer to the same questions.
+"""The verdict before an index changes its model: a comparison of the answers by old and new vectors.
 
-With judged questions it is nDCG@10 with a paired test. Without them nobody knows which answers are better. What can be
-measured then is how many of the ten hits are the same, and held-out sentences: a sentence is taken out of its passage
-and asked, and the rest of the passage is found if fewer than ten other documents are nearer to it (the inverse cloze
-task, Lee et al. 2019). Both sides are asked the same sentences about the same rests.
+With judged questions it is nDCG@10 with a paired test. Without judged questions nobody knows which answers are better.
+Then the verdict measures how many of the ten hits are the same, and held-out sentences: a sentence is taken out of its
+passage and asked, and the rest of the passage is found if fewer than ten other documents are nearer to it (the inverse
+cloze task, Lee et al. 2019). Both indexes get the same sentences and the same remaining passages.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from search.ranker import Ranker
 HITS = 10
 
 _TIMED_QUESTIONS = 50
-"""Questions that are asked again, one by one."""
+"""Number of questions that are asked again, one by one, to measure the time."""
 
 _QUESTION_CHARACTERS = 200
-"""Characters of a passage that is asked where no sentence can be taken out of one."""
+"""Maximum characters of a passage that is used as a question if no sentence can be taken out of a passage."""
 
 _MEASURE = "nDCG@10"
 
@@ -45,10 +45,10 @@ Answer = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """A number of the old vectors and of the new ones.
+    """A measurement of the old vectors and of the new vectors.
 
     Attributes:
-        p: two-sided p-value of the difference, by the paired bootstrap; None where nothing was tested.
+        p: two-sided p-value of the difference, by the paired bootstrap; None if nothing was tested.
     """
 
     old: float
@@ -89,7 +89,8 @@ class Verdict:
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the members that `likewise migrate --json` prints; those of judgments only where there are any."""
+        """Return the members that `likewise migrate --json` prints. Members about judgments exist only if there are
+        judgments."""
         judged = {"ndcg@10": self.ndcg, "ndcg@10_hybrid": self.ndcg_hybrid}
         numbers: dict[str, Sides | None] = {
             **{name: sides for name, sides in judged.items() if sides is not None},
@@ -121,15 +122,15 @@ def compare_vectors(
         qrels: the judgments, by the uris of the indexes.
 
     Returns:
-        The comparison. If the old model cannot be asked any more, which is a reason to change it, the sizes alone are
+        The comparison. If the old model can no longer be used, which is a reason to change it, only the sizes are
         compared, and a note says why.
 
     Raises:
-        ModelError, RecipeMismatch: the new model cannot be loaded, or is not the one of its vectors.
+        ModelError, RecipeMismatch: the new model cannot be loaded, or is not the model of its vectors.
     """
     sides = [_Side(store, trust_remote_code) for store in (old, new)]
     if (problem := sides[0].problem()) is not None:
-        note = f"the models are not compared, because the old one cannot be asked ({problem})"
+        note = f"the models are not compared, because the old model cannot be used ({problem})"
         sizes = _sizes([side.info() for side in sides])
         return Verdict(None, None, None, None, 0, 0, None, None, *sizes, notes=(note,))
     passages, sentences = _draw(old)
@@ -164,8 +165,8 @@ class _Side:
     """One of the two indexes, with its model.
 
     Attributes:
-        passages_per_second: how fast `find` has embedded its answers.
-        notes: what searches for the same questions would note.
+        passages_per_second: speed at which `find` has embedded its answers.
+        notes: the notes of searches for the same questions.
     """
 
     def __init__(self, store: Store, trust_remote_code: bool) -> None:
@@ -199,7 +200,7 @@ class _Side:
         return vectors
 
     def readable(self, texts: Sequence[str]) -> list[bool]:
-        """Return of each text whether the model reads a token of it."""
+        """Return for each text whether the model reads a token of it."""
         with self._store.snapshot() as snapshot:
             encoder = self._encoder(snapshot)
         return [len(offsets) > 0 for offsets in encoder.offsets(list(texts))]
@@ -266,7 +267,7 @@ def _draw(store: Store) -> tuple[list[Passage], list[PseudoQuestion]]:
 
 
 def _readable(sides: Sequence[_Side], sentences: Sequence[PseudoQuestion]) -> list[PseudoQuestion]:
-    """Return the sentences of which both models read a token, of the question and of the answer."""
+    """Return the pairs in which both models can read a token of the question and of the answer."""
     flags = [
         side.readable(texts)
         for side in sides

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 PERSISTENCE = 0.9
-"""Probability that a reader goes on to the next hit: the first ten hits then have 86 % of the weight."""
+"""Probability that a reader continues to the next hit. The first ten hits then have 86 % of the weight."""
 
 
 def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = PERSISTENCE) -> float:

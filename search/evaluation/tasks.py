@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.embedding import FIT_SAMPLE_PASSAGES
 from indexer.encoders import Encoder
-from indexer.encoders.parts import post_process
-from indexer.passages import titled_text
+from indexer.encoders.chain.parts import post_process
+from indexer.errors import count_of
+from indexer.indexing.embedding import FIT_SAMPLE_PASSAGES
+from indexer.passages.cut import titled_text
 from indexer.records import Document, Vector
 from search.evaluation.contenders import BATCH_TEXTS, Contenders
 from search.evaluation.measures import Qrels, Run, evaluate
@@ -22,7 +23,8 @@ MEASURES = {"nDCG@10": "nDCG@10", "recall@100": "R@100", "MRR@10": "RR@10"}
 """The measures of retrieval: printed name to the name in ir_measures."""
 
 RELATED = 0.8
-"""Where in the range of a file's scores a related pair begins: 4 of 0 to 5, "mostly equivalent" in STS."""
+"""Minimum score of a related pair, as a share of the range of a file's scores: 4 of 0 to 5, "mostly equivalent" in
+STS."""
 
 _RANKED_DOCUMENTS = 100
 _SAMPLE_COSINES = 2000
@@ -32,7 +34,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """Documents, questions, and judgments of which document answers which question."""
+    """Documents, questions, and judgments that say which document answers which question."""
 
     documents: Sequence[Document]
     queries: Mapping[str, str]
@@ -150,7 +152,7 @@ def _passes(
     for start, end in _pass_bounds(len(texts), first):
         positions = order[start:end]
         yield positions, contenders.encode([texts[position] for position in positions])
-        progress(f"{end:,} of {len(texts):,} documents")
+        progress(f"{end:,} of {count_of(len(texts), 'document')}")
 
 
 def _pass_bounds(total: int, first: int) -> Iterator[tuple[int, int]]:
@@ -159,7 +161,7 @@ def _pass_bounds(total: int, first: int) -> Iterator[tuple[int, int]]:
 
 
 class _Judgments:
-    """Which documents answer which judged question."""
+    """The documents that answer each judged question."""
 
     def __init__(self, qrels: Qrels, uris: Sequence[str]) -> None:
         position = {uri: number for number, uri in enumerate(uris)}
@@ -173,7 +175,7 @@ class _Judgments:
         self._shape = (len(qrels.judged), len(uris))
 
     def relevant(self, positions: Ids) -> NDArray[np.bool_]:
-        """Return which of some documents (n,) answer which question, as (questions, n)."""
+        """Return, as (questions, n), which of these documents (n,) answer which question."""
         column = np.full(self._shape[1], -1)
         column[positions] = np.arange(len(positions))
         included = column[self._positions] >= 0
@@ -192,7 +194,7 @@ class _Rankings:
         self._related: list[Vector] = []
 
     def add(self, positions: Ids, scores: Vector, relevant: NDArray[np.bool_]) -> None:
-        """Add the cosines (questions, n) of n more documents, and which of them answer which question."""
+        """Add the cosines (questions, n) of n more documents, and whether each of them answers each question."""
         if not self._random:
             unrelated = scores[~relevant]
             self._random.append(unrelated[:: -(-len(unrelated) // _SAMPLE_COSINES) or 1])

@@ -16,7 +16,7 @@ WORDS_BIASES = tuple(round(step * 0.25, 2) for step in range(-16, 17))
 
 FOLDS = 5
 MIN_QUESTIONS = 10
-"""Fewest judged questions to learn from."""
+"""Minimum judged questions to learn from."""
 
 _MEASURE = "nDCG@10"
 
@@ -26,7 +26,7 @@ class Tuned:
     """What was learned from judged questions.
 
     Attributes:
-        words_bias: the best for all questions together; of equally good ones the nearest to `before`.
+        words_bias: the best words bias for all questions together. Among equally good values, the nearest to `before`.
         before: the words bias of the index so far.
         score_before: nDCG@10 with `before`.
         score_held_out: nDCG@10 if each fold is ranked with the words bias that is best for the other folds.

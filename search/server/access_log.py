@@ -1,7 +1,7 @@
-"""One line of JSON per request on standard output; the text of questions only where it was asked for.
+"""One line of JSON per request on standard output. The text of questions is logged only if this was requested.
 
-A reader that does not read must not stop the service: lines go through a bounded queue, and lines for which there was
-no room are counted in the next one.
+A reader that does not read must not stop the service: lines go through a bounded queue. If the queue is full, lines are
+dropped, and the next line has their number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AccessLog:
 
         Args:
             descriptor: the file descriptor that lines go to; standard output by default.
-            questions: whether lines contain the text of questions.
+            questions: log the text of questions.
         """
         self.questions = questions
         # Not through sys.stdout: its buffer is locked while a reader does not read, and Python's exit waits for that.
@@ -51,7 +51,7 @@ class AccessLog:
             self._lost = 0
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """Write what is left, if the reader takes it within this time."""
+        """Write the remaining lines, if the reader takes them within this time."""
         try:
             self._lines.put(None, timeout=timeout_s)
         except queue.Full:
@@ -64,7 +64,7 @@ class AccessLog:
             while rest:
                 try:
                     rest = rest[os.write(self._descriptor, rest) :]
-                except BlockingIOError:  # whoever started this process may have made its standard output non-blocking
+                except BlockingIOError:  # the parent process may have made standard output non-blocking
                     select.select([], [self._descriptor], [])
-                except OSError:  # the reader has left: the service goes on
+                except OSError:  # the reader has left: the service continues
                     return

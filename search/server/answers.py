@@ -55,8 +55,9 @@ class IndexAnswer(_Answer):
     model: str | None = Field(description="null where the index holds vectors of its owner's own.")
     dimensions: int
     fields: dict[str, list[Literal["boolean", "number", "text", "date"]]] = Field(
-        description="The types of each metadata field, to filter by."
+        description="The types of each metadata field, to filter by; of more than 200 fields the commonest."
     )
+    more_fields: int = Field(description="How many metadata fields are not listed.")
 
 
 class IndexesAnswer(_Answer):
@@ -101,6 +102,7 @@ class FieldsAnswer(_Answer):
     """Every field that some document has, with its frequent values."""
 
     fields: list[FieldAnswer]
+    more_fields: int = Field(description="How many metadata fields are not listed: of more than 200, the rarest.")
 
 
 class RegionAnswer(_Answer):

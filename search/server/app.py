@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -24,15 +24,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from indexer.deadline import Deadline
 from indexer.errors import BadInput, LikewiseError
+from indexer.filters.limits import FROM_CLIENTS
+from indexer.filters.mapping import filter_tree
 from search.mcp import make_mcp_server
 from search.query import Query
 from search.question_batches import BATCH_QUESTIONS
-from search.served import ServedIndex, ServedIndexes
+from search.served import CLIENT_DEADLINE, SEARCH_SECONDS, ServedIndex, ServedIndexes
 from search.server.access_log import AccessLog
 from search.server.documents import Writers
 from search.server.embeddings import embed
-from search.server.guard import Guard, Rules
+from search.server.guard import Guard, Rules, replay
 from search.server.judgments import Judgments
 from search.server.limits import Lane
 from search.server.maps import Maps
@@ -57,19 +60,22 @@ if TYPE_CHECKING:
     from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
     from search.hits import Hits
 
+Result = TypeVar("Result")
+
 ENTRY = "likewise.entry"
 """Key of an ASGI scope: what endpoints add to the request's line in the access log."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
 SEARCH_THREADS = BATCH_QUESTIONS
-"""Searches at the same time: as many as are embedded in one pass."""
+"""Number of searches at the same time: as many as are embedded in one pass."""
 SEARCH_QUEUE = 128
 SEARCH_DEADLINE_S = 10.0
 HEAVY_THREADS = 2
 HEAVY_QUEUE = 16
 HEAVY_DEADLINE_S = 30.0
 FEW_EXPLAINED = 20
-"""Hits that a search explains beside others; more are heavy work, as every sentence of every hit is embedded."""
+"""Maximum hits that a search explains among other searches. More are heavy work, because every sentence of every hit is
+embedded."""
 
 
 def create_app(
@@ -239,15 +245,14 @@ class Service:
         return JSONResponse(await self._searches.run(describe))
 
     async def fields(self, request: Request) -> Response:
-        served = self._index(request)
-        return JSONResponse(await self._searches.run(lambda: {"fields": served.fields()}))
+        return JSONResponse(await self._ask(request, lambda served: served.fields()))
 
     async def search(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, SearchRequest)
         query = Query(
             text=body.query or "",
             k=body.k,
-            where=body.where,
+            where=filter_tree(body.where, FROM_CLIENTS),
             mode=body.mode or ("dense" if body.query is None else served.default_mode),
             passages=body.passages,
             min_score=body.min_score,
@@ -259,45 +264,47 @@ class Service:
         _note(request, mode=query.mode, k=query.k, query=query.text)
         area = body.area
 
-        def search() -> Hits:
+        def search(served: ServedIndex) -> Hits:
             if area is None:
-                return served.searcher.answer(query)
-            return served.searcher.answer(replace(query, where=self._maps.within(served, area, query.condition)))
+                return served.answer(query)
+            return served.answer(replace(query, where=self._maps.within(served, area, query.condition)))
 
         lane = self._heavy if body.explain and body.k > FEW_EXPLAINED else self._searches
-        return await self._hits(request, served, search, lane)
+        return await self._hits(request, search, lane)
 
     async def map(self, request: Request) -> Response:
-        served = self._index(request)
-        return JSONResponse(await self._searches.run(lambda: self._maps.describe(served)))
+        return JSONResponse(await self._ask(request, self._maps.describe))
 
     async def map_places(self, request: Request) -> Response:
-        served = self._index(request)
-        places = await self._searches.run(lambda: self._maps.places(served))
+        places = await self._ask(request, self._maps.places)
         return Response(places, media_type="application/octet-stream")
 
     async def map_colours(self, request: Request) -> Response:
-        served, field = self._index(request), parameter(request, "field")
-        return JSONResponse(await self._searches.run(lambda: self._maps.colours(served, field)))
+        field = parameter(request, "field")
+        return JSONResponse(await self._ask(request, lambda served: self._maps.colours(served, field)))
 
     async def map_documents(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, PlacedRequest)
         return JSONResponse(await self._searches.run(lambda: self._maps.documents(served, body.points, body.uris)))
 
     async def similar(self, request: Request) -> Response:
-        served, body = self._index(request), await body_of(request, SimilarRequest)
+        body = await body_of(request, SimilarRequest)
         _note(request, k=body.k)
-        similar = partial(served.searcher.similar, body.uri, body.k, body.where)
-        return await self._hits(request, served, similar, self._searches)
+        where = filter_tree(body.where, FROM_CLIENTS)
 
-    async def _hits(self, request: Request, served: ServedIndex, search: Callable[[], Hits], lane: Lane) -> Response:
-        def answer() -> tuple[int, bytes]:
-            hits = search()
+        def similar(served: ServedIndex) -> Hits:
+            return served.searcher.similar(body.uri, body.k, where)
+
+        return await self._hits(request, similar, self._searches)
+
+    async def _hits(self, request: Request, search: Callable[[ServedIndex], Hits], lane: Lane) -> Response:
+        def answer(served: ServedIndex) -> tuple[int, bytes]:
+            hits = search(served)
             answered = hits.as_json()
             answered["notes"] = [served.without_address(note) for note in hits.notes]
             return len(hits), json.dumps(answered, ensure_ascii=False, allow_nan=False).encode()
 
-        count, text = await lane.run(answer)
+        count, text = await self._ask(request, answer, lane)
         _note(request, hits=count)
         return Response(text, media_type="application/json")
 
@@ -306,7 +313,7 @@ class Service:
         if request.method == "DELETE":
             self._require_writable()
             return JSONResponse(await self._heavy.run(lambda: self._writers.delete(served, uri)))
-        return JSONResponse(await self._searches.run(lambda: asdict(served.searcher.get(uri))))
+        return JSONResponse(await self._ask(request, lambda served: asdict(served.searcher.get(uri))))
 
     async def put_documents(self, request: Request) -> Response:
         served = self._index(request)
@@ -334,9 +341,15 @@ class Service:
 
     async def rerank(self, request: Request) -> Response:
         if (scorer := self._scorer) is None:
-            raise Problem(404, "no-reranker", "the service has no reranker: start it with --rerank MODEL")
+            raise Problem(404, "no-reranker", "the service has no reranker: its operator can start it with one")
         body = await body_of(request, RerankRequest)
         return JSONResponse(await self._heavy.run(lambda: rerank_documents(body, scorer)))
+
+    async def _ask(self, request: Request, work: Callable[[ServedIndex], Result], lane: Lane | None = None) -> Result:
+        """Ask the index of a request in a thread, until the deadline or until the client has left."""
+        deadline = Deadline(SEARCH_SECONDS)
+        served = self._index(request).until(deadline)
+        return await _until_left(request.receive, deadline, lambda: (lane or self._searches).run(lambda: work(served)))
 
     def answer_error(self, request: Request, error: Exception) -> Response:
         """Return the answer to a request that failed."""
@@ -349,24 +362,62 @@ class Service:
 
     def _require_writable(self) -> None:
         if not self._writable:
-            raise Problem(403, "read-only", "the service is read-only: start it with --writable")
+            raise Problem(403, "read-only", "the service is read-only: its operator can make it writable")
 
 
 class _NotStarted:
-    """What answers at /mcp while the application does not run."""
+    """The answer at /mcp while the application does not run."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         raise Problem(503, "not-started", "the service has not started")
 
 
 class _Delegating:
-    """An endpoint whose application is made anew when the service starts, since one of MCP can start only once."""
+    """An endpoint whose application is made when the service starts, because an MCP application can start only once."""
 
     def __init__(self, current: Callable[[], ASGIApp]) -> None:
         self._current = current
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._current()(scope, receive, send)
+        deadline = Deadline(SEARCH_SECONDS)
+        CLIENT_DEADLINE.set(deadline)
+        body = (await receive()).get("body", b"")  # the guard has read all of it
+        answering = False
+
+        async def noted(message: Message) -> None:
+            nonlocal answering
+            answering = True
+            await send(message)
+
+        try:
+            await _until_left(receive, deadline, lambda: self._current()(scope, replay(body, receive), noted))
+        except Problem:
+            if not answering:  # otherwise the client has left after its answer
+                raise
+
+
+async def _until_left(receive: Receive, deadline: Deadline, work: Callable[[], Awaitable[Result]]) -> Result:
+    """Return the result of `work`. When the client leaves, cancel the deadline, and raise Problem."""
+    results: list[Result] = []
+    failures: list[Exception] = []
+    async with anyio.create_task_group() as group:
+
+        async def end_when_left() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            failures.append(Problem(400, "disconnected", "the client left before its answer"))
+            deadline.cancel()
+            group.cancel_scope.cancel()  # also the waiting for a thread
+
+        group.start_soon(end_when_left)
+        try:
+            results.append(await work())
+        except Exception as error:  # noqa: BLE001 - raised below, because the group would wrap it
+            failures.append(error)
+        group.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
+    return results[0]
 
 
 def _note(request: Request, **members: str | int) -> None:

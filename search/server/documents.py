@@ -16,7 +16,7 @@ from search.server.problems import Problem
 from search.server.requests import NewDocument
 
 LOCK_DEADLINE_S = 5.0
-"""Seconds to wait for another writer before the client is asked to try again."""
+"""Maximum seconds to wait for another writer. After that, the client is asked to try again."""
 
 Result = TypeVar("Result")
 
@@ -36,13 +36,14 @@ class Writers:
                 400, "no-model", f"index {served.name!r} holds vectors of its owner's own: add to it in Python"
             )
         given = [Document(new.uri, new.text, new.title, new.metadata) for new in documents]
-        return asdict(self._write(served, lambda index: index.add(given)))
+        changes = self._write(served, lambda index: index.add(given))
+        return asdict(changes) | {"notes": [served.without_address(note) for note in changes.notes]}
 
     def delete(self, served: ServedIndex, uri: str) -> dict[str, int]:
         """Remove a document.
 
         Raises:
-            UnknownUri: there is none of this uri.
+            UnknownUri: no document has this uri.
         """
         return {"removed": self._write(served, lambda index: index.remove([uri]))}
 
@@ -71,7 +72,7 @@ class Writers:
             turn.release()
 
     def _index(self, served: ServedIndex) -> Index:
-        """Return the open index, opened again if another one has taken its folder."""
+        """Return the open index. It is opened again if another index has replaced it."""
         index = self._open.get(served.name)
         if index is not None and index.recipe != served.searcher.recipe:
             index.close()

@@ -16,7 +16,7 @@ from search.server.requests import EmbeddingsRequest
 
 
 def embed(request: EmbeddingsRequest, indexes: ServedIndexes) -> dict[str, Any]:
-    """Return OpenAI's answer: the vectors in the order of the texts, and how many tokens they have."""
+    """Return OpenAI's answer: the vectors in the order of the texts, and the number of tokens of the texts."""
     served = indexes[request.model]
     if served.searcher.recipe is None:
         raise Problem(400, "no-model", f"index {served.name!r} holds vectors of its owner's own and has no model")
@@ -54,7 +54,7 @@ def _texts(request: EmbeddingsRequest, encoder: Encoder) -> list[str]:
 
 
 def _decoded(ids: list[int], encoder: Encoder) -> str:
-    """Return the text of token ids. A client that counts in another model's tokens is told, where that shows."""
+    """Return the text of token ids. If the ids clearly belong to another model's tokenizer, the error says so."""
     tokenizer = getattr(encoder, "tokenizer", None)
     if tokenizer is None:
         raise Problem(400, "no-tokens", "this model does not take token ids: send text")

@@ -1,6 +1,6 @@
-"""What every request passes before it reaches a route: host, origin, token, size and number of requests.
+"""The checks of every request before it reaches a route: host, origin, token, size and number of requests.
 
-The order is that of what a stranger may learn: a wrong host or origin learns nothing else.
+The order limits what a stranger may learn: a request with a wrong host or origin learns nothing else.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Rules:
-    """Who may ask.
+    """The rules that decide who may send requests.
 
     Attributes:
         token: what clients must send as `Authorization: Bearer TOKEN`; None asks for none.
         hosts: names that clients may send as Host, beside those of `loopback_only`.
-        loopback_only: whether only this machine's own names are accepted as Host. Otherwise every numeric address is,
-            too: DNS rebinding works with a name.
+        loopback_only: accept only this machine's own names as Host. Otherwise every numeric address is accepted too,
+            because DNS rebinding needs a name.
         origins: the pages (scheme://host:port) whose scripts may ask from a browser, beside the service's own.
     """
 
@@ -69,7 +69,7 @@ class Rules:
         return address.is_loopback or not self.loopback_only
 
     def accepts_origin(self, origin: str, scheme: str, host: str) -> bool:
-        """Return whether a page of this origin may ask: the service's own, or one that was named."""
+        """Return whether a page of this origin may send requests: the service's own page, or a page that was named."""
         return origin == f"{scheme}://{host}" or origin in self.origins
 
     def accepts_token(self, header: str) -> bool:
@@ -89,7 +89,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """ASGI middleware that refuses requests which break the rules, and reads the body of those which do not."""
+    """ASGI middleware that refuses requests which break the rules, and reads the body of all other requests."""
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
         self._app, self._rules = app, rules
@@ -114,7 +114,7 @@ class Guard:
             except Problem as problem:
                 await problem.response(scope["path"])(scope, receive, send)
                 return
-            await self._app(scope, _replay(body, receive), send)
+            await self._app(scope, replay(body, receive), send)
         finally:
             self._requests -= 1
             self._buffered -= taken
@@ -127,10 +127,15 @@ class Guard:
         if len(scope["headers"]) > limits.MAX_HEADERS:
             raise Problem(431, "too-many-headers", f"a request has {limits.MAX_HEADERS} headers at most")
         if "transfer-encoding" in headers and "content-length" in headers:
-            raise Problem(400, "two-lengths", "the request has both Content-Length and Transfer-Encoding: send one")
+            detail = "the request has both Content-Length and Transfer-Encoding: send one"
+            raise Problem(400, "two-lengths", detail, {"Connection": "close"})
         origin = headers.get("origin")
         if origin is not None and not self._rules.accepts_origin(origin, scope["scheme"], hosts[0]):
-            raise Problem(403, "foreign-origin", "pages of this origin may not ask: name it with --cors-origin")
+            raise Problem(
+                403,
+                "foreign-origin",
+                "pages of this origin may not ask: the operator can allow it",
+            )
         path = scope["path"].removeprefix(scope.get("root_path", ""))  # of the folder in which it is mounted
         if path not in _OPEN_ROUTES:
             given = headers.getlist("authorization")
@@ -143,7 +148,7 @@ class Guard:
             raise Problem(503, "full", "too many requests at the same time: try again in a second")
 
     def _take(self, length: str | None, limit: int) -> int:
-        """Reserve memory for a body, as much as it announces or may have, and return how much."""
+        """Reserve memory for a body, and return how many bytes: the announced size, or else the maximum."""
         announced = int(length) if length and length.isdigit() else limit
         if announced > limit:
             raise Problem(413, "too-large", f"the body has {announced} bytes, and {limit} is the limit: send less")
@@ -175,8 +180,8 @@ async def _read_body(receive: Receive, limit: int) -> bytes:
         raise Problem(408, "slow-body", detail, {"Connection": "close"}) from None
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body in one message, then what the server says."""
+def replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body in one message, and then the server's messages."""
     given = False
 
     async def replayed() -> Message:

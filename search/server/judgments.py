@@ -1,7 +1,7 @@
 """Judgments that people give on the page: which documents answer a question, in files for `evaluate` and `tune`.
 
-They are two files in BEIR form in a folder beside the index, `papers.judgments` beside `papers.index`. They are not a
-part of the index: it may be rebuilt or replaced, and the judgments stay.
+They are two files in BEIR form in a folder beside the index, `papers.judgments` beside `papers.index`. The files are
+not a part of the index, so the judgments stay if the index is rebuilt or replaced.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from indexer.errors import BadInput, StorageError
-from indexer.stores.open import is_uri
+from indexer.stores.addresses.open import is_uri
 from search.served import ServedIndex
 from search.server.problems import Problem
 
 QUERIES, QRELS = "queries.jsonl", "qrels.tsv"
 _HEADER = "query-id\tcorpus-id\tscore"
 _ID_DIGITS = 12
-"""Hexadecimal digits of a question's id: among a million questions, two get the same once in 500 collections."""
+"""Number of hexadecimal digits of a question's id. Of 500 collections with a million questions each, one has two
+questions with the same id."""
 
 
 class Judgments:
@@ -48,7 +49,7 @@ class Judgments:
         """Write a judgment, durable when this returns.
 
         Args:
-            grade: 1 for a document that answers, 0 for one that does not; None takes the judgment back.
+            grade: 1 for a document that answers, 0 for a document that does not answer; None removes the judgment.
 
         Returns:
             The grade of each document that is judged for the question now.
@@ -84,7 +85,7 @@ class Judgments:
         """Return the questions by id, and the grades of their documents.
 
         Raises:
-            Problem: 500, the files are not what they should be.
+            Problem: 500, the files cannot be read as judgments.
         """
         from search.evaluation.measures import read_qrels, read_queries
 
@@ -93,7 +94,7 @@ class Judgments:
         try:
             queries = read_queries(self.folder / QUERIES)
             read = read_qrels(self.folder / QRELS, queries)
-        except BadInput as error:  # somebody has edited them; no client is told where they are
+        except BadInput as error:  # somebody has edited the file; its path must not reach a client
             detail = f"the judgments cannot be read: {str(error).replace(str(self.folder), self.folder.name)}"
             raise Problem(500, "judgments-damaged", detail) from error
         return queries, {query: dict(of_query) for query, of_query in read.grades.items()}
@@ -110,7 +111,7 @@ class Judgments:
 
 
 def _id_of(question: str, queries: Mapping[str, str]) -> str:
-    """Return the id of a question: the one it has in the file, whoever wrote it, or else one of its text."""
+    """Return the id of a question: its id in the file, or else an id made from its text."""
     text = question.strip()
     known = next((query for query, other in queries.items() if other == text), None)
     return known or sha256(text.encode()).hexdigest()[:_ID_DIGITS]

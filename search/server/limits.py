@@ -1,4 +1,4 @@
-"""What a client may ask for, and how many requests are worked on at the same time."""
+"""Limits of a client's request, and of the number of requests at the same time."""
 
 from __future__ import annotations
 
@@ -14,21 +14,27 @@ from search.server.problems import Problem
 Result = TypeVar("Result")
 
 MAX_QUERY_CHARACTERS = 10_000
-"""Longest question: the model reads about 1,000 characters of it, the words of the rest still count."""
-MAX_FILTER_CHARACTERS = 20_000
+"""Maximum characters of a question. The model reads about 1,000 of them; the words of the rest still count."""
 MAX_DIMENSIONS = 16_384
 MAX_EXPLAINED = 100
-"""Most hits that are explained: those of k = 1,000 took 15 seconds."""
+"""Maximum hits that are explained. Explaining 1,000 hits took 15 seconds."""
 MAX_BODY_BYTES = 1 << 20
 MAX_DOCUMENTS_BYTES = 16 << 20
-"""Largest body of documents or of texts to embed."""
+"""Maximum bytes of a body with documents or with texts to embed."""
+MAX_METADATA_FIELDS = 1000
+"""Maximum metadata fields of a document. Each listed field needs a query of its own."""
+MAX_TEXTS = 2048
+"""Maximum texts to embed in one request."""
+MAX_TEXTS_CHARACTERS = 1_000_000
+"""Maximum characters, or tokens, of all texts of a request together. Their tokens take about 130 bytes of memory per
+character."""
 MAX_BUFFERED_BYTES = 256 << 20
-"""Most bytes of bodies in memory at the same time, of all requests together."""
+"""Maximum bytes of the bodies of all requests in memory at the same time."""
 MAX_HEADERS = 100
 MAX_REQUESTS = 512
-"""Most requests that are read or wait at the same time; an answer to one more is 503."""
+"""Maximum requests that are read or wait at the same time. A further request is answered with 503."""
 BODY_DEADLINE_S = 10.0
-"""Seconds within which a body must have arrived."""
+"""Maximum seconds until a body has arrived."""
 
 
 class Lane:
@@ -41,10 +47,10 @@ class Lane:
         """Make a lane.
 
         Args:
-            threads: how many calls run at the same time.
-            waiting: how many more may wait for a thread.
-            deadline_s: seconds after which a call that still waits is given up.
-            observe_wait: is told how many seconds each call has waited.
+            threads: number of calls that run at the same time.
+            waiting: maximum number of calls that wait for a thread.
+            deadline_s: maximum seconds that a call waits.
+            observe_wait: is called with the seconds that each call has waited.
         """
         self._limiter = anyio.CapacityLimiter(threads)
         self._most_waiting, self._deadline_s, self._observe_wait = waiting, deadline_s, observe_wait

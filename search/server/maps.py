@@ -18,7 +18,7 @@ from search.served import ServedIndex
 from search.server.problems import Problem
 
 COLOURS = 11
-"""Values of a field with a colour of their own; all others share one."""
+"""Number of values of a field with their own colour. All other values share one colour."""
 MAX_CORNERS = 500
 MAX_TITLES = 300
 
@@ -33,14 +33,14 @@ class _Drawn:
 
 
 class Maps:
-    """Reads maps when they are first asked for, and again when another one was drawn."""
+    """Reads a map when it is first requested, and again when a new map was drawn."""
 
     def __init__(self) -> None:
         self._read: dict[str, _Drawn] = {}
         self._lock = threading.Lock()
 
     def describe(self, served: ServedIndex) -> dict[str, Any]:
-        """Return what there is to draw except the places."""
+        """Return the description of a map without its places."""
         drawn = self._drawn(served).map
         documents = served.searcher.count()
         return {
@@ -67,7 +67,8 @@ class Maps:
     def documents(
         self, served: ServedIndex, points: Sequence[int] | None, uris: Sequence[str] | None
     ) -> dict[str, Any]:
-        """Return point, uri and title of documents by their points or by their uris; unknown ones are left out."""
+        """Return point, uri and title of documents, given their points or uris. Unknown points and uris are left
+        out."""
         drawn = self._drawn(served)
         names = drawn.map.uris
         asked = [names[point] for point in points or () if point < len(names)] + list(uris or ())
@@ -80,7 +81,7 @@ class Maps:
         }
 
     def within(self, served: ServedIndex, area: Area, where: Where | None) -> Where:
-        """Return a filter that leaves the documents of an area, a polygon on the map, which `where` leaves, too."""
+        """Return a filter for the documents inside a polygon on the map that also pass `where`."""
         drawn = self._drawn(served).map
         inside = [drawn.uris[point] for point in np.flatnonzero(contains(np.array(area), drawn.places))]
         chosen = In("uri", tuple(inside))
@@ -90,7 +91,7 @@ class Maps:
         """Return the map of an index as it is now.
 
         Raises:
-            Problem: 404, there is none.
+            Problem: 404, there is no map.
         """
         record = served.searcher.map_record
         with self._lock:
@@ -99,7 +100,7 @@ class Maps:
                 drawn = served.searcher.map()
                 if drawn is None:
                     self._read.pop(served.name, None)
-                    raise Problem(404, "no-map", "there is no map of this index: its owner makes one with likewise map")
+                    raise Problem(404, "no-map", "there is no map of this index: its owner has to make one")
                 assert record is not None
                 read = _Drawn(record, drawn, {uri: point for point, uri in enumerate(drawn.uris)})
                 self._read[served.name] = read

@@ -1,6 +1,6 @@
 """Prometheus metrics of the service: base units, counters that end in `_total`, the prefix `likewise_`.
 
-Several workers share the files that PROMETHEUS_MULTIPROC_DIR names, so that each of them answers for all.
+Several workers share the files in the folder PROMETHEUS_MULTIPROC_DIR, so that each worker answers for all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _QUESTIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
 class Metrics(Timings):
-    """The metrics of one application. Its searchers tell it their timings."""
+    """The metrics of one application. They receive the timings of its searchers."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -79,7 +79,7 @@ class Metrics(Timings):
 
 
 def forget_ended_workers(folder: Path) -> None:
-    """Remove the gauges of workers that have ended: a worker that was killed has no requests in progress any more."""
+    """Remove the gauges of workers that have ended: a killed worker no longer has requests in progress."""
     for file in folder.glob("gauge_live*_*.db"):
         try:
             os.kill(int(file.stem.rpartition("_")[2]), 0)

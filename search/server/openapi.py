@@ -51,11 +51,13 @@ def describe_api() -> dict[str, Any]:
     fields = _operation("List the fields of an index, with their frequent values", answers.FieldsAnswer)
     judgments = _operation("Return the judgments of a question", answers.JudgmentsAnswer) | {"parameters": [_QUERY]}
     judge = _operation(
-        "Say whether a document answers a question (with --writable)", answers.JudgmentsAnswer, requests.JudgmentRequest
+        "Say whether a document answers a question (if writable)",
+        answers.JudgmentsAnswer,
+        requests.JudgmentRequest,
     )
     get = _operation("Return a document", answers.DocumentAnswer)
-    delete = _operation("Remove a document (with --writable)", answers.RemovedAnswer)
-    put = _operation("Add or replace documents (with --writable)", answers.ChangesAnswer, requests.DocumentsRequest)
+    delete = _operation("Remove a document (if writable)", answers.RemovedAnswer)
+    put = _operation("Add or replace documents (if writable)", answers.ChangesAnswer, requests.DocumentsRequest)
     embeddings = _operation(
         "Embed texts with the model of an index (OpenAI's form)",
         answers.EmbeddingsAnswer,
@@ -63,7 +65,7 @@ def describe_api() -> dict[str, Any]:
         answers.OpenAIErrorAnswer,
     )
     rerank = _operation(
-        "Order documents by how well they answer (Cohere's form, with --rerank)",
+        "Order documents by how well they answer (Cohere's form, if there is a reranker)",
         answers.RerankAnswer,
         requests.RerankRequest,
     )

@@ -10,11 +10,11 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from indexer.errors import LikewiseError, UnknownUri
+from indexer.errors import LikewiseError
 from search.served import ServedIndexes
 
 RETRY_AFTER_S = 1
-"""Seconds after which a refused client may try again: a full queue is empty again in less."""
+"""Seconds after which a refused client may try again. A full queue is empty again in less time."""
 
 _log = logging.getLogger("likewise.server")
 
@@ -47,7 +47,8 @@ class Problem(Exception):
         }
 
     def response(self, path: str) -> JSONResponse:
-        """Return the answer to a request for this path: problem details, or OpenAI's form where its clients ask."""
+        """Return the answer to a request for this path: problem details, or OpenAI's form for the paths of OpenAI's
+        clients."""
         if not path.endswith("/v1/embeddings"):
             media_type = "application/problem+json"
             return JSONResponse(self.as_json(), self.status, headers=self.headers, media_type=media_type)
@@ -57,32 +58,20 @@ class Problem(Exception):
 
 
 def problem_of(error: Exception, indexes: ServedIndexes) -> Problem:
-    """Return what a client is told of an error. Causes on the server's side go to the log instead."""
+    """Return the message for a client about an error. Causes on the server's side go to the log instead."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, HTTPException):
         phrase = HTTPStatus(error.status_code).phrase
         detail = _HTTP_DETAILS.get(error.status_code, phrase.lower())
         return Problem(error.status_code, phrase.lower().replace(" ", "-"), detail, error.headers)
-    if isinstance(error, UnknownUri):  # the store's own message names its address
-        return Problem(error.http_status, error.slug, "no document has this uri")
-    if isinstance(error, LikewiseError) and error.http_status < 500:
-        return Problem(error.http_status, error.slug, indexes.without_addresses(str(error)))
     if isinstance(error, LikewiseError):
-        _log.error("%s: %s", type(error).__name__, error)
-        detail = _UNAVAILABLE.get(
-            error.http_status, "the index cannot be read: its operator finds the reason in the log"
-        )
-        return Problem(error.http_status, error.slug, detail)
+        return Problem(error.http_status, error.slug, indexes.for_client(error))
     _log.error("a request failed", exc_info=error)
     return Problem(500, "internal", "the service failed: its operator finds the reason in the log")
 
 
 _HTTP_DETAILS = {
-    404: "there is nothing at this address: /openapi.json lists what there is",
-    405: "this address does not take this method: /openapi.json lists those it takes",
-}
-_UNAVAILABLE = {
-    503: "the index is not available at this moment: try again",
-    507: "the index cannot be written, because its disk is full or refuses it",
+    404: "there is nothing at this address: /openapi.json lists all addresses",
+    405: "this address does not accept this method: /openapi.json lists the accepted methods",
 }

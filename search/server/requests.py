@@ -5,24 +5,38 @@ An unknown member is refused, because a misspelt filter that is ignored gives wr
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
 from starlette.requests import Request
 
+from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.operators import ON_FIELDS
+from indexer.stores.flatten import scalars
 from search.query import Mode
 from search.served import MAX_HITS
-from search.server.limits import MAX_DIMENSIONS, MAX_EXPLAINED, MAX_FILTER_CHARACTERS, MAX_QUERY_CHARACTERS
+from search.server.limits import (
+    MAX_BODY_BYTES,
+    MAX_DIMENSIONS,
+    MAX_EXPLAINED,
+    MAX_METADATA_FIELDS,
+    MAX_QUERY_CHARACTERS,
+    MAX_TEXTS,
+    MAX_TEXTS_CHARACTERS,
+)
 from search.server.maps import MAX_CORNERS, MAX_TITLES
 from search.server.problems import Problem
 
+_JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+
 Uri = Annotated[str, Field(min_length=1, max_length=10_000)]
 Where = Annotated[
-    Annotated[str, Field(max_length=MAX_FILTER_CHARACTERS)] | dict[str, Any] | None,
+    Annotated[str, Field(max_length=FROM_CLIENTS.characters)] | dict[str, Any] | None,
     Field(
         description="A filter: text, or the same as an object. Fields are listed by GET /v1/indexes. "
-        f"Comparisons: {ON_FIELDS}; under takes a folder of paths.",
+        f"Comparisons: {ON_FIELDS}; under takes a folder of paths. At most {FROM_CLIENTS.conditions} conditions, "
+        f"{FROM_CLIENTS.values:,} values after in, and {FROM_CLIENTS.pattern:,} characters after like and contains.",
         examples=[
             'year >= 2020 and lang in ("en", "de")',
             {"year": {">=": 2020}, "lang": {"in": ["en", "de"]}},
@@ -35,6 +49,10 @@ HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits to
 
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @classmethod
+    def refuse_too_many_values(cls, body: bytes) -> None:
+        """Raise Problem for a body that takes too much time and memory to parse, before it is parsed."""
 
 
 Area = Annotated[
@@ -125,7 +143,20 @@ class NewDocument(_Body):
     uri: Uri
     text: str
     title: Annotated[str, Field(max_length=10_000)] = ""
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(
+        default_factory=dict, description=f"At most {MAX_METADATA_FIELDS:,} fields, counted with those below them."
+    )
+
+    @field_validator("metadata")
+    @classmethod
+    def _has_few_fields(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+        names = {name for name, _, _ in scalars("metadata", metadata)}
+        if len(names) > MAX_METADATA_FIELDS:
+            raise ValueError(
+                f"the document has {len(names):,} metadata fields, and {MAX_METADATA_FIELDS:,} is the limit: "
+                "write them into fewer fields, such as a list"
+            )
+        return metadata
 
 
 class DocumentsRequest(_Body):
@@ -152,9 +183,12 @@ class EmbeddingsRequest(_Body):
     model: str = Field(description="The name of an index, whose model embeds the texts.")
     input: (
         str
-        | Annotated[list[str], Field(min_length=1, max_length=2048)]
-        | Annotated[list[int], Field(min_length=1)]
-        | Annotated[list[Annotated[list[int], Field(min_length=1)]], Field(min_length=1, max_length=2048)]
+        | Annotated[list[str], Field(min_length=1, max_length=MAX_TEXTS, fail_fast=True)]
+        | Annotated[list[int], Field(min_length=1, max_length=MAX_TEXTS_CHARACTERS, fail_fast=True)]
+        | Annotated[
+            list[Annotated[list[int], Field(min_length=1, fail_fast=True)]],
+            Field(min_length=1, max_length=MAX_TEXTS, fail_fast=True),
+        ]
     ) = Field(description="A text, texts, or token ids of the index's own tokenizer.")
     encoding_format: Literal["float", "base64"] = Field("float", description="base64 is little-endian float32.")
     dimensions: Annotated[int, Field(ge=1, le=MAX_DIMENSIONS)] | None = Field(
@@ -162,6 +196,33 @@ class EmbeddingsRequest(_Body):
     )
     input_type: Literal["document", "query"] = "document"
     user: str | None = None
+
+    @classmethod
+    def refuse_too_many_values(cls, body: bytes) -> None:
+        # Parsing holds the interpreter: 15 MB of `[1],` took 2 GB and stopped every other request for 7 seconds.
+        too_many = body.count(b",") > MAX_TEXTS_CHARACTERS + MAX_TEXTS  # texts of this many characters have fewer
+        if not too_many and len(body) > MAX_BODY_BYTES:
+            outside_texts = _JSON_STRING.sub(b"", body)
+            too_many = sum(map(outside_texts.count, (b"[", b"{", b":"))) > 2 * MAX_TEXTS
+        if too_many:
+            raise Problem(
+                400,
+                "bad-input",
+                f"the body has too many values: send at most {MAX_TEXTS:,} texts, with {MAX_TEXTS_CHARACTERS:,} "
+                "characters or tokens together",
+            )
+
+    @model_validator(mode="after")
+    def _fits(self) -> EmbeddingsRequest:
+        if isinstance(self.input, str) or isinstance(self.input[0], int):
+            characters = len(self.input)
+        else:
+            characters = sum(len(text) for text in self.input if not isinstance(text, int))
+        if characters > MAX_TEXTS_CHARACTERS:
+            raise ValueError(
+                f"input has {characters:,} characters or tokens, and {MAX_TEXTS_CHARACTERS:,} is the limit: send less"
+            )
+        return self
 
 
 class RerankDocument(BaseModel):
@@ -197,8 +258,10 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
     Raises:
         Problem: 400, with the first thing that is wrong.
     """
+    body = await request.body()
+    kind.refuse_too_many_values(body)
     try:
-        return kind.model_validate_json(await request.body())
+        return kind.model_validate_json(body)
     except ValidationError as error:
         raise Problem(400, "bad-input", _describe(error)) from None
 
@@ -216,8 +279,10 @@ def parameter(request: Request, name: str) -> str:
 
 
 def _describe(error: ValidationError) -> str:
-    """Return where the body is wrong, and how. The value itself is not repeated."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    """Return the place and the kind of the first mistake in a body. The value itself is not repeated."""
+    every = error.errors(include_url=False, include_input=False, include_context=False)
+    # Of the forms that a member may have, the form that fits but for its length says more than the first.
+    first = next((one for one in every if one["type"] == "too_long"), every[0])
     place = ".".join(map(str, first["loc"]))
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":

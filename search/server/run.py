@@ -18,12 +18,13 @@ from uvicorn.supervisors import Multiprocess
 
 from indexer.errors import BadInput, LikewiseError
 from search.server.app import create_app
+from search.server.connections import TimedProtocol
 from search.server.guard import is_loopback
 
 GRACE_S = 30
-"""Seconds that accepted requests have to end when the service is stopped."""
+"""Maximum seconds for accepted requests to end when the service is stopped."""
 _CONNECTIONS = 1000
-"""Most connections at the same time, so that descriptors are left for the indexes."""
+"""Maximum connections at the same time, so that descriptors remain for the indexes."""
 
 
 class CannotListen(LikewiseError):
@@ -34,7 +35,7 @@ class CannotListen(LikewiseError):
 
 @dataclass(frozen=True)
 class Options:
-    """How to serve.
+    """The options of the service.
 
     Attributes:
         indexes: the folder or DSN of each index, by name.
@@ -71,7 +72,7 @@ def serve(options: Options, announce: Callable[[str], None]) -> None:
         announce: called with the service's address (http://host:port) when it answers.
 
     Raises:
-        CannotListen: the port is taken, or the host is not one of this machine.
+        CannotListen: the port is taken, or the host is not an address of this machine.
         NotAnIndex, NewerFormat, IndexDamaged: an index cannot be read.
     """
     listening = _listen(options.host, options.port)
@@ -87,7 +88,7 @@ def serve(options: Options, announce: Callable[[str], None]) -> None:
 
 
 def make_app(options: Options) -> Starlette:
-    """Return the application. In a worker, end the process when the one that started it has ended."""
+    """Return the application. In a worker, end the process when its parent process has ended."""
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
     return create_app(
@@ -109,7 +110,7 @@ def _end_after(wait: Callable[[], None]) -> None:
 
 
 class _Announcing(uvicorn.Server):
-    """Says when it answers, and returns after a signal instead of ending by it."""
+    """A server that reports when it answers, and that returns after a signal instead of ending by it."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
@@ -121,7 +122,7 @@ class _Announcing(uvicorn.Server):
             self._announce()
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        # uvicorn raises the signal that stopped it again, for whoever handled it before.
+        # uvicorn raises the signal that stopped it again, for the handler that was set before.
         earlier = {number: signal.signal(number, _ignore) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             super().run(sockets=sockets)
@@ -131,7 +132,7 @@ class _Announcing(uvicorn.Server):
 
 
 def _ignore(number: int, frame: object) -> None:
-    """Do nothing: unlike SIG_IGN, a process that is started meanwhile does not inherit it."""
+    """Do nothing: unlike SIG_IGN, a process that is started during this time does not inherit it."""
 
 
 def _serve_with_workers(options: Options, listening: socket.socket, announce: Callable[[], None]) -> None:
@@ -143,7 +144,7 @@ def _serve_with_workers(options: Options, listening: socket.socket, announce: Ca
         threading.Thread(target=_announce_first, args=(supervisor, announce), daemon=True).start()
         supervisor.run()
         if any(process.exitcode == uvicorn.config.STARTUP_FAILURE for process in supervisor.processes):
-            raise LikewiseError("a worker could not start: its reason stands above")
+            raise LikewiseError("a worker could not start: the reason is in the lines above")
 
 
 def _announce_first(supervisor: Multiprocess, announce: Callable[[], None]) -> None:
@@ -158,7 +159,7 @@ def _config(app: Callable[..., object], factory: bool = False, workers: int = 1)
         app,
         factory=factory,
         workers=workers,
-        http="h11",
+        http=TimedProtocol,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -11,7 +11,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "adapters.md"
 
 
 def run_example(framework: str) -> tuple[list[str], list[str]]:
-    """Run the example that imports this framework: return the lines it printed, and those that its comments promise."""
+    """Run the example that imports this framework: return the lines it printed, and the lines that its comments
+    promise."""
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (example,) = (each for each in examples if f"from {framework}" in each)
     printed = io.StringIO()

@@ -76,7 +76,8 @@ def asked(store: LikewiseVectorStore, mode: str = "default", k: int = 6, **setti
         **settings,
     )
     result = store.query(query)
-    assert result.nodes is not None and result.ids == [node.node_id for node in result.nodes]
+    assert result.nodes is not None
+    assert result.ids == [node.node_id for node in result.nodes]
     by_id = {node.node_id: node for node in nodes()}
     assert list(result.nodes) == [by_id[node_id] for node_id in result.ids]
     return result.ids, result.similarities
@@ -348,7 +349,8 @@ def test_nodes_come_back_equal() -> None:
     assert [type(node) for node in found] == [type(node) for node in given]
     assert [node.hash for node in found] == [node.hash for node in given]
     (order,) = store.get_nodes(["order"])
-    assert list(order.metadata) == ["b", "a", "c"] and list(order.metadata["c"]) == ["z", "y"]
+    assert list(order.metadata) == ["b", "a", "c"]
+    assert list(order.metadata["c"]) == ["z", "y"]
     store.close()
 
 
@@ -402,7 +404,8 @@ def test_llamaindexes_own_index_works_on_it(tmp_path: Path) -> None:
     index.delete_nodes(["n1"])
     assert [node.node_id for node in LikewiseVectorStore(str(address)).get_nodes()] == ["n0", "n2", "n3", "n4"]
     again = LikewiseVectorStore.from_dict(store.to_dict())
-    assert again.address == str(address) and len(again.get_nodes()) == 4
+    assert again.address == str(address)
+    assert len(again.get_nodes()) == 4
     assert Searcher(address).count('lang = "en"') == 2
     store.close()
 

@@ -22,19 +22,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords
+from indexer.deadline import NEVER, Deadline
+from indexer.errors import BadInput, IndexDamaged, IndexLocked, NotAnIndex, NoWords, count_of
 from indexer.filters.dates import day_of, read_date
 from indexer.filters.tree import COLUMNS, Fields, Type, Where, matches, type_of
 from indexer.ledger import Code
 from indexer.listener import SILENT, Listener
-from indexer.markup import VisibleText
+from indexer.passages.markup import VisibleText
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores import port
-from indexer.stores.analysis import Analysis, code
+from indexer.stores.analysis import Analysis, Terms, code, is_compound
 from indexer.stores.field_types import check_filter
 from indexer.stores.flatten import scalars
-from indexer.stores.hashes import content_hash, row_hash
+from indexer.stores.hashes import is_of_content, row_hash
 from indexer.stores.port import (
     BEST_PASSAGES,
     SIDE_SLOTS,
@@ -48,9 +49,10 @@ from indexer.stores.port import (
     Store,
     Unit,
 )
+from indexer.stores.tantivy_index import COMPOUND_WEIGHT
 from indexer.stores.vectors import cosines, from_blobs, to_blobs
 
-EXTRACTED = {"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "rtf", "xml"}
+EXTRACTED = {"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "mbox", "maildir", "rtf", "xml"}
 EXTRACTED |= {"odt", "ods", "odp", "json", "jsonl", "csv", "tsv"}
 """Formats whose text is not the file's own: their passages have no line number."""
 
@@ -90,7 +92,7 @@ class StoredDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class CommitState:
     """Everything that one commit holds. `entries` is the ledger, each row with the run that wrote it."""
 
     settings: Settings
@@ -110,23 +112,32 @@ class Bm25:
     """BM25 (k1 = 1.2, b = 0.75) of texts by their ids, with the length of a text rounded to one byte as in Lucene."""
 
     def __init__(self, texts: Mapping[int, str], analysis: Analysis) -> None:
-        self._counts = {id_: Counter(analysis.stems(text)) for id_, text in texts.items()}
+        self._counts = {id_: Counter(analysis.stems(text, single_characters=True)) for id_, text in texts.items()}
         self._mean = sum(count.total() for count in self._counts.values()) / max(1, len(texts))
 
-    def scores(self, terms: Sequence[str]) -> dict[int, float]:
-        """Return the score of each text that holds one of these distinct terms. Four digits of it count."""
-        holding = {term: sum(term in count for count in self._counts.values()) for term in terms}
-        total = len(self._counts)
-        found = {}
+    def scores(self, terms: Terms) -> dict[int, float]:
+        """Return the score of each text that holds one of these terms, or a compound. Four digits of it count."""
+        known = {term for count in self._counts.values() for term in count}
+        found: dict[int, float] = {}
+        for term, beginning in terms.items():
+            weights = {other: COMPOUND_WEIGHT for other in known if beginning and is_compound(other, beginning)}
+            best: dict[int, float] = {}
+            for each, weight in (weights | {term: 1.0}).items():
+                for id_, score in self._scores(each).items():
+                    best[id_] = max(best.get(id_, 0.0), weight * score)
+            for id_, score in best.items():
+                found[id_] = found.get(id_, 0.0) + score
+        return {id_: round(score, 4) for id_, score in found.items()}
+
+    def _scores(self, term: str) -> dict[int, float]:
+        total, holding = len(self._counts), sum(term in count for count in self._counts.values())
+        idf = math.log(1 + (total - holding + 0.5) / (holding + 0.5))
+        scores = {}
         for id_, count in self._counts.items():
-            if any(term in count for term in terms):
+            if term in count:
                 norm = 1.2 * (0.25 + 0.75 * rounded_length(count.total()) / self._mean)
-                score = 0.0
-                for term in terms:
-                    idf = math.log(1 + (total - holding[term] + 0.5) / (holding[term] + 0.5))
-                    score += idf * 2.2 * count[term] / (count[term] + norm)
-                found[id_] = round(score, 4)
-        return found
+                scores[id_] = idf * 2.2 * count[term] / (count[term] + norm)
+        return scores
 
 
 def rounded_length(length: int) -> int:
@@ -140,8 +151,8 @@ def rounded_length(length: int) -> int:
 class ReferenceSnapshot:
     """A `Snapshot` of one state."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: CommitState, deadline: Deadline = NEVER) -> None:
+        self._state, self._deadline = state, deadline
         pairs = [(document, passage) for document in state.documents.values() for passage in document.passages]
         pairs.sort(key=lambda pair: pair[1].id)
         self._stored = {passage.id: (document, passage) for document, passage in pairs}
@@ -202,10 +213,6 @@ class ReferenceSnapshot:
             if stored.origin is not None and stored.origin[0] == stored.hashes.content
         }
 
-    def changed_since(self, earlier: Mapping[str, Hashes]) -> Iterator[str]:
-        now = self.hashes()
-        return (uri for uri in {**now, **earlier} if now.get(uri) != earlier.get(uri))
-
     def get(self, uri: str) -> Document | None:
         stored = self._state.documents.get(uri)
         return None if stored is None else sound(stored).document
@@ -245,6 +252,7 @@ class ReferenceSnapshot:
 
     def _allowed(self, where: Where | None) -> set[int]:
         """Return the ids of the documents that a filter leaves. Raises FilterError."""
+        self._deadline.check()
         documents = self._state.documents.values()
         if where is not None:
             where = check_filter(where, known_fields(documents) if documents else None)
@@ -266,7 +274,7 @@ class ReferenceSnapshot:
         return Ranking(self._ids[best], self._owners[best], scores[best], matched, exact=True)
 
     def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
-        terms = self._analysis.terms(text)
+        terms = self._analysis.question_terms(text)
         if not terms:
             reason = "has only words that are too common" if self._analysis.words(text) else "has no word"
             raise NoWords(f"the question {text!r} {reason}")
@@ -286,7 +294,7 @@ class ReferenceSnapshot:
     def candidates(
         self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
     ) -> port.Candidates:
-        terms = self._analysis.terms(text)
+        terms = self._analysis.question_terms(text)
         legs = [near := self.dense(vector, depth, where, unit, exact)]
         if terms:
             legs.append(self.words(text, depth, where, unit))
@@ -336,14 +344,27 @@ class ReferenceSnapshot:
     # ledger
 
     def files(self) -> Mapping[str, KnownFile]:
-        entries: dict[str, list[tuple[str, str, str]]] = {path: [] for path in self._state.files}
+        held: dict[str, list[LedgerRow]] = {path: [] for path in self._state.files}
         for _, row in self._state.entries:
             if row.state != "gone":
-                entries[row.file].append((row.uri, row.state, row.reason))
-        return {path: KnownFile(stamp, tuple(entries[path])) for path, stamp in self._state.files.items()}
+                held[row.file].append(row)
+        return {
+            path: KnownFile(
+                stamp,
+                tuple((row.uri, row.state, row.reason) for row in held[path]),
+                frozenset(row.reader for row in held[path]),
+            )
+            for path, stamp in self._state.files.items()
+        }
 
     def ledger(self, state: str | None = None) -> Iterator[LedgerRow]:
         return (row for _, row in self._state.entries if state in (None, row.state))
+
+    def noted(self) -> Iterator[LedgerRow]:
+        return (row for _, row in self._state.entries if row.notes)
+
+    def noted_count(self) -> int:
+        return sum(bool(row.notes) for _, row in self._state.entries)
 
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
         return (row for _, row in self._state.entries if row.uri in self._state.documents)
@@ -367,7 +388,7 @@ class ReferenceSnapshot:
             dimensions=self.settings.dimensions,
             unsealed=self.passages,
             bytes=self._vectors.nbytes + sum(len(stored.document.text) for stored in documents),
-            format_version=3,
+            format_version=4,
             history=self.history,
             fields={name: tuple(sorted(known[name] - {"date"})) for name in sorted(known) if name not in COLUMNS},
             dates=tuple(sorted(name for name in known if "date" in known[name] and name not in COLUMNS)),
@@ -388,7 +409,7 @@ class ReferenceSnapshot:
             uri
             for uri, stored in self._state.documents.items()
             if row_hash(stored.document) != stored.hashes.row
-            or (meaning and stored.tokens and content_hash(stored.document, meaning) != stored.hashes.content)
+            or (meaning and stored.tokens and not is_of_content(stored.hashes.content, stored.document, meaning))
         ]
 
 
@@ -407,7 +428,7 @@ class ReferenceWriter:
         self._store.state = replace(state, commit=state.commit + 1, **changes)
 
     def put(self, batch: Batch) -> Changes:
-        state = self._store.state
+        state = self._without(batch.removed)
         documents, last_document, last_passage = dict(state.documents), state.last_document, state.last_passage
         changes: dict[str, list[str]] = {"added": [], "replaced": [], "updated": []}
         for item in batch.documents:
@@ -458,19 +479,27 @@ class ReferenceWriter:
         return Changes(**{name: tuple(uris) for name, uris in changes.items()})
 
     def remove(self, uris: Iterable[str]) -> int:
-        state = self._store.state
         given = set(uris)
-        removed = given & state.documents.keys()
+        before, state = self._store.state, self._without(given)
         self._commit(
-            documents={uri: stored for uri, stored in state.documents.items() if uri not in removed},
-            files=unread(state.files, state.entries, removed),
+            documents=state.documents,
+            files=state.files,
             entries=tuple(
-                (run, row)
-                for run, row in state.entries
-                if row.uri not in (given if row.reason.is_left_out else removed)
+                (run, row) for run, row in state.entries if row.uri not in given or not row.reason.is_left_out
             ),
         )
-        return len(removed)
+        return len(before.documents) - len(state.documents)
+
+    def _without(self, uris: Iterable[str]) -> CommitState:
+        """Return the state without these documents and their rows of the ledger."""
+        state = self._store.state
+        removed = set(uris) & state.documents.keys()
+        return replace(
+            state,
+            documents={uri: stored for uri, stored in state.documents.items() if uri not in removed},
+            files=unread(state.files, state.entries, removed),
+            entries=tuple((run, row) for run, row in state.entries if row.uri not in removed),
+        )
 
     def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
         state = self._store.state
@@ -527,7 +556,7 @@ class ReferenceWriter:
                 documents[uri] = replace(documents[uri], hashes=Hashes(bytes(16), row))
             self._commit(documents=documents, files=unread(state.files, state.entries, set(broken)))
         report = ReferenceSnapshot(self._store.state).check(meaning)
-        note = f"{len(broken)} damaged document(s) will be embedded again when their source is indexed again"
+        note = f"{count_of(len(broken), 'damaged document')} will be embedded again when the source is indexed again"
         return replace(report, notes=(*([note] if broken else []), *report.notes))
 
 
@@ -586,6 +615,12 @@ class ReferenceEngine:
             raise BadInput(f"{self.address}: has no index at {slot}")
         return 1
 
+    def leftovers(self) -> tuple[str, ...]:
+        return ()
+
+    def sweep(self) -> int:
+        return 0
+
     def close(self) -> None:
         """Nothing is kept that could be released."""
 
@@ -594,7 +629,7 @@ class ReferenceStore:
     """A `Store` in memory."""
 
     def __init__(self, settings: Settings, engine: ReferenceEngine | None = None) -> None:
-        self.state = State(replace(settings, language=code(settings.language)))
+        self.state = CommitState(replace(settings, language=code(settings.language)))
         self.engine = engine or ReferenceEngine("reference")
         self.engine._slots.setdefault("live", self)
         self._lock, self._writer = threading.RLock(), ReferenceWriter(self)
@@ -604,12 +639,13 @@ class ReferenceStore:
         return self.engine.address
 
     @contextmanager
-    def snapshot(self) -> Iterator[ReferenceSnapshot]:
-        yield ReferenceSnapshot(self.state)
+    def snapshot(self, deadline: Deadline = NEVER) -> Iterator[ReferenceSnapshot]:
+        deadline.check()
+        yield ReferenceSnapshot(self.state, deadline)
 
     @contextmanager
     def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[ReferenceWriter]:
-        # No other process shares this store, so that nobody is told of waiting.
+        # No other process shares this store, so nobody ever waits.
         if not self._lock.acquire(blocking=wait):
             raise IndexLocked(f"{self.address}: another thread is writing")
         try:
@@ -715,7 +751,7 @@ def set_of(values: Iterable[Any]) -> list[Any]:
 
 
 def unread(files: Mapping[str, Stamp], entries: Iterable[tuple[int, LedgerRow]], uris: set[str]) -> dict[str, Stamp]:
-    """Return the files; those of which an entry has one of the uris will be read again."""
+    """Return the files. Files with an entry for one of the uris will be read again."""
     changed = {row.file for _, row in entries if row.uri in uris}
     return {path: replace(stamp, size=-1) if path in changed else stamp for path, stamp in files.items()}
 

@@ -14,14 +14,14 @@ import psycopg
 import pytest
 from postgres_server import address_of, server_uri
 
+import indexer.indexing.watch
 import indexer.map.draw
 import indexer.map.projection
-import indexer.watch
-import search.cli.doctor
+import search.cli.commands.doctor
 from indexer import Index
 from indexer.stores.postgres.address import parse_address
-from search.cli.output import say_json
 from search.cli.program import COMMANDS
+from search.cli.terminal.output import say_json
 from search.served import ServedIndexes
 
 NAME = f"doors-{os.getpid()}"
@@ -146,17 +146,18 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("search.server.run.serve", serve)
     monkeypatch.setattr("search.mcp.serve_stdio", serve_stdio)
-    monkeypatch.setattr(indexer.watch.Watch, "run", indexer.watch.Watch._scan)
+    monkeypatch.setattr(indexer.indexing.watch.Watch, "run", lambda watch: watch._scan(False))
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(indexer.map.draw, "require_umap", lambda: None)
-    monkeypatch.setattr(indexer.map.projection, "_umap", indexer.map.projection.principal_components)
+    projection = indexer.map.projection
+    monkeypatch.setattr(projection, "_umap", lambda vectors, _: projection.principal_components(vectors))
     monkeypatch.setattr(indexer.map.draw, "find_regions", lambda *_: ())
     for part in ("_versions", "_processor", "_models", "_readers", "_extras"):
-        monkeypatch.setattr(search.cli.doctor, part, lambda: ())
+        monkeypatch.setattr(search.cli.commands.doctor, part, lambda: ())
 
 
 def same(value: Any, other: Any) -> bool:
-    """Whether values of JSON are equal, numbers nearly."""
+    """Return whether two values of JSON are equal; numbers may differ slightly."""
     if isinstance(value, dict) and isinstance(other, dict):
         return value.keys() == other.keys() and all(same(value[name], other[name]) for name in value)
     if isinstance(value, list) and isinstance(other, list):
@@ -214,8 +215,8 @@ def test_an_index_over_several_servers_is_refused(
     line = shelf.line("database", command, DOORS[command].arguments)
     said = likewise(command, *(distributed if word == shelf.indexes["database"] else word for word in line))
     sentence = (
-        f"{parse_address(distributed).shown}: this index was distributed over several servers by an earlier likewise: "
-        "copy it to one server with that version (likewise copy FROM TO), then open the copy"
+        f"{parse_address(distributed).shown}: this index was distributed over several servers by an earlier version: "
+        "copy it to one server with that version, then open the copy (likewise copy FROM TO)"
     )
     if command == "doctor":  # it examines an index, and reports what it finds
         findings = [finding["text"] for finding in said.json["findings"] if finding["problem"]]

@@ -1,11 +1,11 @@
-"""What every encoder does alike, asked of each kind: torch, OpenVINO, int8, sentence-transformers as a whole, static.
+"""The contract of every encoder, tested with each kind: torch, OpenVINO, int8, sentence-transformers as a whole,
+static.
 
 The models are tiny and random; each is compared with what sentence-transformers makes of the same folder.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny_models
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding, Transformer
@@ -101,12 +102,6 @@ class Subject:
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The folder of a model by name, as sentence-transformers saves it."""
-    # The tiny models of the encoders' own tests; a conftest of another folder can only be loaded by its path.
-    place = Path(__file__).parents[1] / "indexer" / "encoders" / "conftest.py"
-    spec = importlib.util.spec_from_file_location("tiny_models", place)
-    assert spec is not None and spec.loader is not None
-    tiny_models = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tiny_models)
     bert = tiny_models._make("bert", tmp_path_factory.mktemp("bert"))
     made: dict[str, Path] = {}
 

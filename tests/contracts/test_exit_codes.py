@@ -25,10 +25,11 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import os, resource, signal, sys
 sys.path[:0] = [{root!r}, {root!r} + "/tests"]
-import indexer.encoders, indexer.index, indexer.ingest, indexer.sources.extractor, word_encoder
-import indexer.stores.local.catalog
-import search.cli.index, search.cli, search.cli.search, search.searcher, search.snippets
-import search.cli.runs, search.cli.configuration, search.cli.default_index, search.cli.terminal
+import indexer.encoders, indexer.index, indexer.indexing.ingest, indexer.sources.extractor, word_encoder
+import indexer.stores.local.catalog.catalog
+import search.cli.commands.index, search.cli, search.cli.commands.search, search.searcher, search.snippets
+import search.cli.indexing.runs, search.cli.arguments.configuration, search.cli.arguments.default_index
+import search.cli.terminal.terminal
 from indexer.encoders.registry import registered
 encoder = word_encoder.WordEncoder()
 always = registered(encoder, named=lambda spec: encoder)
@@ -94,7 +95,9 @@ def test_an_internal_error_is_one_line_and_3(likewise: Callable[..., Any], encod
 
     encoder.ask = fail
     said = likewise("index", tmp_path / "x.index", tmp_path / "a.txt")
-    assert (said.code, "internal error: RuntimeError" in said.err, "LIKEWISE_DEBUG" in said.err) == (3, True, True)
+    assert said.code == 3
+    assert "internal error: RuntimeError" in said.err
+    assert "LIKEWISE_DEBUG" in said.err
 
 
 @pytest.mark.parametrize(
@@ -120,8 +123,9 @@ def test_too_little_memory_is_one_line_and_3(
 
     encoder.ask = fail
     said = likewise("index", tmp_path / "x.index", tmp_path / "a.txt")
-    expected = f"likewise: error: there is too little memory{detail}: close other programs, or allow this one more"
-    assert (said.code, said.err.startswith(expected), len(said.err.splitlines())) == (3, True, 1), said.err
+    expected = f"likewise: error: there is too little memory{detail}: close other programs, or allow this program more"
+    assert (said.code, len(said.err.splitlines())) == (3, 1), said.err
+    assert said.err.startswith(expected), said.err
 
 
 def test_a_newer_index_and_a_folder_that_cannot_be_made(likewise: Callable[..., Any], tmp_path: Path) -> None:
@@ -134,12 +138,14 @@ def test_a_newer_index_and_a_folder_that_cannot_be_made(likewise: Callable[..., 
     catalog.close()
     for command in (["search", "text"], ["index", tmp_path / "a.txt"], ["check"], ["remove", "a"]):
         said = likewise(command[0], tmp_path / "x.index", *command[1:])
-        assert (said.code, "upgrade likewise" in said.err) == (3, True), command
+        assert said.code == 3, command
+        assert "upgrade likewise" in said.err, command
     full = tmp_path / "full"
     full.mkdir()
     (full / "thesis.txt").write_text("work")
     said = likewise("index", full, tmp_path / "a.txt")
-    assert (said.code, "is there already" in said.err) == (2, True)
+    assert said.code == 2
+    assert "is there already" in said.err
     assert likewise("index", tmp_path / "a.txt", tmp_path / "a.txt").code == 2
     assert [path.name for path in full.iterdir()] == ["thesis.txt"]
 
@@ -161,7 +167,8 @@ def test_a_folder_without_permission(
     for command in (["search", "text"], ["info"], ["check"], ["index", tmp_path / "a.txt"], ["remove", "a"]):
         said = likewise(command[0], index, *command[1:])
         refused = f"{index}: cannot be opened (Permission denied): ask the owner for permission"
-        assert (said.code, refused in said.err) == (3, True), (command, said.err)
+        assert said.code == 3, (command, said.err)
+        assert refused in said.err, (command, said.err)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -172,7 +179,8 @@ def test_interrupted_by_a_signal(tmp_path: Path, many: Path, number: signal.Sign
     assert process.stdout.readline() == "embedding\n"
     process.send_signal(number)
     code, _, err = finish(process)
-    assert (code, "interrupted; what was committed is kept" in err) == (130, True)
+    assert code == 130
+    assert "interrupted; what was committed is kept" in err
     with Index.open(tmp_path / "x.index") as index:
         assert (len(index), index.check().ok) == (0, True)
 
@@ -188,7 +196,8 @@ def test_a_rebuild_ended_by_sigterm_leaves_the_index_and_nothing_else(
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGTERM)  # as `timeout` does
     code, _, err = finish(process)
-    assert (code, "interrupted; what was committed is kept" in err) == (130, True)
+    assert code == 130
+    assert "interrupted; what was committed is kept" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["many", "x.index"]
     with Index.open(tmp_path / "x.index") as index:
         assert (len(index), index.check().ok) == (60, True)
@@ -196,7 +205,7 @@ def test_a_rebuild_ended_by_sigterm_leaves_the_index_and_nothing_else(
 
 def test_killed_and_continued(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
     slow = (
-        "indexer.core.BATCH_CHARACTERS = 20_000\n"
+        "indexer.indexing.core.BATCH_CHARACTERS = 20_000\n"
         "encoder.ask = lambda texts: len(encoder.seen) > 300 and os.kill(os.getpid(), signal.SIGKILL)"
     )
     process = start(slow, "index", tmp_path / "x.index", many)
@@ -211,12 +220,13 @@ def test_killed_and_continued(tmp_path: Path, many: Path, likewise: Callable[...
 
 def test_a_full_disk_keeps_what_was_committed(tmp_path: Path, many: Path, likewise: Callable[..., Any]) -> None:
     full = (
-        "indexer.core.BATCH_CHARACTERS = 20_000\n"
+        "indexer.indexing.core.BATCH_CHARACTERS = 20_000\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))"
     )
     code, _, err = finish(start(full, "index", tmp_path / "x.index", many))
-    assert (code, "what was committed before is kept" in err) == (3, True), err
+    assert code == 3, err
+    assert "what was committed before is kept" in err, err
     with Index.open(tmp_path / "x.index") as index:
         there = len(index)
         assert 0 < there < 60
@@ -251,14 +261,16 @@ def test_a_reader_that_goes_away_ends_a_command_quietly(
 def test_a_command_that_works_finishes_without_a_reader_and_keeps_its_exit_code(
     tmp_path: Path, many: Path, likewise: Callable[..., Any]
 ) -> None:
-    small = "indexer.core.BATCH_CHARACTERS = 20_000"
+    small = "indexer.indexing.core.BATCH_CHARACTERS = 20_000"
     code, err = without_reader("index", tmp_path / "x.index", many, "--stream", before=small)
-    assert (code, "error" in err) == (0, False), err
+    assert code == 0, err
+    assert "error" not in err, err
     with Index.open(tmp_path / "x.index") as index:
         assert (len(index), index.check().ok) == (60, True)
     (tmp_path / "bad.jsonl").write_text('{"id": "a", "text": "text"}\nnot json\n')
     code, err = without_reader("index", tmp_path / "x.index", tmp_path / "bad.jsonl", "--stream")
-    assert (code, "1 failed" in err) == (1, True)
+    assert code == 1
+    assert "1 failed" in err
     for path in (tmp_path / "x.index" / "segments").iterdir():
         path.write_bytes(b"damaged")
     assert likewise("check", tmp_path / "x.index").code == 1
@@ -282,9 +294,17 @@ def test_closed_standard_streams(tmp_path: Path, likewise: Callable[..., Any]) -
     assert in_a_shell("index x.index a.txt >&- 2>&- <&-", cwd=tmp_path) == (0, "", "")
     with Index.open(tmp_path / "x.index") as index:
         assert (len(index), index.check().ok) == (1, True)
-    assert in_a_shell("search x.index text >&-", cwd=tmp_path) == (0, "", "")
+    refused = "likewise: error: standard output is closed, so nothing can be printed: give it a file or a pipe\n"
+    for arguments in ("search x.index text", "list x.index", "info x.index --json", "show x.index a.txt", "--help"):
+        assert in_a_shell(f"{arguments} >&-", cwd=tmp_path) == (3, "", refused)
+    assert in_a_shell("list x.index >&- 2>&-", cwd=tmp_path) == (3, "", "")
+    assert in_a_shell("mcp x.index >&- </dev/null", cwd=tmp_path) == (3, "", refused)
+    (tmp_path / "b.txt").write_text("another text")
+    for arguments in ("index x.index b.txt", "update x.index", "check x.index", "remove x.index b.txt"):
+        assert in_a_shell(f"{arguments} >&-", cwd=tmp_path) == (0, "", "")  # it has done what was asked for
     code, out, err = in_a_shell("search x.index text <&-", cwd=tmp_path)
-    assert (code, "a.txt" in out, err) == (0, True, "")
+    assert (code, err) == (0, "")
+    assert "a.txt" in out
     closed = "likewise: error: standard input is closed, so - has nothing to read: give it a pipe or a file\n"
     for arguments in ("search x.index -", "index x.index -", "index new.index -"):
         assert in_a_shell(f"{arguments} <&-", cwd=tmp_path) == (2, "", closed)
@@ -320,23 +340,28 @@ def test_what_another_user_may_not_read_or_write(open_path: Path, likewise: Call
     own.mkdir()
     os.chown(own, 65534, 65534)
     # Imports first: the interpreter may lie where nobody else may read.
-    nobody = "import conftest, mmap, urllib.parse, pathspec, charset_normalizer, indexer.encoders.openvino.export\n"
+    nobody = "import conftest, mmap, urllib.parse, charset_normalizer, indexer.encoders.compilation.export\n"
     nobody += "os.setuid(65534)\nos.chdir('/')"
 
     code, out, err = finish(start(nobody, "search", open_path / "x.index", "text", "--json"))
-    assert (code, '"matched": 4' in out, err) == (0, True, "")
+    assert (code, err) == (0, "")
+    assert '"matched": 4' in out
     code, _, err = finish(start(nobody, "index", open_path / "x.index", source / "a.txt"))
-    assert (code, "x.index" in err) == (3, True), err
+    assert code == 3, err
+    assert "x.index" in err, err
 
     code, _, err = finish(start(nobody, "index", own / "y.index", source))
-    assert (code, "error" in err) == (0, False), err
+    assert code == 0, err
+    assert "error" not in err, err
     (source / "secret.txt").chmod(0)
     (source / "deep").chmod(0)
     (source / "d.txt").unlink()
     code, out, err = finish(start(nobody, "index", own / "y.index", source, "--prune", "--yes", "--rehash", "--json"))
-    assert (code, '"failed": 2' in out, '"pruned": 0' in out) == (2, True, True), (out, err)
+    assert code == 1, (out, err)
+    assert '"failed": 2' in out, (out, err)
+    assert '"pruned": 1' in out, (out, err)
     with Index.open(own / "y.index") as index:
-        assert len(index) == 4
+        assert len(index) == 3
         reasons = {Path(row.uri).name: row.reason.text() for row in snapshot_of(index).ledger("failed")}
     assert set(reasons) == {"secret.txt", "deep"}
-    assert all("ermission denied" in reason for reason in reasons.values())
+    assert [reason for reason in reasons.values() if "ermission denied" not in reason] == []

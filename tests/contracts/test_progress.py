@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hardware import needs_root
 
-from indexer.context import Context
-from indexer.core import IndexCore
-from indexer.embedding import settings_of_new
+from indexer import Index
+from indexer.encoders.tokens.batching import unit
+from indexer.indexing.context import Context
+from indexer.indexing.core import IndexCore
+from indexer.indexing.embedding import settings_of_new
+from indexer.indexing.runs import index_sources
 from indexer.listener import Commit, Listener
-from indexer.runs import index_sources
 from indexer.sources import ReadOptions, open_sources
-from indexer.stores.open import create_store
-from search.cli import progress as shown
-from search.cli.progress import RunProgress, _size
+from indexer.stores.addresses.open import create_store
+from search.cli.terminal import progress as shown
+from search.cli.terminal.progress import RunProgress, _size
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,9 +63,9 @@ def test_a_folder_that_may_be_listed_and_not_entered(folder: Path, open_path: Pa
     program = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
-from search.cli.progress import _size
+from search.cli.terminal.progress import _size
 from indexer.sources import ReadOptions, open_sources
-import indexer.sources.walk, pathspec
+import indexer.sources.walk
 os.setuid(65534)
 print(_size(open_sources([{str(folder)!r}], ReadOptions())))
 """
@@ -105,6 +108,50 @@ def test_a_run_tells_each_file_and_what_it_embeds(
     sources, options = open_sources([str(folder)], ReadOptions()), ReadOptions()
     store = create_store(tmp_path / "x.index", settings_of_new(encoder)[0])
     with IndexCore(store, encoder, Context(listener=Recording())) as index, index.writer() as writer:
-        index_sources(index, writer, sources, options)
+        index_sources(index, writer, [(options, sources)])
     size = (folder / "r.jsonl").stat().st_size
     assert told == [("a.txt", 10), ("b.md", 210), ("r.jsonl", 210 + size), ("c.txt", 3210 + size), (None, 5)]
+
+
+def test_passages_are_counted_while_a_batch_is_embedded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_encoder: Callable[..., Any]
+) -> None:
+    encoder, seen, told = make_encoder(), list[str](), list[tuple[int, int]]()
+    encode = encoder.encode
+
+    def in_twos(texts: Sequence[str], role: Any = "document", truncate: bool = False) -> Any:
+        rows = encode(texts, role, truncate)
+        return np.concatenate([unit(rows[at : at + 2], range(at, at + 2), "words") for at in range(0, len(rows), 2)])
+
+    monkeypatch.setattr(encoder, "encode", in_twos)
+
+    class Recording(RunProgress):
+        def embedded(self, passages: int, total: int) -> None:
+            super().embedded(passages, total)
+            told.append((passages, total))
+            assert self._bar is not None
+            seen.append(self._bar.tasks[0].description)
+
+    monkeypatch.setattr(shown, "on_terminal", lambda: True)
+    monkeypatch.setattr(shown, "_REDRAW_S", 0.0)
+    (tmp_path / "source").mkdir()
+    for number in range(4):
+        (tmp_path / "source" / f"{number}.txt").write_text(f"word{number}")
+    sources = open_sources([str(tmp_path / "source")], ReadOptions())
+    with Index.create(tmp_path / "x.index", encoder):
+        pass
+    context = Context(listener=Recording(sources))
+    with IndexCore.open(tmp_path / "x.index", encoder, context) as core, core.writer() as writer:
+        index_sources(core, writer, [(ReadOptions(), sources)])
+    assert told[:2] == [(2, 4), (4, 4)]
+    assert seen[:2] == ["embedding 2 of 4 passages", "embedding 4 of 4 passages"]
+
+
+def test_every_writer_commits_after_some_seconds_of_embedding(tmp_path: Path, encoder: Any) -> None:
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        core = index._core
+        assert core.batch_characters == 16_000
+        core._speed = 500.0  # characters in a second
+        assert core.batch_characters == 5_000
+        core._speed = 1e9
+        assert core.batch_characters == 512 * 1024

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_imports import FILES, MODULES, ROOT, edges, file_imports, imports, tree
+from source_imports import FILES, MODULES, ROOT, VALUES, edges, file_imports, imports, tree
 
 # Package: the files, or folders, that may import it.
 HOMES = {
@@ -21,9 +21,9 @@ HOMES = {
     "matplotlib": ("indexer/encoders/inspection/", "search/evaluation/"),
     "faiss": ("indexer/stores/local/segments/faiss_segment.py", "indexer/stores/pairs.py"),
     "tantivy": ("indexer/stores/analysis.py", "indexer/stores/tantivy_index.py"),
-    "py3langid": ("indexer/languages.py",),
-    "urllib3": ("indexer/encoders/endpoint.py", "indexer/encoders/retries.py"),
-    "sqlite3": ("indexer/stores/local/", "indexer/stores/vector_cache.py"),
+    "py3langid": ("indexer/languages/detect.py",),
+    "urllib3": ("indexer/encoders/endpoints/endpoint.py", "indexer/encoders/endpoints/retries.py"),
+    "sqlite3": ("indexer/stores/local/", "indexer/cache/vector_cache.py"),
     "sqlite_utils": ("indexer/stores/local/",),
     "psycopg": ("indexer/stores/postgres/",),
     "pgvector": ("indexer/stores/postgres/",),
@@ -33,14 +33,14 @@ HOMES = {
     "rich": ("search/cli/",),
     "umap": ("indexer/map/projection.py",),
     "sklearn": ("indexer/map/regions.py",),
-    "pyarrow": ("search/cli/export.py",),
-    "prompt_toolkit": ("search/cli/prompt.py",),
-    "watchfiles": ("indexer/watch.py", "search/cli/watch.py"),
+    "pyarrow": ("search/cli/commands/export.py",),
+    "prompt_toolkit": ("search/cli/hits/prompt.py",),
+    "watchfiles": ("indexer/indexing/watch.py", "search/cli/commands/watch.py"),
     "starlette": ("search/server/",),
-    "uvicorn": ("search/server/run.py",),
+    "uvicorn": ("search/server/run.py", "search/server/connections.py"),
     "prometheus_client": ("search/server/metrics.py",),
     "pydantic": ("search/server/", "search/mcp.py", "search/adapters/langchain.py"),
-    "mcp": ("search/mcp.py", "search/server/app.py"),
+    "mcp": ("search/mcp.py", "search/mcp_server.py", "search/server/app.py"),
     "langchain_core": ("search/adapters/langchain.py",),
     "llama_index": ("search/adapters/llamaindex.py",),
     "haystack": ("search/adapters/haystack.py",),
@@ -50,6 +50,7 @@ HOMES = {
     "dill": (),
     "joblib": (),
 }
+HOMES_OF_SQL = ("indexer/stores/", "indexer/cache/vector_cache.py")
 HEAVY = {"torch", "transformers", "sentence_transformers", "openvino"}
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w+)",
@@ -58,7 +59,8 @@ SQL = re.compile(
 
 
 def at_import(module: ast.Module) -> Iterator[str]:
-    """What importing a module imports: statements outside functions, and not for type checkers alone."""
+    """Return the imports of a module when it is imported: statements outside functions that are not only for type
+    checkers."""
     waiting: list[ast.stmt] = list(module.body)
     while waiting:
         statement = waiting.pop()
@@ -94,14 +96,15 @@ def test_a_package_is_imported_only_where_it_lives(package: str) -> None:
 
 ENGINE_RULES = (
     "port",
-    "open",
-    "life_cycle",
+    "addresses.open",
+    "addresses.life_cycle",
+    "addresses.copying",
+    "addresses.side_index",
     "analysis",
     "field_types",
     "flatten",
     "hashes",
     "pairs",
-    "vector_cache",
     "vectors",
 )
 """Files of the stores that the rest may import: the interface, and rules that every engine follows."""
@@ -111,11 +114,11 @@ ENGINE_WORDS = re.compile(
 )
 
 
-def test_nothing_outside_of_the_stores_knows_an_engine() -> None:
+def test_nothing_outside_of_the_stores_and_the_cache_knows_an_engine() -> None:
     allowed = {f"indexer.stores.{name}" for name in ENGINE_RULES}
     found = []
     for file in FILES:
-        if under(file, ("indexer/stores/",)):
+        if under(file, HOMES_OF_SQL):
             continue
         modules = {module for module in edges(file) if module.startswith("indexer.stores")}
         found += [(str(file), module) for module in modules - allowed]
@@ -125,11 +128,12 @@ def test_nothing_outside_of_the_stores_knows_an_engine() -> None:
             if isinstance(text, str) and id(node) not in documented and ENGINE_WORDS.search(text):
                 found.append((str(file), text))
     assert found == []
-    assert ENGINE_WORDS.search("LocalStore") and ENGINE_WORDS.search("x.index/catalog.db")
+    assert ENGINE_WORDS.search("LocalStore")
+    assert ENGINE_WORDS.search("x.index/catalog.db")
 
 
 def test_one_file_of_the_stores_names_the_engines() -> None:
-    """The files of an engine are in a folder of its own; of all others only open.py imports one of them."""
+    """The files of an engine are in a folder of its own; of all others only addresses/open.py imports one of them."""
     for engine in ("local", "postgres"):
         found = []
         for file in FILES:
@@ -137,7 +141,7 @@ def test_one_file_of_the_stores_names_the_engines() -> None:
                 found += [
                     (str(file), module) for module in edges(file) if module.startswith(f"indexer.stores.{engine}")
                 ]
-        assert found == [("indexer/stores/open.py", f"indexer.stores.{engine}.engine")]
+        assert found == [("indexer/stores/addresses/open.py", f"indexer.stores.{engine}.engine")]
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
@@ -154,6 +158,25 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
 def test_no_import_goes_in_a_circle() -> None:
     assert circles({module: edges(file) for module, file in MODULES.items()}) == []
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
+
+
+def pairs(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
+    """Folders that import each other, given the imports of modules; a folder's own files, without its sub-folders."""
+    folders = {module: MODULES[module].parent.as_posix() if module in MODULES else module[0] for module in graph}
+    arrows = {(folders[start], folders[end]) for start, ends in graph.items() for end in ends - VALUES}
+    return sorted((one, other) for one, other in arrows if one < other and (other, one) in arrows)
+
+
+def test_no_two_folders_import_each_other() -> None:
+    assert pairs({module: set(edges(file)) for module, file in MODULES.items()}) == []
+    assert pairs({"a1": {"b1"}, "b1": set(), "b2": {"a2", "c1"}, "a2": set(), "c1": set()}) == [("a", "b")]
+
+
+def test_every_file_of_the_commands_is_a_command() -> None:
+    from search.cli.program import COMMANDS
+
+    commands = {file.stem for file in FILES if file.parent == Path("search/cli/commands")}
+    assert commands == {*COMMANDS, "__init__"}
 
 
 def test_heavy_packages_are_imported_when_they_are_needed() -> None:
@@ -181,10 +204,10 @@ def docstrings(module: ast.Module) -> set[int]:
     }
 
 
-def test_statements_of_sql_stand_in_the_stores() -> None:
+def test_statements_of_sql_stand_in_the_stores_and_the_cache() -> None:
     found = []
     for file in FILES:
-        if under(file, ("indexer/stores/",)):
+        if under(file, HOMES_OF_SQL):
             continue
         documented = docstrings(tree(file))
         found += [

@@ -1,4 +1,4 @@
-"""What users call does what its types say: a program of theirs runs. `make check` holds it to `mypy --strict`."""
+"""The public functions do what their types say: a user's program runs. `make check` checks it with `mypy --strict`."""
 
 from __future__ import annotations
 

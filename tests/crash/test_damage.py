@@ -108,7 +108,7 @@ def test_removed_and_foreign_segments_are_served_from_the_catalog_and_rebuilt(tm
     own[0].unlink()
     with Index.open(tmp_path / "sound.index") as index:
         assert not index.check().ok
-        assert index.check(repair=True).notes[0] == "rebuilt 1 damaged segment(s)"
+        assert index.check(repair=True).notes[0] == "rebuilt 1 damaged segment"
         assert index.check().ok
     assert _answers(tmp_path / "sound.index") == expected
     next((tmp_path / "sound.index" / "segments").iterdir()).unlink()

@@ -152,7 +152,8 @@ def test_who_may_not_write_sees_what_is_committed_all_the_same(open_path: Path) 
         subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment) as reader,
         Index.open(folder) as index,
     ):
-        assert reader.stdin is not None and reader.stdout is not None
+        assert reader.stdin is not None
+        assert reader.stdout is not None
         for number in range(12):
             document = Document(f"d{number}", "text")
             with store_of(index).writer() if number % 3 == 0 else nullcontext():  # while its log is there, and after

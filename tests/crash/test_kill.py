@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kill import DIMENSIONS, State, run
+from benchmarks.kill import DIMENSIONS, Contents, run
 from indexer import Index
-from indexer.stores.local.failpoint import STEPS
+from indexer.stores.local.disk.failpoint import STEPS
 
 
 def _killed(folder: Path, steps: list[str]) -> None:
     Index.create(folder, dimensions=DIMENSIONS).close()
-    state: State = run(folder, {}, 7, step="commit.done:6")
+    state: Contents = run(folder, {}, 7, step="commit.done:6")
     for number, step in enumerate(steps):
         state = run(folder, state, number, step=step)
 

@@ -22,7 +22,7 @@ from opened import store_of, writer_of
 
 from indexer import Document, Index
 from indexer.errors import LikewiseError
-from indexer.stores.local.generation import Generation, GenerationFile, read_generation
+from indexer.stores.local.catalog.generation import Generation, GenerationFile, read_generation
 from search import Searcher
 
 ROOT = Path(__file__).parents[2]
@@ -211,12 +211,12 @@ def test_a_loss_is_reported_until_a_repair_confirms_it(live: Path, tmp_path: Pat
             index.add([Document(f"later {number}", "text")], vectors=ROWS[:1])
             assert _notes(folder) == (note,)
             assert index.check().problems == (note,)
-        # From now on, other documents have the ids and numbers of those that were lost.
+        # From now on, other documents have the ids and numbers of the lost documents.
         assert _state(folder).history != history
         report = index.check(repair=True)
         assert report.problems == ()
         assert report.notes == (
-            f"no longer reports {MORE} missing commit(s); index the sources again if you have not yet",
+            f"no longer reports {MORE} missing commits; index the sources again if you have not yet",
         )
         assert (index.check().problems, index.check().notes, _notes(folder)) == ((), (), ())
         assert index.check(repair=True).notes == ()
@@ -264,7 +264,8 @@ def test_a_run_over_the_same_sources_brings_back_what_was_lost(likewise: Any, li
     with Index.open(folder) as index:
         assert sorted(Path(document.uri).stem for document in index) == sorted(names)
     said = likewise("check", folder, "--repair")
-    assert (said.code, "missing commit(s); index the sources again" in said.out) == (0, True)
+    assert said.code == 0
+    assert "missing commits; index the sources again" in said.out
     assert likewise("search", folder, "cherry").err == ""
     assert likewise("check", folder).code == 0
 
@@ -288,7 +289,8 @@ def test_a_damaged_file_is_a_note_of_check_until_the_next_writer(live: Path, tmp
         with Index.open(folder) as index:
             report = index.check()
             (note,) = report.notes
-            assert (report.ok, "the file generation is damaged" in note) == (True, True)
+            assert report.ok
+            assert "the file generation is damaged" in note
             with index.lock():
                 pass
             assert (index.check().ok, index.check().notes) == (True, ())
@@ -356,7 +358,8 @@ def test_every_way_to_write_leaves_the_number_of_its_last_commit(tmp_path: Path)
     def recorded(of: Path) -> bool:
         with Index.open(of) as index:
             report = index.check()
-            assert (report.ok, "generation" in " ".join(report.notes), _notes(of)) == (True, False, ())
+            assert (report.ok, _notes(of)) == (True, ())
+            assert "generation" not in " ".join(report.notes)
             return read_generation(of) == _state(of)
 
     with Index.create(folder, dimensions=8) as index:
@@ -461,7 +464,7 @@ def test_a_writer_killed_around_the_record_raises_no_alarm(tmp_path: Path, step:
 
 READER = """
 import sys
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
 from pathlib import Path
 store, asked = open_store(Path(sys.argv[1])), 0
 print("ready", flush=True)

@@ -16,7 +16,7 @@ import pytest
 from indexer import Document, Index
 from indexer.encoders import RecipeSpec
 from indexer.errors import StorageError
-from indexer.stores.local import views
+from indexer.stores.local.catalog import views
 from search import Searcher
 
 ROWS = np.eye(8, dtype=np.float32)
@@ -68,7 +68,7 @@ def test_two_threads_that_fill_an_unfitted_index_fit_it_once(
 ) -> None:
     encoder = make_encoder()
     together = threading.Barrier(2, timeout=60)
-    monkeypatch.setattr("indexer.embedding.get_encoder", lambda *_, **__: (encoder, recipe))
+    monkeypatch.setattr("indexer.indexing.embedding.get_encoder", lambda *_, **__: (encoder, recipe))
     recipe = replace(encoder.recipe, post=RecipeSpec.parse("m:mean+center").post)
     with Index.create(tmp_path / "x.index", "words") as index:
 
@@ -79,7 +79,8 @@ def test_two_threads_that_fill_an_unfitted_index_fit_it_once(
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(fill, "ab"))
         assert len(index) == 300
-        assert index.recipe is not None and index.recipe.fitted
+        assert index.recipe is not None
+        assert index.recipe.fitted
         assert index.check().ok
 
 

@@ -6,10 +6,9 @@ import ast
 import re
 from pathlib import Path
 
-from source_imports import FILES, MODULES, ROOT, edges, tree
+from source_imports import FILES, MODULES, ROOT, VALUES, edges, module_of, tree
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-VALUES = set(re.findall(r"`(\w+)`", re.search(r"may import the values: (.*?) of\s+`indexer/`", PAGE, re.DOTALL)[1]))  # type: ignore[index]
 
 Arrow = tuple[str, str]
 
@@ -35,7 +34,7 @@ def _whole(folder: str) -> str:
 
 def room(file: Path) -> str:
     """The node of the drawing that a file belongs to."""
-    if file.parent == Path("indexer") and file.stem in VALUES:
+    if module_of(file) in VALUES:
         return "values"
     return "/".join(file.parent.parts[:2])
 
@@ -70,9 +69,12 @@ def test_the_drawing_is_read_as_it_is_meant() -> None:
     assert listed("```text\nsearch/a → search/a/b\n```") == {("search/a", "search/a/b")}
 
 
-def test_every_value_is_imported_by_another_folder() -> None:
+def test_every_value_is_listed_and_imported_by_another_folder() -> None:
+    text = re.search(r"may import the values: (.*?) of\s+`indexer/`", PAGE, re.DOTALL)
+    assert text is not None
+    assert {f"indexer.{name}" for name in re.findall(r"`(\w+)`", text[1])} == VALUES
     used = {
-        target.stem
+        module_of(target)
         for file in FILES
         for target in (MODULES[module] for module in edges(file))
         if room(target) == "values" and room(file) not in ("values", "indexer")

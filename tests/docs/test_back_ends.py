@@ -20,7 +20,7 @@ _BLOCK = re.compile(r"^```python ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(needs: str = "") -> list[str]:
-    """The blocks that need this package; without one, those that need none."""
+    """The blocks that need this package; without a package, the blocks that need none."""
     return [code for package, code in _BLOCK.findall(PAGE) if package == needs]
 
 
@@ -63,7 +63,7 @@ def test_the_blocks_that_need_no_framework(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.usefixtures("in_folder")
 def test_the_blocks_are_all_run() -> None:
-    assert {package for package, _ in _BLOCK.findall(PAGE)} == {"", "fastapi", "django", "pandas"}
+    assert {package for package, _ in _BLOCK.findall(PAGE)} == {"", "fastapi", "writer", "django", "pandas"}
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -87,6 +87,31 @@ def test_fastapi(monkeypatch: pytest.MonkeyPatch) -> None:
         assert client.get("/search", params={"q": "bread"}).status_code == 503
         Path("gone.index").rename("notes.index")
         assert client.get("/search", params={"q": "bread"}).status_code == 200
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_a_route_that_adds_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastapi")
+    pytest.importorskip("httpx")
+    from fastapi.testclient import TestClient
+
+    run(blocks()[0], {})
+    (code,) = blocks("writer")
+    page = module("fastapi_writer_page", code, monkeypatch)
+    notes = [{"uri": "tea", "text": "Tea cools in a cup."}, {"uri": "tea", "text": "Green tea wants cooler water."}]
+    with TestClient(page.app, headers={"Authorization": "Bearer change me"}) as client:
+        assert client.put("/notes", json=notes, headers={"Authorization": "Bearer other"}).status_code == 401
+        answer = client.put("/notes", json=notes)
+        note = "these uris came more than once in one call, and the last document of each was kept: 'tea'"
+        assert (answer.status_code, answer.json()) == (200, {"stored": ["tea"], "unchanged": [], "notes": [note]})
+        found = client.get("/search", params={"q": "water for green tea", "k": 1}).json()["hits"][0]
+        assert (found["uri"], found["text"]) == ("tea", "Green tea wants cooler water.")
+        with Index.open("notes.index") as another_worker, another_worker.lock():
+            refused = client.put("/notes", json=notes)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert client.get("/search", params={"q": "bread", "k": 1}).status_code == 200
+        assert client.put("/notes", json=[{"uri": "blank", "text": " "}]).status_code == 400
+        assert client.put("/notes", json=[]).status_code == 422
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -132,5 +157,6 @@ def test_pandas(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_errors_are_told_apart_as_the_page_says() -> None:
     for error in (UnknownUri, NotAnIndex, ModelError, RecipeMismatch):
-        assert issubclass(error, BadInput) and error.exit_code == 2
+        assert issubclass(error, BadInput)
+        assert error.exit_code == 2
     assert issubclass(BadInput, LikewiseError)

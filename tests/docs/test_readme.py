@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.examples import ROOT, refreshed
+from indexer.sources.formats import FORMATS, MAILDIR, MBOX
 
 # 16-bit and 32-bit hardware differ in the third decimal of a score, sizes and times everywhere.
 _NUMBER = re.compile(r"(?<![\d.])-?[01]\.\d{3,}")
@@ -52,3 +53,12 @@ def test_every_target_that_a_page_names_is_in_the_makefile() -> None:
 
 def test_readme_can_be_read_in_one_sitting() -> None:
     assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") < 175
+
+
+def test_the_table_of_the_readme_names_every_format() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = page.partition("\n## What it reads\n")[2].partition("\n## ")[0].casefold()
+    titles = {"odt": "opendocument", "ods": "opendocument", "odp": "opendocument"}
+    formats = {MBOX.name, MAILDIR.name} | {each.name for each in FORMATS.values() if each.kind != "text" or each.module}
+    names = {"rst": "restructuredtext"} | titles
+    assert [name for name in sorted(formats) if names.get(name, name) not in table] == []

@@ -23,7 +23,7 @@ FORMS = ("%Y-%m-%d", "%d-%b-%Y", "%B %d, %Y", "%Y/%m/%d", "%a, %d %b %Y 10:30:00
 
 
 def day(number: int) -> str:
-    """One of the days from 1 January 2020 on, of which version 1 had none."""
+    """One of the days from 1 January 2020 on. Version 1 had no dates."""
     return (date(2020, 1, 1) + timedelta(days=number)).strftime(FORMS[number % len(FORMS)])
 
 

@@ -27,7 +27,9 @@ from typing import Any
 os.environ |= {"LIKEWISE_RUNTIME": "torch", "LIKEWISE_VECTOR_CACHE": "off"}
 sys.path.append(str(Path(__file__).parent))
 
+import indexer.copying
 import psycopg
+from indexer.core import IndexCore
 from postgres_server import server_uri
 from states import (
     CYRILLIC,
@@ -39,7 +41,7 @@ from states import (
     RECORDS,
     DatabaseState,
     FolderState,
-    State,
+    GoldenState,
     blind_to,
     make_blind,
     outcome,
@@ -47,10 +49,8 @@ from states import (
 )
 from word_encoder import WordEncoder
 
-import indexer.copying
 import indexer.stores.postgres.store
 from indexer import Index
-from indexer.core import IndexCore
 from indexer.encoders import registry
 from indexer.stores.local import failpoint
 from indexer.stores.local.catalog import Catalog
@@ -76,7 +76,7 @@ registry._load_spec = load_spec
 
 @dataclass(frozen=True)
 class Said:
-    """What a command line ended with."""
+    """The outcome of a command line."""
 
     code: int
     out: str
@@ -139,35 +139,35 @@ def ok(*arguments: str, stdin: str = "") -> None:
     assert said.code == 0, said
 
 
-def base(state: State) -> None:
+def base(state: GoldenState) -> None:
     Index.create(state.address("x"), ENCODERS["first"]).close()
     ok("index", state.address("x"), "-", stdin=RECORDS)
 
 
-def migrate(state: State) -> None:
+def migrate(state: GoldenState) -> None:
     ok("migrate", state.address("x"), "--model", "words", "--yes")
 
 
-def migrate_without_the_switch(state: State) -> None:
+def migrate_without_the_switch(state: GoldenState) -> None:
     assert likewise("migrate", state.address("x"), "--model", "words").code == 2
 
 
-def back(state: State) -> None:
+def back(state: GoldenState) -> None:
     ok("migrate", state.address("x"), "--back")
 
 
-def half(state: State) -> None:
+def half(state: GoldenState) -> None:
     IndexCore.batch_characters = property(lambda self: 60)
     die_after_writes(2)
     migrate(state)
 
 
-def making_next(state: State) -> None:
+def making_next(state: GoldenState) -> None:
     import_module("indexer.stores.local.beside")._mark = die
     migrate(state)
 
 
-def dropping(state: State) -> None:
+def dropping(state: GoldenState) -> None:
     def half_removed(folder: Path) -> None:
         (folder / "catalog.db").unlink()
         die()
@@ -177,33 +177,33 @@ def dropping(state: State) -> None:
     ok("migrate", state.address("x"), "--drop")
 
 
-def unfinished(state: State) -> None:
+def unfinished(state: GoldenState) -> None:
     indexer.copying.BATCH_DOCUMENTS = 2
     die_after_writes(2)
     ok("copy", state.address("x"), state.address("copy"))
 
 
-def copied(state: State) -> None:
+def copied(state: GoldenState) -> None:
     import_module("indexer.stores.local.swap").sync = die
     ok("copy", state.address("x"), state.address("copy"))
 
 
-def rebuilding(state: State) -> None:
+def rebuilding(state: GoldenState) -> None:
     die_after_writes(1)
     ok("index", state.address("x"), "-", "--rebuild")
 
 
-def beginning_a_rebuild(state: State) -> None:
+def beginning_a_rebuild(state: GoldenState) -> None:
     Catalog.initialise = die
     ok("index", state.address("x"), "-", "--rebuild")
 
 
-def creating(state: State) -> None:
+def creating(state: GoldenState) -> None:
     Catalog.initialise = die
     Index.create(state.address("x"), ENCODERS["first"])
 
 
-def exchange(step: str, place: str, state: State) -> None:
+def exchange(step: str, place: str, state: GoldenState) -> None:
     failpoint._STEP, failpoint._remaining = f"exchange.{step}", 1
     (migrate if place == "next" else back)(state)
 
@@ -239,14 +239,14 @@ STEPS: dict[str, tuple[list[Step], list[Step]]] = EXCHANGES | {
 """For each state what is done first, and then what is killed."""
 
 
-def make(state: State, name: str) -> None:
+def make(state: GoldenState, name: str) -> None:
     """Leave a state in an empty folder or database."""
     for killed, steps in zip((False, True), STEPS[name], strict=True):
         for step in steps:
             in_child(partial(step, state), killed=killed)
 
 
-def make_pair(state: State) -> None:
+def make_pair(state: GoldenState) -> None:
     """Leave an index and the one before it, each with documents that only one of the models can read."""
     x = state.address("x")
 

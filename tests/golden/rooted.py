@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = "/golden/sources"
-"""Where the files of a golden index are recorded to be."""
+"""The recorded folder of the files of a golden index."""
 
 PATHS = (("document", "uri"), ("document", "path"), ("file", "path"), ("ledger", "uri"))
 RECORDS = {"json", "jsonl", "csv", "tsv"}

@@ -1,4 +1,5 @@
-"""What a golden state is given to do, and what is told of it afterwards; make_states.py and test_states.py share it.
+"""The commands that make a golden state, and the description of the state afterwards, for make_states.py and
+test_states.py.
 
 A state is what a killed command has left: a folder that holds x.index and what is hidden beside it, or a database with
 its rows and schemas. Everything here goes through the command line and the public `Index`, so that programs of before
@@ -43,7 +44,7 @@ SCRIPTS: dict[str, list[list[str]]] = {
     "migrate and copy": [["migrate", "{x}", "--model", "words", "--yes"], ["copy", "{x}", "{copy}"]],
     "drop the copy": [["copy", "{copy}", "--drop"]],
 }
-"""Commands, of which those that end in "-" read NEW. {x} and {copy} are addresses."""
+"""Commands. A command that ends in "-" reads NEW. {x} and {copy} are addresses."""
 
 SIDE_BY_SIDE = ("read", "write", "migrate", "back", "drop", "rebuild")
 COPYING = ("read", "write", "copy", "migrate and copy", "drop the copy")
@@ -68,7 +69,7 @@ FOLDER_STATES: dict[str, tuple[str, ...]] = {
     "beginning a rebuild": LIVE,
     "creating": ("write", "write and rebuild"),
 }
-"""What a kill leaves in a folder, with the names of the scripts that each is given."""
+"""The states of a folder after a kill, each with the names of its scripts."""
 
 DATABASE_STATES: dict[str, tuple[str, ...]] = {
     "half": SIDE_BY_SIDE,
@@ -100,7 +101,8 @@ class FolderState:
         return str(self.folder / f"{name}.index")
 
     def names(self) -> list[str]:
-        """What is in the folder, and what an index in it says of others; random digits are left out."""
+        """Return the content of the folder, and what an index in it reports about other indexes. Random digits are left
+        out."""
         found = [re.sub(r"\.[0-9a-f]{8}\b", ".HEX", path.name) for path in self.folder.iterdir()]
         found += [f"{path.parent.name}/{path.name}" for path in self.folder.glob("*/*") if path.name in INSIDE]
         return sorted(found)
@@ -129,7 +131,7 @@ class DatabaseState:
         return sorted(found) + ["a schema without a row" for (name,) in schemas if name not in named]
 
 
-State = FolderState | DatabaseState
+GoldenState = FolderState | DatabaseState
 
 
 def blind_to(letter: str) -> dict[str, Any]:
@@ -152,10 +154,10 @@ def make_blind(encoder: Any, letter: str) -> None:
 
 
 GREEK, CYRILLIC = "λ", "ж"
-"""What the models of the golden pair cannot read: that of the live index, and that of the one before."""
+"""The texts that the models of the golden pair cannot read: the model of the live index, and the previous model."""
 
 
-def outcome(likewise: Likewise, state: State, script: str, encoders: Sequence[Any]) -> dict[str, Any]:
+def outcome(likewise: Likewise, state: GoldenState, script: str, encoders: Sequence[Any]) -> dict[str, Any]:
     """Run a script on a state; return what everybody can see of it afterwards."""
     for encoder in encoders:
         encoder.seen.clear()

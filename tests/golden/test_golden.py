@@ -53,5 +53,5 @@ def test_a_newer_index_is_refused_and_left_alone(tmp_path: Path) -> None:
     Index.create(folder, dimensions=4).close()
     with sqlite3.connect(folder / "catalog.db") as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(NewerFormat, match="has format 99 and this likewise reads up to 3: upgrade likewise"):
+    with pytest.raises(NewerFormat, match="has format 99 and this likewise reads up to 4: upgrade likewise"):
         Index.open(folder)

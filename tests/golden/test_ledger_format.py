@@ -24,7 +24,7 @@ from opened import snapshot_of
 
 from indexer import Index
 from indexer.ledger import Code, Reason
-from indexer.stores.local.failpoint import MIGRATED
+from indexer.stores.local.disk.failpoint import MIGRATED
 
 sys.path.insert(0, str(Path(__file__).parent))
 from rooted import ROOT, move
@@ -125,7 +125,7 @@ def test_readers_show_both_formats_and_the_first_writer_migrates(folder: Path, l
     assert (ledger_of(folder), version(folder)) == (LEDGER, 2)
     assert rows(folder, "SELECT reason FROM ledger ORDER BY id") == [(sentence,) for sentence in sentences]
     open_a_writer(folder)
-    assert version(folder) == 3
+    assert version(folder) == 4
     assert rows(folder, "SELECT reason FROM ledger ORDER BY id") == [(reason.stored(),) for _, _, reason, _ in LEDGER]
     assert ledger_of(folder) == LEDGER
     assert [likewise("info", folder, "--ledger", *options).out for options in ([], ["--json"], ["failed"])] == said
@@ -137,7 +137,7 @@ def test_the_counts_of_reasons_are_those_of_before(folder: Path, likewise: Calla
     assert '3 failed: has no "vector", and the index has no model to embed it with' in before
     assert "1 failed: foreign words (all of them)" in before
     open_a_writer(folder)
-    assert likewise("info", folder).out == before.replace("format 2", "format 3")
+    assert likewise("info", folder).out == before.replace("format 2", "format 4")
 
 
 def test_a_run_after_the_migration_finds_its_documents_unchanged(
@@ -158,7 +158,7 @@ def test_a_run_after_the_migration_finds_its_documents_unchanged(
         "skipped": 11,
         "failed": 8,
     }
-    assert version(folder) == 3
+    assert version(folder) == 4
 
 
 def test_a_migration_that_is_killed_has_not_begun(folder: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_migration_that_is_killed_has_not_begun(folder: Path) -> None:
     assert (version(folder), ledger_of(folder)) == (2, LEDGER)
     assert rows(folder, "SELECT reason FROM ledger ORDER BY id") == [(sentence,) for *_, sentence in LEDGER]
     open_a_writer(folder)
-    assert (version(folder), ledger_of(folder)) == (3, LEDGER)
+    assert (version(folder), ledger_of(folder)) == (4, LEDGER)
 
 
 def test_a_damaged_sentence_does_not_keep_a_writer_out(folder: Path) -> None:

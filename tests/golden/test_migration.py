@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from older_formats import forget_readers
 from opened import store_of
 
 from indexer import Document, FilterError, Index
-from indexer.stores.local.failpoint import MIGRATED
+from indexer.stores.local.disk.failpoint import MIGRATED
 from search import Searcher
 
 GOLDEN = Path(__file__).parent / "files" / "golden.index"
@@ -62,7 +63,7 @@ def made(folder: Path, documents: Sequence[Document]) -> Path:
 
 def made_with_version_1(folder: Path, documents: Sequence[Document]) -> Path:
     """An index as format 1 had it: the same tables, without the rows of dates."""
-    made(folder, documents)
+    forget_readers(made(folder, documents))
     with closing(sqlite3.connect(folder / "catalog.db")) as connection, connection:
         connection.execute("DELETE FROM field_value WHERE field_id IN (SELECT id FROM field WHERE type = 'date')")
         connection.execute("DELETE FROM field WHERE type = 'date'")
@@ -82,8 +83,8 @@ def test_the_first_writer_migrates_and_embeds_nothing(tmp_path: Path) -> None:
         assert searcher.count("modified > 2024-01-03") == searcher.count('modified > "2024-01-03"') == 2
         assert version(folder) == 1
         open_a_writer(folder)
-        assert (version(folder), index.check().problems) == (3, ())
-        assert (index.info().format_version, index.info().dates) == (3, ("climbed",))
+        assert (version(folder), index.check().problems) == (4, ())
+        assert (index.info().format_version, index.info().dates) == (4, ("climbed",))
         # A reader that was open before sees the dates from now on.
         assert searcher.count("climbed >= 1889-10-06") == searcher.count('climbed >= "1889-10-06"') == 4
         assert searcher.count("climbed > 1889-10-06") == 3
@@ -112,7 +113,7 @@ def test_an_older_index_answers_as_before_until_then(tmp_path: Path) -> None:
         assert searcher.count('created <= "26 Sep 2000"') == 3
         assert searcher.count("created in (2000-09-26, 1999-10-01)") == 2
         assert searcher.count('modified = "31 Jan 2024"') == searcher.count("modified = 2024-01-31") == 1
-        assert (index.check().problems, version(folder)) == ((), 3)
+        assert (index.check().problems, version(folder)) == ((), 4)
         assert index.info().dates == ("created", "deep.er", "n")
         assert index.add(DOCUMENTS, vectors=np.ones((4, 2), np.float32)).unchanged == ("a", "b", "c", "d")
     assert fields(folder) == fields(made(tmp_path / "new.index", DOCUMENTS))
@@ -123,7 +124,7 @@ def test_an_empty_index_of_version_1(tmp_path: Path) -> None:
     with Searcher(folder) as searcher, Index.open(folder) as index:
         assert searcher.count("created >= 2000-09-26 or modified > -7d") == 0
         index.add(DOCUMENTS, vectors=np.ones((4, 2), np.float32))
-        assert (version(folder), searcher.count("created >= 2000-09-26")) == (3, 1)
+        assert (version(folder), searcher.count("created >= 2000-09-26")) == (4, 1)
 
 
 def test_damaged_texts_do_not_keep_a_writer_out(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_damaged_texts_do_not_keep_a_writer_out(tmp_path: Path) -> None:
         connection.execute("UPDATE field_value SET value = CAST(x'32303030ff' AS TEXT) WHERE value = '25-Sep-2000'")
         connection.execute("UPDATE document SET modified = CAST(x'32303030ff' AS TEXT) WHERE uri = 'a'")
     open_a_writer(folder)
-    assert version(folder) == 3
+    assert version(folder) == 4
     with Searcher(folder) as searcher:
         assert searcher.count("created >= 1999-01-01 and modified > 2000-01") == 1
 
@@ -151,5 +152,5 @@ def test_a_migration_that_is_killed_has_not_begun(tmp_path: Path) -> None:
     with Searcher(folder) as searcher:
         assert searcher.count("created >= 2000-09-26") == 2
     open_a_writer(folder)
-    assert version(folder) == 3
+    assert version(folder) == 4
     assert fields(folder) == fields(made(tmp_path / "new.index", DOCUMENTS))

@@ -1,4 +1,4 @@
-"""What killed commands of an earlier version have left is completed or taken back as that version would have done.
+"""Work that killed commands of an earlier version left is completed or undone, as that version would have done.
 
 make_states.py has made the states in states/, and has recorded what the version that made them did to each: what its
 readers saw, and what each command left. Here the same commands leave the same index, and no more behind it.
@@ -26,7 +26,7 @@ from urllib.parse import quote
 import pytest
 
 from indexer import Index
-from indexer.stores.local import failpoint
+from indexer.stores.local.disk import failpoint
 
 sys.path.insert(0, str(Path(__file__).parent))
 from states import (
@@ -39,7 +39,7 @@ from states import (
     RECORDS,
     DatabaseState,
     FolderState,
-    State,
+    GoldenState,
     blind_to,
     make_blind,
     outcome,
@@ -50,7 +50,7 @@ QUICK = {
     *(("previous swapped", "write"), ("previous in", "write"), ("making next", "write"), ("dropping", "write")),
     *(("stale mark", "write"), ("unfinished", "copy"), ("unfinished", "drop the copy"), ("rebuilding", "rebuild")),
 }
-"""What the default suite runs: the command that goes on with what the killed one has left."""
+"""The part of the default suite: the command that continues the work of the killed command."""
 
 
 def cases(states: dict[str, tuple[str, ...]], quick: set[tuple[str, str]]) -> list[Any]:
@@ -109,7 +109,7 @@ def database_state(unpacked: Path) -> Iterator[Callable[[str], DatabaseState]]:
 
 
 def left_behind(names: list[str]) -> Counter[str]:
-    """What nobody needs any more: drafts, and schemas that no row names."""
+    """Leftovers that nobody needs any longer: drafts, and schemas that no row names."""
     return Counter(name for name in names if name.endswith(("HEX", "without a row")))
 
 
@@ -178,7 +178,7 @@ def test_a_pair_keeps_what_one_model_cannot_read_through_every_switch(
 
     for letter in (GREEK, CYRILLIC):
         make_blind(make_encoder(**blind_to(letter)), letter)
-    state: State = request.getfixturevalue(f"{engine}_state")("pair")
+    state: GoldenState = request.getfixturevalue(f"{engine}_state")("pair")
     x, moments = state.address("x"), STEPS if engine == "folder" else SECONDS
     expected = {record["id"]: record["text"] for record in map(json.loads, RECORDS.splitlines())}
     expected |= {f"g{i}": f"λόγος {i}" for i in range(3)} | {f"c{i}": f"журнал {i}" for i in range(3)}

@@ -95,7 +95,9 @@ def test_a_date_has_a_moment_and_a_precision(text: str, precision: str | None, s
     assert date is not None
     assert (date.text, date.precision) == (text, precision)
     assert date.start == instant(datetime.fromisoformat(start))
-    assert date.holds(date.start) and date.holds(date.end - 1) and not date.holds(date.end)
+    assert date.holds(date.start)
+    assert date.holds(date.end - 1)
+    assert not date.holds(date.end)
 
 
 @pytest.mark.parametrize(

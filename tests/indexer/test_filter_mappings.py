@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer import Document, FilterError, Index
+from indexer.filters.limits import FilterLimits
 from indexer.filters.mapping import filter_tree
 from indexer.filters.parse import parse
 from indexer.filters.tree import And, Compare, Exists, In, Not, Or, TextMatch, Under, Where, matches
 from indexer.filters.unknown_fields import without_unknown_fields
 from search import Searcher
+
+
+def test_the_limits_of_a_filter_are_named() -> None:
+    limits = FilterLimits(characters=60, conditions=3, values=2, pattern=4)
+    assert filter_tree({"or": [{"a": 1}, {"b": 2}, {"not": {"c": {"like": "abcd"}}}]}, limits) is not None
+    assert filter_tree("a in (1, 2) and a not in (3, 4)", limits) is not None
+    for where, message in (
+        ({"or": [{"a": 1}] * 4}, "filter: has more than 3 conditions: write the values of one field as a list"),
+        ("a = 1 or b = 2 or c = 3 or d = 4", "filter: has more than 3 conditions: write the values of one field"),
+        (In("a", (1, 2, 3)), "filter: a is compared with 3 values, and at most 2 are read: ask in parts"),
+        ({"a": {"not in": [1, 2, 3]}}, "filter: a is compared with 3 values, and at most 2 are read: ask in parts"),
+        ({"a": {"like": "%abcd"}}, "filter: the text after a like has 5 characters, and at most 4 are read: give a"),
+        ({"a": {"not contains": "abcde"}}, "filter: the text after a contains has 5 characters, and at most 4 are"),
+        ("a = " + "1" * 60, "filter: the filter has 64 characters, and at most 60 are read (ask in parts, or give"),
+    ):
+        with pytest.raises(FilterError, match=re.escape(message)):
+            filter_tree(where, limits)
+
+
+def test_a_program_may_compare_a_field_with_100_000_values() -> None:
+    tree = filter_tree({"a": {"in": list(range(100_000))}})
+    assert isinstance(tree, In)
+    assert len(tree.values) == 100_000
+    with pytest.raises(FilterError, match="more than 10,000 conditions"):
+        filter_tree({"or": [{"a": {"contains": str(number)}} for number in range(10_001)]})
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from indexer import Document, Index, Recipe, Section
-from indexer.encoders.locate import find_model, fingerprint
-from indexer.encoders.postprocessing import PostProcessed
-from indexer.passages import PassageSettings, passages_identity
+from indexer.encoders.recipes.locate import find_model, fingerprint
+from indexer.encoders.recipes.postprocessing import PostProcessed
+from indexer.passages.cut import PassageSettings, passages_identity
 from indexer.settings import Meaning
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.vectors import checksum

@@ -1,4 +1,4 @@
-"""The languages of texts, what they decide in a new index, and what its user is told before anything is embedded."""
+"""The languages of texts, the settings that they decide in a new index, and the notes before anything is embedded."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opened import snapshot_of
+from opened import snapshot_of, store_of
+from word_encoder import WordEncoder
 
-from indexer import Document, Index, languages
-from indexer.context import Context
-from indexer.core import IndexCore
-from indexer.embedding import settings_of_new
+from indexer import Document, Index
 from indexer.encoders import Recipe
-from indexer.encoders.known_languages import reads_english_alone
-from indexer.language_notes import other_language_note, unread_note, word_language
-from indexer.languages import languages_of, named
+from indexer.indexing.context import Context
+from indexer.indexing.core import IndexCore
+from indexer.indexing.embedding import settings_of_new
+from indexer.indexing.ingest import Run
+from indexer.languages import detect as languages
+from indexer.languages.detect import languages_of, named
+from indexer.languages.models import reads_english_alone
+from indexer.languages.notes import other_language_note, unread_note, word_language
 from indexer.listener import Listener
-from indexer.stores.open import create_store
+from indexer.sources import ReadOptions, open_sources
+from indexer.stores.addresses.open import create_store
 
 GERMAN = "Die alten Häuser der Stadt stehen seit vielen Jahren am Fluss, und niemand weiß, wer sie gebaut hat."
 FRENCH = "Les vieilles maisons de la ville sont au bord de la rivière depuis longtemps, et personne ne les a achetées."
@@ -40,7 +44,7 @@ def test_the_shares_are_by_letters_and_the_most_frequent_language_is_first() -> 
     assert list(shares) == ["de", "fr", "en"]
     assert sum(shares.values()) == pytest.approx(1)
     assert shares["de"] == pytest.approx(0.6, abs=0.03)
-    assert named({"de": 0.612, "fr": 0.385, "en": 0.003}) == "German 61 %, French 38 %"
+    assert named({"de": 0.612, "fr": 0.338, "en": 0.05, "la": 0.049}) == "German 61 %, French 34 %, English 5 %"
 
 
 @pytest.mark.parametrize(("text", "code"), [(POLISH, "pl"), (CHINESE, "zh"), (FRENCH, "fr")])
@@ -52,6 +56,14 @@ def test_short_texts_count_together_and_too_few_letters_say_nothing() -> None:
     assert languages_of(GERMAN.split(" ")) == {"de": 1.0}
     assert languages_of(["Guten Tag"]) == {}
     assert languages_of([]) == {}
+
+
+def test_short_texts_of_several_scripts_are_told_apart() -> None:
+    japanese = "庭の犬はとても元気です。"
+    texts = [part for group in zip(ENGLISH.split(", ") * 9, [japanese] * 18, strict=True) for part in group]
+    shares = languages_of(texts)
+    assert set(shares) == {"en", "ja"}
+    assert shares["ja"] == pytest.approx(18 * 11 / (18 * 11 + 9 * sum(map(str.isalpha, ENGLISH))))
 
 
 def test_code_and_numbers_are_in_no_language() -> None:
@@ -155,6 +167,25 @@ def test_short_documents_leave_the_language_open(tmp_path: Path) -> None:
         own(index, "Der Hund schläft", "Wir gehen morgen in die Schule und lernen")
         assert (index.settings.language, index.settings.language_open) == ("de", False)
         assert matched(index, "Haus") == 1
+
+
+def test_one_long_file_at_the_beginning_does_not_decide_alone(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "LICENSE.txt").write_text(f"{ENGLISH} " * 200)  # more than the first batch of a run
+    for number in range(20):
+        (tmp_path / "files" / f"notiz{number}.txt").write_text(f"{number}. {GERMAN}")
+    options = ReadOptions()
+    with Index.create(tmp_path / "x.index", WordEncoder()) as index, store_of(index).writer() as writer:
+        Run(index._core, writer, options).feed(open_sources([str(tmp_path / "files")], options))
+        assert (index.settings.language, index.settings.language_open) == ("de", False)
+        assert matched(index, "Haus") == 20
+
+
+def test_a_run_of_one_long_file_decides_the_language(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(f"{GERMAN} " * 200)
+    with Index.create(tmp_path / "x.index", WordEncoder()) as index, store_of(index).writer() as writer:
+        Run(index._core, writer, ReadOptions()).feed(open_sources([str(tmp_path / "a.txt")], ReadOptions()))
+        assert (index.settings.language, index.settings.language_open) == ("de", False)
 
 
 def test_a_language_that_is_given_is_not_looked_for(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.HIDDEN_FOLDER(), "hidden folder"),
     (Code.IGNORED_BY_DEFAULT(), "ignored by default: --no-ignore reads it"),
     (Code.IGNORED_BY_FILE(".gitignore"), "ignored by .gitignore"),
+    (Code.OWN_OUTPUT(), "the output of this command is written to it"),
     (Code.PIPE(), "a pipe, not a file"),
     (Code.SOCKET(), "a socket, not a file"),
     (Code.DEVICE(), "a device, not a file"),
@@ -36,6 +37,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (Code.TOO_LARGE("1,024.0", "64"), "1,024.0 MB, over the limit of 64 MB: raise --max-file-mb"),
     (Code.NO_TEXT(), "holds no text"),
+    (Code.ENCODED(), "holds only base64 or hexadecimal digits, which no model reads"),
     (Code.BINARY(), "a binary file, of no format that likewise reads"),
     (Code.BINARY_WITH_NUL(), "a binary file: it holds NUL characters"),
     (Code.WORD_97(), "Word 97-2003: save it as .docx"),
@@ -48,6 +50,9 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.ARCHIVE(), "an archive: unpack it and index the folder"),
     (Code.AUDIO_OR_VIDEO(), "audio or video: index a transcript"),
     (Code.DRAWING(), "a drawing without words"),
+    (Code.EXPUNGED(), "deleted in the mail program, which removes it when it compacts the folder"),
+    (Code.MAIL_IN_DELIVERY(), "messages that are still being delivered"),
+    (Code.PROGRAM_WITHOUT_TEXT("ocr"), "ocr finds no text in it"),
     (Code.NO_TEXT_IN_PAGES(), "no text in its pages (scanned?): run it through OCR first"),
     (Code.ENCODING_UNKNOWN(), "its encoding cannot be found out: save it as UTF-8"),
     (Code.WRONG_ENCODING("utf-16"), "is written in utf-16: save it as UTF-8"),
@@ -58,6 +63,10 @@ SENTENCES: list[tuple[Reason, str]] = [
     (
         Code.QUOTE_NEVER_CLOSED(),
         'a quote that begins here is never closed, and takes in all that follows: close it, or write it as ""',
+    ),
+    (
+        Code.TOO_MANY_COLUMNS("16,384"),
+        "has more than 16,384 columns: split the table, or exchange its rows and columns",
     ),
     (Code.WRONG_CELLS(4, 3), "has 4 cells where the header has 3"),
     (Code.NO_ROWS(), "holds no rows below its header"),
@@ -83,9 +92,20 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.INFINITE_VECTOR(), 'its "vector" must hold finite numbers'),
     (Code.READER_FAILED("docx", "KeyError: 'x'"), "damaged, or no docx file (KeyError: 'x')"),
     (Code.READER_CRASHED("signal", 9), "its reader crashed (signal 9)"),
-    (Code.TOO_SLOW("60"), "reading it takes longer than 60 seconds"),
-    (Code.TOO_MUCH_MEMORY(2), "reading it takes more than 2 GiB of memory"),
+    (Code.TOO_SLOW("60"), "reading it takes longer than 60 seconds: split it, or save it as plain text"),
+    (Code.TOO_MUCH_MEMORY(2), "reading it takes more than 2 GiB of memory: split it, or save it as plain text"),
+    (Code.TEXT_OVER_LIMIT("9"), "it unpacks to more than 9 characters: split it, or raise --max-file-mb"),
     (Code.TOO_MUCH_TEXT("1,000", "100"), "it unpacks to 1,000 characters, over the bound of 100"),
+    (Code.PROGRAM_FAILED("ocr", "exit", 3, "no page"), "ocr failed (exit 3): no page"),
+    (
+        Code.PROGRAM_TOO_SLOW("ocr", "120"),
+        "ocr takes longer than 120 seconds: raise its seconds in the configuration file",
+    ),
+    (
+        Code.PROGRAM_TOO_MUCH_OUTPUT("ocr", "64"),
+        "ocr writes more than 64 MB: raise its output_mb in the configuration file",
+    ),
+    (Code.PROGRAM_NOT_UTF_8("ocr", "7"), "ocr does not write UTF-8 (byte 7): let it write UTF-8"),
     (Code.ENCRYPTED(), "encrypted: save it without a password"),
     (Code.ENCRYPTED_OFFICE(), "encrypted, or of an older format: save it without a password in the current one"),
     (Code.DRM(), "encrypted (DRM)"),
@@ -117,6 +137,19 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.ROWS_AS_ONE("5,001"),
         "5,001 rows without a column of text were read as one document: name it with --text-field",
     ),
+    (Code.PAGES_WITHOUT_TEXT(2, 12, "3, 7"), "no text in 2 of 12 pages (3, 7): run them through OCR"),
+    (
+        Code.PICTURE_PAGES(1, 2, "2"),
+        "hardly any text in 1 of 2 pages, which are pictures (2): run them through OCR",
+    ),
+    (Code.FILES_INSIDE(2, "a.csv, b.csv"), "2 files inside it are not read (a.csv, b.csv): save them next to it"),
+    (
+        Code.FRONT_MATTER_BROKEN("mapping values are not allowed here"),
+        "its front matter is not read, because it is not valid YAML (mapping values are not allowed here): repair it",
+    ),
+    (Code.XFA_FORM(), "its fields are not read, because it is an XFA form: print it into a new PDF"),
+    (Code.ENCODED_LEFT_OUT("4,052"), "4,052 characters of base64 or hexadecimal digits are in no passage"),
+    (Code.EARLIER_TEXT_KEPT(), "the text of an earlier reading is kept"),
 ]
 """A reason of every code, and its sentence in indexes of formats 1 and 2. A new wording needs a pattern of the old."""
 
@@ -135,11 +168,27 @@ def test_a_reason_is_shown_stored_and_recognised(reason: Reason, sentence: str) 
         assert parse(each.text()) == each == from_stored(each.text())
 
 
+@pytest.mark.parametrize(
+    ("reason", "sentence"),
+    [
+        (Code.TOO_SLOW("60"), "reading it takes longer than 60 seconds"),
+        (Code.TOO_MUCH_MEMORY(2), "reading it takes more than 2 GiB of memory"),
+    ],
+)
+def test_an_earlier_wording_is_recognised(reason: Reason, sentence: str) -> None:
+    assert from_stored(sentence) == reason
+
+
 def test_what_is_stored() -> None:
-    assert (NO_REASON.stored(), NO_REASON.text(), bool(NO_REASON), from_stored("")) == ("", "", False, NO_REASON)
+    assert (NO_REASON.stored(), NO_REASON.text(), from_stored("")) == ("", "", NO_REASON)
+    assert not bool(NO_REASON)
     assert Code.DUPLICATE().stored() == '{"code": "duplicate"}'
     stored = replace(Code.WRONG_CELLS(4, 3), line=7).stored()
     assert json.loads(stored) == {"code": "wrong_cells", "arguments": ["4", "3"], "line": 7}
+    marked = replace(NO_REASON, mark="0f")
+    assert (marked.stored(), marked.text()) == ('{"code": "none", "mark": "0f"}', "")
+    assert not bool(marked)
+    assert from_stored(marked.stored()) == marked
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is measured on an index depends on its content: an updated index has the scores of a new one."""
+"""Measurements of an index depend only on its content: an updated index has the scores of a new index."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def test_an_updated_index_is_measured_like_a_new_one(
     old, new = both(tmp_path, encoder)
     for index in (old, new):
         renew(store_of(index), encoder, growth=1)
-    assert new.settings.probed is not None and new.settings.probed.questions == min(passages, 120)
+    assert new.settings.probed is not None
+    assert new.settings.probed.questions == min(passages, 120)
     assert old.settings.probed == new.settings.probed
     assert old.settings.calibration == new.settings.calibration
     with Searcher(tmp_path / "old.index") as one, Searcher(tmp_path / "new.index") as other:

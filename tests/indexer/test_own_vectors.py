@@ -169,9 +169,10 @@ def test_removing_by_filter_and_what_is_not_there(tmp_path: Path) -> None:
         assert index.remove("gone", missing_ok=True) == 0
         assert index.remove("d1") == 1
         assert [document.uri for document in index] == ["d2", "d3"]
-        assert (index.count(), index.count("n = 2"), bool(index)) == (2, 1, True)
+        assert (index.count(), index.count("n = 2")) == (2, 1)
+        assert bool(index)
         with pytest.raises(BadInput, match="an empty filter would remove every document"):
             index.remove(where={})
         for arguments in ({}, {"uris": ["d2"], "where": "n = 2"}):
-            with pytest.raises(BadInput, match="either uris or where"):
+            with pytest.raises(BadInput, match=r"either uris or a filter \(where\)"):
                 index.remove(**arguments)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Pseudo-questions on collections of which it is known whether words or vectors find more."""
+"""Pseudo-questions on collections in which words, or vectors, are known to find more."""
 
 from __future__ import annotations
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import indexer.watch
+import indexer.indexing.watch
 from indexer import Index
-from indexer.context import Context
-from indexer.core import IndexCore
-from indexer.embedding import settings_of_new
 from indexer.errors import SourceError
+from indexer.indexing.context import Context
+from indexer.indexing.core import IndexCore
+from indexer.indexing.embedding import settings_of_new
+from indexer.indexing.runs import Outcome
+from indexer.indexing.watch import Watch
 from indexer.listener import Listener
-from indexer.runs import Outcome
 from indexer.sources import ReadOptions
-from indexer.stores.open import create_store, is_store
-from indexer.watch import Watch
+from indexer.stores.addresses.open import create_store, is_store
 
 pytest.importorskip("watchfiles")
 
@@ -30,7 +30,13 @@ class Noting(Listener):
     """Keeps what it receives in a list."""
 
     def __init__(self, notes: list[str]) -> None:
-        self.note = self.waiting = notes.append  # type: ignore[method-assign,assignment]
+        self._notes = notes
+
+    def note(self, text: str) -> None:
+        if not text.endswith("a question will take some seconds"):  # a note about the encoder of the tests
+            self._notes.append(text)
+
+    waiting = note
 
 
 class Watching:
@@ -38,6 +44,11 @@ class Watching:
 
     def __init__(self, folder: Path, encoder: Any, *sources: Path, **options: Any) -> None:
         self.folder, self.outcomes, self.notes = folder, list[Outcome](), list[str]()
+        self.failures: list[Sequence[str]] = []
+
+        def report(outcome: Outcome, failures: Sequence[str]) -> None:
+            self.failures.append(failures)
+            self.outcomes.append(outcome)
 
         @contextmanager
         def open_index(listener: Listener) -> Iterator[IndexCore]:
@@ -51,11 +62,10 @@ class Watching:
 
         settings: dict[str, Any] = {"every_s": 600.0, "prune": True, "yes": True, **options}
         self.watch = Watch(
-            [str(source) for source in sources],
-            ReadOptions(),
+            [(ReadOptions(), [str(source) for source in sources])],
             open_index,
             str(folder),
-            report=self.outcomes.append,
+            report=report,
             listener=Noting(self.notes),
             **settings,
         )
@@ -89,9 +99,9 @@ def on_disk(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexer.watch, "QUIET_S", 0.1)
-    monkeypatch.setattr(indexer.watch, "SETTLING_S", 0.5)
-    monkeypatch.setattr(indexer.watch, "_POLL_S", 0.1)
+    monkeypatch.setattr(indexer.indexing.watch, "QUIET_S", 0.1)
+    monkeypatch.setattr(indexer.indexing.watch, "SETTLING_S", 0.5)
+    monkeypatch.setattr(indexer.indexing.watch, "_POLL_S", 0.1)
     # Files of a test are younger than the ledger trusts.
     monkeypatch.setattr("indexer.records._SETTLED_NS", 0)
 
@@ -201,6 +211,18 @@ def test_without_yes_most_of_the_index_is_never_pruned(tmp_path: Path, notes: Pa
         assert len(watching.texts()) == 6
 
 
+def test_a_file_that_failed_keeps_its_documents_and_the_rest_is_pruned(
+    tmp_path: Path, notes: Path, encoder: Any
+) -> None:
+    (notes / "r.jsonl").write_text('{"id": "r1", "text": "one"}\n{"id": "r2", "text": "two"}\n')
+    with Watching(tmp_path / "x.index", encoder, notes) as watching:
+        (notes / "r.jsonl").write_text('{"id": "r1", "text": "one"}\n{"id": "r2", "te\n')
+        (notes / "a.txt").unlink()
+        watching.until(lambda: watching.texts() == {"r1": "one", "r2": "two"})
+        note = f"pruning keeps the documents of files and folders that could not be read whole: {notes / 'r.jsonl'}"
+        watching.until(lambda: note in watching.notes)
+
+
 def test_a_missing_source_at_the_start_is_an_error(tmp_path: Path, encoder: Any) -> None:
     watching = Watching(tmp_path / "x.index", encoder, tmp_path / "none")
     with pytest.raises(SourceError, match="no such file"):
@@ -234,3 +256,61 @@ def test_it_stops_while_another_writer_holds_the_lock(tmp_path: Path, notes: Pat
         watching.thread.join(30)
         assert not watching.thread.is_alive()
     assert watching.outcomes == []
+
+
+def test_a_link_out_of_the_folder_and_ignored_files_start_no_scan(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    outside = tmp_path / "outside"
+    for folder in (outside, notes / "node_modules", notes / "sub"):
+        folder.mkdir()
+    (notes / "link").symlink_to(outside)
+    (notes / ".likewiseignore").write_text("*.log\n")
+    with Watching(tmp_path / "x.index", encoder, notes) as watching:
+        for file in (outside / "a.txt", notes / "node_modules" / "b.txt", notes / "c.log", notes / ".d.swp"):
+            file.write_text("changes")
+            assert not watching.watch._matters(None, str(file))
+        for path in (notes / "sub", notes / "sub" / "e.txt", notes / "new", notes / ".likewiseignore"):
+            assert watching.watch._matters(None, str(path))
+        assert {path for source in watching.watch._walked for path in source.folders} == {
+            str(notes),
+            str(notes / "sub"),
+        }
+
+
+def test_new_folders_are_listened_to(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    with Watching(tmp_path / "x.index", encoder, notes) as watching:
+        (notes / "new" / "er").mkdir(parents=True)
+        watching.until(lambda: str(notes / "new" / "er") in indexer.indexing.watch._folders(watching.watch._walked))
+        for place in ("new/er/b.txt", "new/c.txt"):
+            (notes / place).write_text(f"text of {place}")
+            watching.until(lambda: watching.texts() == on_disk(notes))
+        shutil.rmtree(notes / "new")
+        (notes / "new").mkdir()  # often with the inode of the one before
+        watching.until(lambda: watching.texts() == on_disk(notes))
+        (notes / "new" / "d.txt").write_text("of the second folder")
+        watching.until(lambda: watching.texts() == on_disk(notes))
+
+
+def test_a_failure_is_reported_when_it_changes(tmp_path: Path, notes: Path, encoder: Any) -> None:
+    (notes / "r.jsonl").write_text("{")
+    failure = (
+        f"{notes / 'r.jsonl'}:1: line 1: not valid JSON (Expecting property name enclosed in double quotes, column 2)"
+    )
+    with Watching(tmp_path / "x.index", encoder, notes, every_s=0.2) as watching:
+        assert watching.failures == [[failure]]
+        watching.until(lambda: len(watching.outcomes) > 2)
+        assert [failures for failures in watching.failures if failures] == [[failure]]
+        (notes / "r.jsonl").write_text("{}\n{")
+        watching.until(lambda: len([failures for failures in watching.failures if failures]) == 2)
+        assert watching.failures[-1][0].startswith(f"{notes / 'r.jsonl'}:2: line 2: ")
+
+
+def test_scans_that_only_fail_wait_longer_and_a_change_ends_that(
+    tmp_path: Path, notes: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer.indexing.watch, "_LONGEST_WAIT_S", 0.2)
+    with Watching(tmp_path / "x.index", encoder, notes) as watching:
+        for number in range(3):
+            (notes / "r.jsonl").write_text("{" * (number + 1))
+            watching.until(lambda: watching.watch._fruitless > number)  # noqa: B023 - it is called at once
+        (notes / "b.txt").write_text("the sun")
+        watching.until(lambda: watching.watch._fruitless == 0)

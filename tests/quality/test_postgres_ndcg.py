@@ -16,8 +16,8 @@ from opened import store_of
 from postgres_server import new_address
 
 from indexer import Document, Index
-from indexer.copying import copy_into
-from indexer.stores.open import create_store
+from indexer.stores.addresses.copying import copy_into
+from indexer.stores.addresses.open import create_store
 from search import Searcher
 from search.evaluation.measures import evaluate, read_qrels, read_queries
 

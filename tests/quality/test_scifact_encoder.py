@@ -11,7 +11,7 @@ from typing import Any
 import ir_measures
 import numpy as np
 import pytest
-from hardware import needs_vnni
+from hardware import needs_bfloat16, needs_vnni
 from numpy.typing import NDArray
 
 from indexer.encoders import Encoder, load_encoder
@@ -74,7 +74,7 @@ def test_scifact_as_published(collection: Collection, of_float32: NDArray[np.flo
 @pytest.mark.parametrize(
     ("runtime", "precision", "room"),
     [
-        ("torch", "bfloat16", 0.003),
+        pytest.param("torch", "bfloat16", 0.003, marks=needs_bfloat16()),
         ("openvino", "auto", 0.003),
         pytest.param("torch", "int8", 0.01, marks=needs_vnni()),  # of other vectors, 0.996 from the model's own
     ],

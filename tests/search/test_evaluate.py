@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from math import log2
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -195,59 +193,3 @@ def test_run_file_round_trip_keeps_ties_in_order(tmp_path: Path) -> None:
         write_run({"q": [("a b", 1.0)]}, tmp_path / "run")
     with pytest.raises(BadInput, match=r"bad:1: must be query, Q0"):
         read_run(write(tmp_path / "bad", "q Q0 a first 0.5 x\n"))
-
-
-def test_a_run_is_compared_with_another(
-    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "x.index"
-    names = ["bread", "river", "moon", "vault"]
-    likewise("index", folder, "-", stdin=lines(*({"id": name, "text": f"{name} {name}"} for name in names)))
-    write(tmp_path / "q.jsonl", lines(*({"_id": name, "text": name} for name in names)))
-    write(tmp_path / "r.tsv", "query-id\tcorpus-id\tscore\n" + "".join(f"{n}\t{n}\t1\n" for n in names))
-    arguments = ["evaluate", folder, "--queries", tmp_path / "q.jsonl", "--qrels", tmp_path / "r.tsv"]
-    assert likewise(*arguments, "--run", tmp_path / "a.run").code == 0
-    same = likewise(*arguments, "--against", tmp_path / "a.run", "--json").json
-    assert same["averages"]["nDCG@10"] == same["against"]["nDCG@10"]["average"] == 1
-    assert same["against"]["nDCG@10"]["p"] == 1
-    write(tmp_path / "b.run", "".join(f"{n} Q0 none 1 1.0 x\n{n} Q0 {n} 2 0.5 x\n" for n in names))
-    other = likewise(*arguments, "--against", tmp_path / "b.run", "--json").json["against"]
-    assert other["RR@10"]["average"] == pytest.approx(0.5)
-    assert other["RR@10"]["p"] < 0.01
-    assert "+0.5000 against 0.5000, p = 0.0" in likewise(*arguments, "--against", tmp_path / "b.run").out
-    said = likewise(*arguments, "--per-query", "--json")
-    assert {query: row["nDCG@10"] for query, row in said.json["per_query"].items()} == dict.fromkeys(names, 1.0)
-    write(tmp_path / "c.run", "bread Q0 bread 1 1.0 x\n")
-    assert "does not answer 3 of the judged questions" in likewise(*arguments, "--against", tmp_path / "c.run").err
-    write(tmp_path / "d.run", "other Q0 bread 1 1.0 x\n")
-    refused = likewise(*arguments, "--against", tmp_path / "d.run")
-    assert (refused.code, "answers none of the judged questions" in refused.err) == (2, True)
-
-
-def test_what_was_measured_is_printed_also_where_the_run_cannot_be_written(
-    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "x.index"
-    likewise("index", folder, "-", stdin=lines({"id": "my paper", "text": "bread"}, {"id": "other", "text": "moon"}))
-    write(tmp_path / "q.jsonl", lines({"_id": "q", "text": "bread"}))
-    write(tmp_path / "r.tsv", "query-id\tcorpus-id\tscore\nq\tmy paper\t1\n")
-    arguments = ["--queries", tmp_path / "q.jsonl", "--qrels", tmp_path / "r.tsv", "--run", tmp_path / "run"]
-    said = likewise("evaluate", folder, *arguments)
-    assert (said.code, "nDCG@10  1.0000" in said.out, "without white space" in said.err) == (2, True, True)
-
-
-def test_a_question_of_stop_words_alone_stops_no_other(
-    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "x.index"
-    likewise("index", folder, "-", stdin=lines({"id": "a", "text": "bread"}, {"id": "b", "text": "moon"}))
-    write(tmp_path / "q.jsonl", lines({"_id": "q", "text": "what is it"}, {"_id": "r", "text": "moon"}))
-    write(tmp_path / "r.tsv", "query-id\tcorpus-id\tscore\nq\ta\t1\nr\tb\t1\n")
-    arguments = ["--queries", tmp_path / "q.jsonl", "--qrels", tmp_path / "r.tsv", "--mode", "words"]
-    said = likewise("evaluate", folder, *arguments, "--per-query", "--json")
-    assert [row["nDCG@10"] for row in said.json["per_query"].values()] == [0, 1]
-    assert "too common to search by" in said.err
-    said = likewise("search", folder, "-", "--mode", "words", stdin="moon\nwhat is it\nbread\n")
-    assert (said.code, said.out.count(" 1  "), "too common" in said.err) == (0, 2, True)
-    assert likewise("search", folder, "what is it", "--mode", "words").code == 2
-    assert "no document holds a word of the question" in likewise("search", folder, "xyzzy", "--mode", "words").out

@@ -37,6 +37,16 @@ def test_the_language_is_found_told_once_and_shown(likewise: Callable[..., Any],
     assert (again.code, again.json["unchanged"], again.json["notes"]) == (0, 3, [])
 
 
+def test_an_index_of_japanese_does_not_say_that_it_is_searched_as_english(
+    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "x.index"
+    text = "私の家の犬はとても元気で、毎日駅の前の公園で遊びます。水をたくさん飲んで、よく眠ります。"
+    likewise("index", folder, "-", stdin=lines({"id": "a", "text": text * 2}))
+    assert "Japanese 100 %; words are searched as characters and pairs of characters" in likewise("info", folder).out
+    assert likewise("search", folder, "犬", "--mode", "words", "--json").json["matched"] == 1
+
+
 def test_a_rebuild_finds_the_language_again(likewise: Callable[..., Any], records: str, tmp_path: Path) -> None:
     folder = tmp_path / "x.index"
     likewise("index", folder, "-", "--language", "en", stdin=records)

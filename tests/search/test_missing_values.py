@@ -1,4 +1,4 @@
-"""What a searcher notes about a filter with a value that no document has."""
+"""The notes of a searcher about a filter with a value that no document has."""
 
 from __future__ import annotations
 
@@ -56,6 +56,13 @@ NOTES = [
     ('lang = "en"', []),
     ("year > 3000", []),
     ('lang contains "x" or under "/x"', []),
+    ('lang contains "ENGL"', ['no document has lang contains "ENGL"; there is "engl", and lang like "%ENGL%", which']),
+    ('lang startswith "G"', ['no document has lang startswith "G"; there is "g", and lang like "G%", which ignores c']),
+    ('lang endswith "N" or year = 2020', ['no document has lang endswith "N"; there is "n", and lang like "%N", whi']),
+    ('lang contains "engl"', []),
+    ('lang contains "xyz"', []),
+    ("day = 2023", ["no document has day = 2023; its days are from 2024-01-01 to 2024-05-01"]),
+    ("day >= 2024 and day < 2025-01", []),
     (
         'lang = "a" or lang = "b" or lang = "c" or lang = "d"',
         [f'no document has lang = "{letter}"; it has: "english" (2), "English" (1), "en" (1)' for letter in "abc"],
@@ -93,3 +100,18 @@ def test_few_values_of_a_long_list_are_looked_up(searcher: Searcher) -> None:
 def test_an_empty_index_has_nothing_to_note(in_memory: None) -> None:
     with Index.create("empty-values", dimensions=2), Searcher("empty-values") as searcher:
         assert searcher.search_vector([1.0, 1.0], where='lang = "en"').notes == ()
+
+
+@pytest.mark.usefixtures("in_memory")
+def test_values_that_are_not_single_dates_are_counted() -> None:
+    days = ["2024-05-01", "2024-06-01", "May 2024 and June 2024", "early 2024", ["2024-07-01", "soon"], None]
+    with Index.create("days", dimensions=2) as index:
+        documents = [Document(f"d{number}", "text", metadata={"day": day}) for number, day in enumerate(days)]
+        index.add(documents, vectors=np.ones((len(documents), 2)))
+        searcher = Searcher("days")
+        note = 'the values of day in 2 documents are not single dates, such as "May 2024 and June 2024": the condition'
+        for where in ("day >= 2024-05-15", "day < 2025", "day = 2024-06", "exists day and not day > 2024-12-31"):
+            (said,) = searcher.search_vector([1, 0], where=where).notes
+            assert said == f"{note} cannot match them", where
+        assert searcher.search_vector([1, 0], where='day contains "May" or not exists day').notes == ()
+        searcher.close()

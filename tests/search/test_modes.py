@@ -15,7 +15,7 @@ from opened import store_of
 
 from indexer import Document, Index
 from indexer.errors import BadInput
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Unit
 from search import Searcher
 from search.fusion import CosineStatistics, words_weight
@@ -76,7 +76,7 @@ def test_words_rank_by_bm25_and_load_no_model(collection: Path, encoder: Any) ->
             assert (hit.cosine, hit.why["bm25"], hit.why["contributions"]) == (None, hit.score, {"words": hit.score})
             assert {word["text"] for word in hit.why["words"]} <= set(query.split())
             text = texts[int(hit.uri[1:])]
-            assert all(text[word["start"] : word["end"]] == word["text"] for word in hit.why["words"])
+            assert [word for word in hit.why["words"] if text[word["start"] : word["end"]] != word["text"]] == []
         assert encoder.seen == []
         assert searcher.search(query, 10, "even = true", "words").matched == (scores[::2] > 0).sum()
 
@@ -138,7 +138,7 @@ def test_of_scripts_without_spaces_the_pairs_that_were_asked_for_are_told(tmp_pa
             (hit,) = searcher.search(query, mode="words")
             assert hit.why is not None
             assert [word["text"] for word in hit.why["words"]] == words
-            assert all(text[word["start"] : word["end"]] == word["text"] for word in hit.why["words"])
+            assert [word for word in hit.why["words"] if text[word["start"] : word["end"]] != word["text"]] == []
 
 
 @pytest.mark.usefixtures("in_memory")
@@ -208,10 +208,13 @@ def test_the_nearest_sentence_is_found_on_request(collection: Path, encoder: Any
 def test_the_shell_explains(folder: Path, likewise: Callable[..., Any]) -> None:
     said = likewise("search", folder, "bankle rivmig", "-k", "1", "--mode", "hybrid", "--explain")
     assert said.code == 0
-    assert " from cosine " in said.out and " from BM25 " in said.out
-    assert "    words     " in said.out and "    sentence  " in said.out
+    assert " from cosine " in said.out
+    assert " from BM25 " in said.out
+    assert "    words     " in said.out
+    assert "    sentence  " in said.out
     (hit,) = likewise("search", folder, "bankle rivmig", "-k", "1", "--mode", "words", "--json").json["hits"]
-    assert hit["cosine"] is None and hit["why"]["bm25"] == hit["score"]
+    assert hit["cosine"] is None
+    assert hit["why"]["bm25"] == hit["score"]
 
 
 def test_query_syntax_is_text(collection: Path) -> None:
@@ -229,6 +232,8 @@ def test_the_language_is_chosen_once(likewise: Callable[..., Any], lines: Callab
     with open_store(folder).snapshot() as snapshot:
         assert snapshot.settings.language == "de"
     said = likewise("index", folder, "-", "--language", "fr", stdin=records)
-    assert (said.code, "--language" in said.err) == (2, True)
+    assert said.code == 2
+    assert "--language" in said.err
     said = likewise("index", tmp_path / "z.index", "-", "--language", "klingon", stdin=records)
-    assert (said.code, "language 'klingon' is unknown" in said.err) == (2, True)
+    assert said.code == 2
+    assert "language 'klingon' is unknown" in said.err

@@ -35,7 +35,7 @@ from search import Query
         ({"text": "a", "rerank": 5}, "rerank is 5"),
         ({"text": "a", "vector": [1.0], "mode": "words"}, "does not use a vector"),
         ({"text": "", "vector": [1.0], "mode": "hybrid"}, "the question is empty"),
-        ({"vector": [1.0], "rerank": "a-model"}, "a reranker reads the question"),
+        ({"vector": [1.0], "rerank": "a-model"}, "a reranker needs the text of the question"),
         ({"vector": [[1.0]]}, r"shape \(1, 1\)"),
         ({"vector": [0.0, 0.0]}, "only zeros"),
         ({"vector": [float("inf"), 0.0]}, "not finite"),
@@ -70,6 +70,7 @@ def test_a_question_is_a_value() -> None:
     with pytest.raises(FrozenInstanceError):
         Query("a").k = 2  # type: ignore[misc]
     row = Query(vector=[3.0, 4.0]).row
-    assert row is not None and row.tolist() == pytest.approx([0.6, 0.8])
+    assert row is not None
+    assert row.tolist() == pytest.approx([0.6, 0.8])
     with pytest.raises(ValueError, match="read-only"):
         row[0] = 1

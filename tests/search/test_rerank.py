@@ -36,7 +36,8 @@ def test_the_order_is_the_scorers_and_the_first_rank_is_told(searcher: Searcher)
     assert [hit.uri for hit in hits] == ["d3", "d2", "d1", "d0"]
     assert [hit.score for hit in hits] == [len(f"Title {text}") for text in reversed(TEXTS[:4])]
     assert [hit.cosine for hit in hits] == [hit.cosine for hit in reversed(first.hits)]
-    assert hits[0].why is not None and first[3].why is not None
+    assert hits[0].why is not None
+    assert first[3].why is not None
     kept = {name: first[3].why[name] for name in ("cosine", "weights", "contributions")}
     before = {name: value for name, value in hits[0].why["first"].items() if name != "bm25"}
     assert before == {"score": first[3].score, "rank": 4, **kept}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.cli.output import printable
+from search.cli.terminal.output import printable
 from search.snippets import WIDTH, snippet
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexer.encoders.batching import batches
-from indexer.encoders.checkpoint import Checkpoint
+from indexer.encoders.chain.parts import on_torch
 from indexer.encoders.inspection.tokens import Token, Word
-from indexer.encoders.parts import on_torch
-from indexer.encoders.port import Encoder
-from indexer.encoders.recipe import RecipeSpec
+from indexer.encoders.recipes.port import Encoder
+from indexer.encoders.recipes.recipe import RecipeSpec
+from indexer.encoders.tokens.batching import batches
+from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.pooling import Packed, combine_layers
 from indexer.errors import ModelError
@@ -33,7 +33,7 @@ def token_vectors(encoders: Sequence[TorchEncoder], texts: Sequence[Sequence[Tok
     """Compute the hidden states of each encoder's layers, combined as its recipe says.
 
     Args:
-        encoders: of one transformer, which runs once for all of them.
+        encoders: encoders that share one transformer, which runs once for all of them.
         texts: the tokens of each text or pair of texts.
 
     Returns:

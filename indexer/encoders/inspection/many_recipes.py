@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from indexer.encoders.checkpoint import Checkpoint
+from indexer.encoders.chain.many_encoders import encode_many
 from indexer.encoders.inspection.hidden_states import require_layers, token_vectors, word_vectors
 from indexer.encoders.inspection.tokens import Token, TokenReader, words_of
 from indexer.encoders.inspection.vector_files import EmbeddedText
-from indexer.encoders.many_encoders import encode_many
-from indexer.encoders.port import Encoder, Role
-from indexer.encoders.recipe import RecipeSpec
+from indexer.encoders.recipes.port import Encoder, Role
+from indexer.encoders.recipes.recipe import RecipeSpec
+from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import TextTooLong
 
@@ -24,8 +24,8 @@ def embed_texts(
     """Return one unit vector per text and recipe: all recipes of the first text come first.
 
     Args:
-        encoders: by the recipe as the caller wrote it.
-        number: of the first text.
+        encoders: encoders by the recipe as the caller wrote it.
+        number: number of the first text.
 
     Raises:
         TextTooLong: a text is over a recipe's limit and `truncate` is False.
@@ -48,7 +48,7 @@ class TokenEmbedder:
         """Prepare a reader of tokens per model.
 
         Args:
-            encoders: by the recipe as the caller wrote it.
+            encoders: encoders by the recipe as the caller wrote it.
             words: whether to give the mean of each word's tokens, and not each token.
 
         Raises:

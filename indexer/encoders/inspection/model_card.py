@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from indexer.encoders.checkpoint import Checkpoint
 from indexer.encoders.inspection.tokens import token_limit
-from indexer.encoders.locate import read_json, weight_files
-from indexer.encoders.recipe import RecipeSpec
+from indexer.encoders.recipes.locate import read_json, weight_files
+from indexer.encoders.recipes.recipe import RecipeSpec
+from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.pooling_head import Head, plain_transformer, read_head
 from indexer.errors import ModelError
 
@@ -26,7 +26,7 @@ class Parameter:
 
     Attributes:
         name: as in the file; parameters of a module begin with the module's folder.
-        count: of its numbers.
+        count: number of its weights.
         dtype: as stored.
     """
 
@@ -42,9 +42,9 @@ class ModelDescription:
 
     Attributes:
         model, folder: its name as requested, and its folder.
-        files: (path, bytes) of each file of weights.
+        files: path and bytes of each file of weights.
         fingerprint: sha256 over weights, tokenizer and configuration.
-        architecture: of its transformer (`bert`, ...), or the kind of its first module.
+        architecture: architecture of its transformer (`bert`, ...), or the kind of its first module.
         layers, hidden, heads: numbers of layers (without the embedding layer), of hidden units and of attention heads;
             None without a transformer.
         vocabulary: number of tokens that it knows, if its configuration says so.
@@ -53,7 +53,7 @@ class ModelDescription:
         modules: kinds of its modules, in the order of modules.json.
         pooling: of its own modules; () if it does not pool the states of a transformer.
         query_prompt, document_prompt: text put before texts of that role.
-        parameters: those of each file sorted by name, layer 2 before layer 10.
+        parameters: the parameters of each file, sorted by name, layer 2 before layer 10.
     """
 
     model: str
@@ -75,7 +75,7 @@ class ModelDescription:
 
     @property
     def total(self) -> int:
-        """How many numbers were learned."""
+        """Number of learned weights."""
         return sum(parameter.count for parameter in self.parameters)
 
     @property
@@ -133,7 +133,7 @@ def _dimensions(
 
 
 def _first(config: dict[str, Any], *names: str) -> int | None:
-    """Return the value of a setting that architectures name differently."""
+    """Return the value of a setting that has several names in the configurations of architectures."""
     return next((int(config[name]) for name in names if name in config), None)
 
 

@@ -15,7 +15,8 @@ _BINS = 1024
 
 
 class LayerHistogram:
-    """One histogram per layer of the values in its hidden states. Its memory does not grow with their number."""
+    """One histogram per layer of the values in its hidden states. The memory does not grow with the number of
+    values."""
 
     def __init__(self, layers: int) -> None:
         self._layers = [_Counts() for _ in range(layers)]
@@ -92,7 +93,8 @@ class _Counts:
 
 
 def picture(path: Path) -> Path:
-    """Return a path that a picture can be written to. Raises BadInput for another ending or a missing folder."""
+    """Return a path that a picture can be written to. Raises BadInput if the ending is unknown or the folder is
+    missing."""
     if path.suffix.lower() not in ENDINGS:
         raise BadInput(f"{path} is not a picture that likewise can draw: end it in {', '.join(ENDINGS)}")
     if not path.parent.is_dir():

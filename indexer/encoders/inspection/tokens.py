@@ -1,4 +1,4 @@
-"""The tokens that a model reads of a text, and the words that they belong to. No weights are loaded.
+"""The tokens that a model reads in a text, and the words that they belong to. No weights are loaded.
 
 The vectors of tokens are in hidden_states.py.
 """
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from indexer.encoders.checkpoint import Checkpoint
-from indexer.encoders.locate import read_json
+from indexer.encoders.recipes.locate import read_json
+from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.fallback import TOKENS_WITHOUT_LIMIT
 from indexer.errors import BadInput, ModelError, TextTooLong
 
@@ -46,7 +46,7 @@ class Word:
     """A word as the tokenizer splits a text before it splits words into tokens.
 
     Attributes:
-        positions: of its tokens.
+        positions: positions of its tokens.
     """
 
     text: str

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Literal, Protocol, get_args
 
 import numpy as np
 
-from indexer.encoders.recipe import Recipe
+from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import BadInput, StorageError
 from indexer.records import Vector
 
@@ -26,8 +26,8 @@ class EmbeddedText:
     """The vectors that one recipe gives for one text.
 
     Attributes:
-        number: of the text, from 0.
-        id: that of the record, or the number.
+        number: number of the text, counted from 0.
+        id: id of the record, or the number.
         name: the recipe as the user wrote it.
         tokens: names of the rows of `vectors`; None if there is one vector for the text.
         vectors: (dimensions,), or (tokens, dimensions); float32.
@@ -184,5 +184,5 @@ class Safetensors:
 
 
 def _numbers(vector: Vector) -> str:
-    """Return the numbers with commas between. 9 digits identify any float32, and are fast to write."""
+    """Return the numbers, separated by commas. 9 digits identify any float32, and are fast to write."""
     return ",".join(["%.9g"] * len(vector)) % tuple(vector.tolist())

@@ -1,4 +1,4 @@
-"""The compiled encoder: an OpenVINO graph in a folder that export.py wrote.
+"""The compiled encoder: an OpenVINO graph in a folder that compilation/export.py wrote.
 
 It needs only numpy, tokenizers and openvino, so that a single query in a new process is quick. No telemetry is sent.
 """
@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from indexer.encoders.batching import unit
-from indexer.encoders.cache import cache_folder
+from indexer.encoders.machine.cache_folder import cache_folder
 from indexer.encoders.openvino.files import (
     GRAPH,
     GRAPH_FILES,
@@ -27,9 +26,10 @@ from indexer.encoders.openvino.files import (
     unusable,
     verify,
 )
-from indexer.encoders.port import Role
-from indexer.encoders.recipe import Recipe
-from indexer.encoders.tokenizer import Ids, Tokenizer, Tokenizing
+from indexer.encoders.recipes.port import Role
+from indexer.encoders.recipes.recipe import Recipe
+from indexer.encoders.tokens.batching import unit
+from indexer.encoders.tokens.tokenizer import Ids, Tokenizer, Tokenizing
 from indexer.errors import ModelError
 from indexer.records import Vector
 
@@ -37,7 +37,7 @@ _BATCH_TOKENS = 1024
 """Tokens of one batch. The sentences of ten hits take 60 ms, and 100 ms in batches of 4,096 (benchmarks.sentences)."""
 
 _WIDTH = 16
-"""Texts are padded to multiples of this many tokens, as OpenVINO prepares its kernels for each new shape."""
+"""Texts are padded to multiples of this many tokens, because OpenVINO prepares its kernels for each new shape."""
 
 
 class CompiledEncoder(Tokenizing):
@@ -56,9 +56,9 @@ class CompiledEncoder(Tokenizing):
         """Open a folder written by `compile_encoder`.
 
         Args:
-            cache: folder for the graph as prepared for this machine; "user" is in the user's cache folder, and None
-                keeps nothing.
-            threads: how many compute; None is OpenVINO's default, one per core.
+            cache: folder for the graph that is prepared for this machine. "user" is the user's cache folder; None keeps
+                nothing.
+            threads: number of threads that compute; None is OpenVINO's default, one per core.
 
         Raises:
             ModelError: a file is missing or damaged, or the graph does not run on this machine's CPU.
@@ -92,7 +92,7 @@ class CompiledEncoder(Tokenizing):
     def _batches(self, rows: Sequence[Ids]) -> Iterator[tuple[list[int], int]]:
         """Yield batches of texts, as positions in `rows`, with the width that each is padded to.
 
-        A text gets the width that it has alone: 32 questions take a fifth less CPU than padded to the longest.
+        Each text is padded as if it were alone: 32 questions take a fifth less CPU than padded to the longest question.
         """
         by_width: dict[int, list[int]] = {}
         for index, row in enumerate(rows):
@@ -104,7 +104,7 @@ class CompiledEncoder(Tokenizing):
                 yield indexes[start : start + most], width
 
     def _request(self) -> Any:
-        """Return this thread's inference request, as threads must not share one."""
+        """Return this thread's inference request. Threads must not share a request."""
         if not hasattr(self._thread, "request"):
             self._thread.request = self._model.create_infer_request()
         return self._thread.request
@@ -114,7 +114,7 @@ def _prepare(folder: Path, sums: dict[str, str], precision: str, cache: Path | N
     """Return the graph prepared for this machine, from the cache if it is there.
 
     OpenVINO identifies a cached graph by its path alone, so it is given a copy whose path is the hash of its content.
-    All indexes with one model then share the cached graph, and a rebuilt index never gets that of the index before.
+    All indexes with one model then share the cached graph, and a rebuilt index never gets the graph of the old index.
     """
     import openvino
 

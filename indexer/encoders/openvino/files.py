@@ -1,4 +1,4 @@
-"""The files of a compiled encoder: their names, their checksums, and what is wrong with them."""
+"""The files of a compiled encoder: their names, their checksums and their damage."""
 
 from __future__ import annotations
 

@@ -6,19 +6,20 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from indexer.encoders.cache import cache_folder
-from indexer.encoders.hardware import Precision
+from indexer.encoders.machine.cache_folder import cache_folder
+from indexer.encoders.machine.hardware import Precision
 from indexer.encoders.openvino.files import damage
-from indexer.encoders.recipe import Recipe
+from indexer.encoders.recipes.recipe import Recipe
 
 
 def kept_folder(recipe: Recipe, precision: Precision = "auto") -> Path:
-    """Return where the compiled encoder of a recipe and a precision is kept. It need not exist."""
+    """Return the folder of the compiled encoder of a recipe and a precision. The folder may not exist."""
     return cache_folder() / "compiled" / f"{recipe.identity}-{precision}"
 
 
 def remove_kept() -> None:
-    """Remove all compiled encoders of this user. What another process is compiling stays, and so does its lock."""
+    """Remove all compiled encoders of this user, except encoders that another process is compiling, with their
+    locks."""
     for folder in (cache_folder() / "compiled").glob("[!.]*-*"):
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -30,7 +31,7 @@ def take_kept(recipe: Recipe, folder: Path) -> bool:
 
 
 def keep(recipe: Recipe, folder: Path) -> None:
-    """Keep the compiled encoder in `folder`, unless an undamaged one of the recipe is kept already."""
+    """Keep the compiled encoder in `folder`, unless an undamaged compiled encoder of the recipe is kept already."""
     kept = kept_folder(recipe)
     if kept.is_dir():
         if damage(kept) is None:
@@ -49,6 +50,6 @@ def _copy(source: Path, destination: Path) -> bool:
             if damage(draft) is not None:
                 return False
             draft.rename(destination)
-    except OSError:  # The disk is full, or another process was first: it is compiled where it is needed.
+    except OSError:  # The disk is full, or another process was first: the encoder is compiled when it is needed.
         return False
     return True

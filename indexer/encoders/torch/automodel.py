@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer.encoders.locate import read_json
+from indexer.encoders.recipes.locate import read_json
 from indexer.encoders.torch.pooling import Packed
 from indexer.errors import ModelError
 

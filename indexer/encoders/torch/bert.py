@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer.encoders.locate import read_json, weight_files
+from indexer.encoders.recipes.locate import read_json, weight_files
 from indexer.encoders.torch.pooling import Packed
 from indexer.errors import ModelError
 
@@ -23,11 +23,11 @@ _WORDS = "embeddings.word_embeddings.weight"
 _TYPES = ("bert", "roberta", "xlm-roberta")
 _NEEDED = {"num_hidden_layers", "hidden_size", "num_attention_heads"}
 _ROWS = 2048
-"""Tokens of a usual batch, for which packed weights are laid out. Other numbers work too."""
+"""Number of tokens in a usual batch. Packed weights are laid out for it; batches of other sizes work too."""
 _LANES = 16
-"""How many float32 numbers a register of 512 bits holds."""
+"""Number of float32 values in a register of 512 bits."""
 _WINDOW = 32
-"""Tokens of one attention window that several texts of up to _LANES tokens share."""
+"""Number of tokens in one attention window, which several texts of up to _LANES tokens share."""
 _ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 
 
@@ -143,9 +143,9 @@ class Bert:
 def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, heads: int, length: int) -> torch.Tensor:
     """Return attention within windows (windows, tokens, hidden) of one or more texts of one length.
 
-    Keys are padded to a multiple of 16 and masked: torch's kernel computes the rest of a row of 16 one number at a
-    time, so that 12 keys take more than twice the time of 16. Two or more short texts that share 32 keys, each masked
-    from the others, take even less.
+    Keys are padded to a multiple of 16 and masked. torch's kernel computes an incomplete row of 16 one number at a
+    time, so 12 keys take more than twice the time of 16 keys. If two or more short texts share 32 keys and are masked
+    from each other, they take even less time.
     """
     import torch.nn.functional as F
 
@@ -170,7 +170,7 @@ def _mask(tokens: int, keys: int, length: int, dtype: torch.dtype) -> torch.Tens
 
 
 def _rows(tokens: int) -> int:
-    """Return the number of rows that a batch of this many tokens is filled up to.
+    """Return the number of rows to which a batch of this many tokens is padded.
 
     oneDNN compiles a kernel for each number of rows, in 27 ms and some megabytes, while the product takes 3 ms.
     """
@@ -180,8 +180,8 @@ def _rows(tokens: int) -> int:
 class _Linear:
     """A linear layer. In bfloat16 it uses oneDNN, with the weight packed once and the next operation fused in.
 
-    With AMX that is 1.5 to 2 times as fast as F.linear, which packs the weight in every call. Query, key and value are
-    three products: fused they are no faster, and attention reads their outputs more slowly.
+    With AMX this is 1.5 to 2 times as fast as F.linear, which packs the weight in every call. Query, key and value are
+    three products. One fused product is not faster, and attention reads its output more slowly.
     """
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:

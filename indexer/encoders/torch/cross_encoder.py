@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from indexer.encoders.hardware import choose_device
-from indexer.encoders.locate import find_model, read_json
+from indexer.encoders.machine.hardware import choose_device
+from indexer.encoders.recipes.locate import find_model, read_json
 from indexer.encoders.torch.automodel import one_line, quiet
 from indexer.errors import ModelError
 
@@ -32,26 +32,25 @@ class CrossEncoderScorer:
         return scores
 
 
-_loaded: dict[tuple[str, str], CrossEncoderScorer] = {}
-"""By model and device."""
+_loaded: dict[str, CrossEncoderScorer] = {}
+"""Loaded cross-encoders by model."""
 _lock = threading.Lock()
 
 
-def cross_encoder(model: str, *, device: str = "auto", trust_remote_code: bool = False) -> CrossEncoderScorer:
+def cross_encoder(model: str) -> CrossEncoderScorer:
     """Return the cross-encoder of a name or folder; a process loads it once.
 
     Raises:
         ModelError: the model is not found, cannot be loaded, or gives more than one score per pair.
     """
     with _lock:
-        key = model, device
-        if key not in _loaded:
-            _loaded[key] = _load(model, device, trust_remote_code)
-        return _loaded[key]
+        if model not in _loaded:
+            _loaded[model] = _load(model)
+        return _loaded[model]
 
 
-def _load(model: str, device: str, trust_remote_code: bool) -> CrossEncoderScorer:
-    folder = find_model(model)
+def _load(model: str) -> CrossEncoderScorer:
+    folder = find_model(model, instead="leave the reranker out")
     if not _scores_pairs(folder):  # sentence-transformers would add a head of random numbers.
         raise ModelError(
             f"reranker {model!r} is not a cross-encoder, as it has no head that scores pairs: name one, such as "
@@ -61,12 +60,7 @@ def _load(model: str, device: str, trust_remote_code: bool) -> CrossEncoderScore
 
     try:
         with quiet():
-            loaded = CrossEncoder(
-                str(folder),
-                device=choose_device(device),
-                trust_remote_code=trust_remote_code,
-                local_files_only=True,
-            )
+            loaded = CrossEncoder(str(folder), device=choose_device("auto"), local_files_only=True)
     except Exception as error:
         raise ModelError(f"reranker {model!r} cannot be loaded as a cross-encoder: {one_line(error)}") from error
     if loaded.num_labels != 1:

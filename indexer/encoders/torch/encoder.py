@@ -8,16 +8,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from indexer.encoders.batching import batches, unit
-from indexer.encoders.port import Encoder, Role
-from indexer.encoders.recipe import Recipe
-from indexer.encoders.tokenizer import Ids, Tokenizer, Tokenizing
+from indexer.encoders.recipes.port import Encoder, Role
+from indexer.encoders.recipes.recipe import Recipe
+from indexer.encoders.tokens.batching import batches, unit
+from indexer.encoders.tokens.tokenizer import Ids, Tokenizer, Tokenizing
 from indexer.encoders.torch.pooling import Packed
 from indexer.encoders.torch.pooling_head import Head
 from indexer.errors import ModelError, NothingKnown
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 CPU_BATCH_TOKENS = 2048
 GPU_BATCH_TOKENS = 65536
-"""Most tokens of one forward pass."""
+"""Maximum tokens of one forward pass."""
 
 
 class Transformer(Protocol):
@@ -55,7 +56,7 @@ class Transformer(Protocol):
 
 
 class Alternative(Protocol):
-    """The other runtime for many documents, where there is one (documents.py)."""
+    """The other runtime for many documents, if there is one (documents.py)."""
 
     def encoder(self, torch_encoder: TorchEncoder, texts: int, *, listener: Listener) -> Encoder | None:
         """Return the encoder that this many documents should go to, or None for torch itself.
@@ -66,7 +67,7 @@ class Alternative(Protocol):
         """
 
     def failed(self, error: Exception, *, listener: Listener) -> None:
-        """Use torch from now on, because what `encoder` returned raised this error; the listener receives a note."""
+        """Use torch from now on, because the encoder from `encoder` raised this error. The listener receives a note."""
 
 
 class _Log(Listener):
@@ -87,7 +88,7 @@ class TorchEncoder(Tokenizing):
         head: the steps from hidden states to vectors.
         device: torch's name of the device.
         alternative: finds the runtime for many documents; with None, torch encodes everything.
-        listener: receives a note if another runtime should be used and cannot be; by default it logs the note.
+        listener: receives a note if another runtime should be used but fails. The default listener logs the note.
     """
 
     recipe: Recipe
@@ -100,7 +101,7 @@ class TorchEncoder(Tokenizing):
 
     @property
     def batch_tokens(self) -> int:
-        """Most tokens of one forward pass on this device."""
+        """Maximum tokens of one forward pass on this device."""
         return CPU_BATCH_TOKENS if self.device == "cpu" else GPU_BATCH_TOKENS
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
@@ -123,17 +124,14 @@ class TorchEncoder(Tokenizing):
         return replace(self, alternative=None)
 
 
-def encode_shared(
-    encoders: Sequence[TorchEncoder], texts: Sequence[str], role: Role, truncate: bool, *, per_core: bool = False
-) -> list[Vector]:
+def encode_shared(encoders: Sequence[TorchEncoder], texts: Sequence[str], role: Role, truncate: bool) -> list[Vector]:
     """Encode texts on torch with several encoders that share a transformer, in one forward pass per batch.
 
     All texts are tokenised first, on all cores: their lengths are needed for sorting, and TextTooLong is raised before
-    any other work. Overlapping that with the forward passes would not help on a CPU, as they leave no core idle.
+    any other work. Tokenising during the forward passes would not help on a CPU, because they leave no core idle.
 
     Args:
         encoders: of one tokenizer and transformer.
-        per_core: whether to compute one batch per core even if there are few batches, as for many texts.
 
     Returns:
         Unit rows (texts, dimensions) of each encoder.
@@ -149,7 +147,7 @@ def encode_shared(
         for encoder, out, vectors in zip(encoders, outputs, _forward(encoders, batch), strict=True):
             out[order] = unit(vectors, order, encoder.recipe.model)
 
-    _run_all(run, list(batches(rows, encoders[0].batch_tokens)), encoders[0].device, per_core)
+    _run_all(run, list(batches(rows, encoders[0].batch_tokens)), encoders[0].device)
     return outputs
 
 
@@ -170,16 +168,16 @@ def _forward(encoders: Sequence[TorchEncoder], batch: Packed) -> list[Vector]:
     return outputs
 
 
-def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: str, per_core: bool) -> None:
+def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: str) -> None:
     """Run every batch; on a CPU with enough batches, in one single-threaded worker per core.
 
-    The cores then need not wait for each other after each operator: that gives 10 % more texts per second on two idle
-    cores, and far more if other programs use the cores as well.
+    The cores then need not wait for each other after each operator. This gives 10 % more texts per second on two idle
+    cores, and far more if other programs use the cores too.
     """
     import torch
 
     workers = torch.get_num_threads()
-    if device != "cpu" or workers == 1 or (len(orders) < 2 * workers and not per_core):
+    if device != "cpu" or workers == 1 or len(orders) < 2 * workers:
         for order in orders:
             _run_halved(run, order)
         return
@@ -194,7 +192,7 @@ def _run_all(run: Callable[[list[int]], None], orders: list[list[int]], device: 
 
     with ThreadPoolExecutor(workers, "encode", initializer=use_one_thread) as pool:
         try:
-            for future in [pool.submit(run, order) for order in orders]:
+            for future in [pool.submit(copy_context().run, run, order) for order in orders]:
                 future.result()
         finally:  # After an error or an interrupt, batches that have not begun are dropped.
             pool.shutdown(cancel_futures=True)

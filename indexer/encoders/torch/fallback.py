@@ -12,17 +12,17 @@ import tokenizers
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from indexer.encoders.batching import unit
-from indexer.encoders.checkpoint import Checkpoint
-from indexer.encoders.port import Role
-from indexer.encoders.recipe import Recipe
-from indexer.encoders.tokenizer import Tokenizer, Tokenizing
+from indexer.encoders.recipes.port import Role
+from indexer.encoders.recipes.recipe import Recipe
+from indexer.encoders.tokens.batching import unit
+from indexer.encoders.tokens.tokenizer import Tokenizer, Tokenizing
 from indexer.encoders.torch.automodel import one_line, quiet
+from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.errors import ModelError
 from indexer.records import Vector
 
 TOKENS_WITHOUT_LIMIT = 512
-"""Token limit of a model that has none: longer passages answer worse, and model2vec truncates here too."""
+"""Maximum tokens for a model without a limit. Longer passages give worse answers, and model2vec truncates here too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class SentenceTransformerEncoder(Tokenizing):
 
     @property
     def static(self) -> bool:
-        """Whether the model is the mean of a vector for each token (Model2Vec's), and nothing else."""
+        """True if the model only averages one vector per token, as Model2Vec's models do."""
         first, *others = [type(module).__name__ for module in self.model]
         return first == "StaticEmbedding" and others in ([], ["Normalize"])
 
@@ -88,7 +88,7 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
 
 
 def _tokenizer_json(model: Any) -> str:
-    """Return the model's tokenizer as JSON; for a bag of words, which has none, one of words and punctuation."""
+    """Return the model's tokenizer as JSON. A bag of words has none and gets a tokenizer of words and punctuation."""
     tokenizer = model.tokenizer
     if not hasattr(tokenizer, "to_str"):
         tokenizer = getattr(tokenizer, "backend_tokenizer", None)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.encoders.port import Role
-from indexer.encoders.probes import PROBES
-from indexer.encoders.recipe import Recipe
+from indexer.encoders.recipes.port import Role
+from indexer.encoders.recipes.probes import PROBES
+from indexer.encoders.recipes.recipe import Recipe
 from indexer.encoders.torch.bert import Bert
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8_layers import multiplies_int8, observing, quantise
@@ -23,7 +23,7 @@ from indexer.errors import ModelError
 from indexer.records import Vector
 
 SAMPLE_TEXTS = 256
-"""Texts for measuring the ranges and the loss, half for each: more texts change neither."""
+"""Number of texts for measuring the ranges and the loss, half for each. More texts change neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Int8Encoder:
         return self._quantised.encode(texts, role, truncate)
 
     def calibrate(self, texts: Sequence[str]) -> Loss:
-        """Quantise again by the ranges on every other text, and measure the loss on the texts between."""
+        """Quantise again by the ranges on every second text, and measure the loss on the remaining texts."""
         sample = texts[:: -(-len(texts) // SAMPLE_TEXTS)]
         observed = observing(self.exact)
         observed.encode(sample[::2], truncate=True)

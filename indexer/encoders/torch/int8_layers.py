@@ -1,7 +1,7 @@
 """BERT's feed-forward layers in eight bits: recording the ranges of their inputs, and quantising by them.
 
-A weight has one scale per row, an input has one scale. Before that, the channels of an input are evened out, as a few
-channels of BERT are far larger than the others (Xiao et al., SmoothQuant, 2023).
+A weight has one scale per row, an input has one scale. Before quantising, the channels of an input are evened out,
+because a few channels of BERT are far larger than the others (Xiao et al., SmoothQuant, 2023).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def observing(encoder: TorchEncoder) -> TorchEncoder:
 
 
 def quantise(observed: Bert) -> Bert:
-    """Return a transformer in eight bits, made from one that has recorded ranges."""
+    """Return a transformer in eight bits, made from a transformer that has recorded ranges."""
     bert = copy.copy(observed)
     bert.blocks = [copy.copy(block) for block in bert.blocks]
     for block in bert.blocks:

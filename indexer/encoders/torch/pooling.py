@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from indexer.encoders.recipe import Combine, Pooling
+from indexer.encoders.recipes.recipe import Combine, Pooling
 
 if TYPE_CHECKING:
     import torch

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer.encoders.locate import read_json, weight_files
-from indexer.encoders.recipe import Combine, Pooling
+from indexer.encoders.recipes.locate import read_json, weight_files
+from indexer.encoders.recipes.recipe import Combine, Pooling
 from indexer.encoders.torch.pooling import Runs, combine_layers, pool
 from indexer.errors import ModelError
 

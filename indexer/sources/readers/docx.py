@@ -20,8 +20,9 @@ from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from indexer.sources.readers import xml
+from indexer.sources.readers.office_parts import add_comments_and_charts
 
-_HEADING = re.compile(r"head(?:ing)?\s*([1-9a-e])$", re.IGNORECASE)  # those of Word, and publishers' "HeadA"
+_HEADING = re.compile(r"head(?:ing)?\s*([1-9a-e])$", re.IGNORECASE)  # Word's headings, and publishers' "HeadA"
 _TITLE = re.compile(r"(?:(?:book|chapter|appendix)\s*)?title$", re.IGNORECASE)
 _OMITTED = {
     qn("w:del"),
@@ -68,13 +69,15 @@ def read(path: str) -> Content:
         written: set[str] = set()
         for blob in blobs:
             _add_part(blob, heading, assembly, written)
+    add_comments_and_charts(path, assembly)
     properties = document.core_properties
     metadata = {"author": properties.author} if properties.author else {}
     return assembly.content((properties.title or "").strip() or first_heading, metadata)
 
 
 def _add_part(blob: bytes, heading: str, into: Assembly, written: set[str] | None = None) -> None:
-    """Add the text of another part of the package as a section, unless `written` has it, where it is then added."""
+    """Add the text of another part of the package as a section, unless `written` has the text; add the text to
+    `written`."""
     root = xml.parse(blob)
     texts = ["\n".join(_rows(block)) if block.tag == _TBL else _text(block) for block in _blocks(root)]
     whole = "\n".join(texts).strip()
@@ -88,7 +91,7 @@ def _add_part(blob: bytes, heading: str, into: Assembly, written: set[str] | Non
 
 
 def _level(style: Any) -> int | None:
-    """Return the heading level of a style, or of one that it is based on; 0 for a title, None for other text."""
+    """Return the heading level of a style, or of a style that it is based on; 0 for a title, None for other text."""
     seen: set[str] = set()
     while style is not None and style.style_id not in seen:
         seen.add(style.style_id)

@@ -1,11 +1,11 @@
-"""E-mail (EML) with the standard library: of alternatives the plain text is read, and the subject is the title.
+"""E-mail (EML) with the standard library. The plain text is read if there are alternatives; the subject is the title.
 
-The text begins with the lines From, To, Cc, Date and Attachments, as a mail program shows them: names and addresses are
-then found as words and are embedded together with what the mail says, which fields of metadata alone would not do.
-Forwarded messages, those of a digest and text attachments follow as sections.
+The text begins with the lines From, To, Cc, Date and Attachments, as a mail program shows them: so names and addresses
+are found as words and are embedded together with the text of the mail. Metadata alone would not do this. Forwarded
+messages, messages of a digest and text attachments follow as sections.
 """
 
-# ruff: noqa: PTH122, PTH123
+# ruff: noqa: PTH122
 from __future__ import annotations
 
 import os
@@ -14,25 +14,27 @@ from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from email.message import EmailMessage, Message, MIMEPart
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 
 from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Unreadable, clean
 from indexer.sources.encoding import decode, is_binary, marked_encoding
 from indexer.sources.formats import EML, FORMATS, HTML, Format
+from indexer.sources.message import message_ids
 from indexer.sources.readers import html
 
-_ADDRESSES = {"from": "From", "to": "To", "cc": "Cc"}
+_FIELDS = {"from": "From", "to": "To", "cc": "Cc", "subject": "Subject"}
 _MARKUP = {"text/rtf", "text/richtext", "text/enriched", "text/css"}  # text/* that is not readable as it is
 _MAX_DEPTH = 20  # of messages within messages
 
 
-def read(path: str) -> Content:
-    """Read a file, with metadata: from, to, cc, date (ISO 8601) and the names of attachments.
+def read(source: str | bytes) -> Content:
+    """Read a file, or the bytes of a message of a mailbox.
 
-    A mail without a body has its subject as text.
+    The metadata are from, to, cc, subject, date (ISO 8601), thread and the names of attachments. A mail without a body
+    has its subject as text.
     """
-    with open(path, "rb") as file:
-        message = _parse(file.read())
+    message = _parse(source if isinstance(source, bytes) else Path(source).read_bytes())
     if not message.keys():
         raise Unreadable(Code.NO_MAIL_HEADERS())
     subject = _header(message, "Subject")
@@ -41,8 +43,10 @@ def read(path: str) -> Content:
     if not _write_message(message, assembly, []):
         assembly.add(subject)
     metadata: dict[str, str | list[str]] = {
-        name: value for name, header in _ADDRESSES.items() if (value := _header(message, header))
+        name: value for name, header in _FIELDS.items() if (value := _header(message, header))
     }
+    if thread := _thread(message):
+        metadata["thread"] = thread
     if date := _header(message, "Date"):
         try:
             metadata["date"] = parsedate_to_datetime(date).isoformat()
@@ -80,6 +84,12 @@ def _header(message: Message, name: str) -> str:
     return " ".join(clean(value).split())
 
 
+def _thread(message: Message) -> str:
+    """Return the id of the message that began the thread, as far as this message knows it."""
+    headers = (_header(message, name) for name in ("References", "In-Reply-To", "Message-ID"))
+    return next((ids[0] for header in headers if (ids := message_ids(header))), "")
+
+
 def _heading_lines(message: Message, *others: str) -> list[str]:
     """Return the lines that a mail program shows above a message, in its order."""
     lines = [f"{name}: {value}" for name in (*others, "From", "To", "Cc", "Date") if (value := _header(message, name))]
@@ -102,7 +112,7 @@ def _write_message(message: MIMEPart, into: Assembly, path: list[str]) -> bool:
     """Write the body of a message, and then what is attached; return whether there was any text.
 
     Args:
-        path: headings of the messages that this one is a part of, and its own.
+        path: headings of the enclosing messages, and the heading of the message itself.
     """
     attached: list[MIMEPart] = []
     length = into.length
@@ -126,7 +136,7 @@ def _write_message(message: MIMEPart, into: Assembly, path: list[str]) -> bool:
 
 
 def _write(part: MIMEPart, into: Assembly, attached: list[MIMEPart]) -> None:
-    """Write the text of a part: of all parts that are shown, and of alternatives the plain one, unless it is blank.
+    """Write the text of all parts that are shown. Among alternatives, the plain text is written unless it is blank.
 
     Parts that are not shown within the text are appended to `attached`.
     """
@@ -176,7 +186,7 @@ def _inner_message(part: MIMEPart) -> MIMEPart | None:
 
 
 def _attached_text(part: MIMEPart) -> str | None:
-    """Return the text of a part that is a text by its type or, where that says nothing, by its name."""
+    """Return the text of a part that is a text by its type or, if the type says nothing, by its name."""
     kind, by_name = part.get_content_type(), _extension_format(part)
     is_text = part.get_content_maintype() == "text" and kind not in _MARKUP
     if kind == "application/octet-stream" and by_name is not None:

@@ -40,14 +40,14 @@ _WORD = re.compile(r"\w+")
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 
 NOTE_SHARE = 0.01
-"""The share of a page's visible words that may be left out without a note in the ledger."""
+"""Maximum share of a page's visible words that are left out without a note in the ledger."""
 
 _LONG_CELL_WORDS = 100
-"""Words from which a cell with several blocks is a part of the page's layout, not a value of a table."""
+"""Minimum words of a cell with several blocks that is a part of the page's layout and not a value of a table."""
 _LONG_HEADING_WORDS = 60
-"""Words from which a heading is one that was not closed."""
+"""Minimum words of a heading that counts as not closed."""
 _MENU_WORDS = 4
-"""Words outside links that navigation may have: "Menu", "You are here"."""
+"""Maximum words outside links in navigation: "Menu", "You are here"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Written:
     Attributes:
         heading: its first heading.
         words: number of its visible words.
-        left_out: number of those that were not written.
+        left_out: number of parts that were not written.
     """
 
     heading: str = ""
@@ -66,12 +66,12 @@ class Written:
 
 
 def note_of(words: int, left_out: int) -> Reason:
-    """Return the note of a page, if too many of the visible words are left out for silence."""
+    """Return the note of a page if more than NOTE_SHARE of its visible words are left out."""
     return Code.PAGE_WITHOUT_NAVIGATION() if left_out > NOTE_SHARE * words else NO_REASON
 
 
 def read(path: str) -> Content:
-    """Read a file. Its title is that of the page, its og:title or its first heading."""
+    """Read a file. Its title is the page's title, its og:title or its first heading."""
     with open(path, "rb") as file:
         tree = parse(file.read())
     if tree is None:
@@ -116,7 +116,7 @@ def parse(page: bytes | str) -> Any:
     return tree
 
 
-def write_body(tree: Any, into: Assembly, page: int | None = None) -> Written:
+def write_body(tree: Any, into: Assembly) -> Written:
     """Write the visible text of a page in blocks, with a section at each heading."""
     headings, first = Headings(), ""
     body = tree.find(".//body")
@@ -124,7 +124,7 @@ def write_body(tree: Any, into: Assembly, page: int | None = None) -> Written:
     for level, block, newlines in walk.blocks():
         if level:
             first = first or " ".join(block.split())
-            into.section(headings.enter(level, block), page)
+            into.section(headings.enter(level, block))
         into.add(block, newlines)
     return Written(first, walk.words, walk.left_out)
 
@@ -134,7 +134,7 @@ class _Walk:
 
     Attributes:
         words: number of visible words so far.
-        left_out: number of those that are in no block.
+        left_out: number of parts that are in no block.
     """
 
     def __init__(self, root: Any) -> None:
@@ -188,7 +188,8 @@ class _Walk:
         yield from take_block()
 
     def _in_one_line(self, element: Any, tag: str) -> str | None:
-        """Return the text of what is one line as a whole, empty for what is not written; None for other elements."""
+        """Return the text of an element that is one whole line; empty for an element that is not written; None for
+        others."""
         if not self._is_shown(element, tag):
             return ""
         if tag == "tr" and not _is_layout(element):
@@ -198,7 +199,8 @@ class _Walk:
         return None
 
     def _is_shown(self, element: Any, tag: str) -> bool:
-        """Return whether an element is written. The words of one that a browser shows and that is not are counted."""
+        """Return whether an element is written. If a browser shows the element but it is not written, its words are
+        counted."""
         if not tag or _is_invisible(element, tag):
             return False
         if _is_control(element, tag) or _is_navigation(element, tag):
@@ -247,7 +249,7 @@ def _level(tag: str) -> int:
 
 
 def _is_invisible(element: Any, tag: str) -> bool:
-    """Return whether no browser shows an element. `aria-hidden` hides from screen readers only."""
+    """Return whether browsers hide an element. `aria-hidden` hides an element only from screen readers."""
     return (
         tag in _INVISIBLE
         or (element.get("hidden") is not None and element.get("hidden") != "until-found")

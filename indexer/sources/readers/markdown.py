@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from indexer.ledger import Code, Reason
 from indexer.records import Section
 from indexer.sources.content import Content, Headings, lead_in
 
@@ -16,6 +18,8 @@ _FRONT_MATTER = re.compile(
 )
 
 _MEMBER = re.compile(r"\s*[\w-]+:(?:\s|$)")
+_MAX_VALUES = 10_000  # aliases of YAML can make billions of values of 64 kB
+_MAX_DEPTH = 50
 
 
 def read(text: str) -> Content:
@@ -23,7 +27,7 @@ def read(text: str) -> Content:
     from markdown_it import MarkdownIt
 
     front = _FRONT_MATTER.match(text)
-    metadata = _front_matter(front[1]) if front else None
+    metadata, unread = _front_matter(front[1]) if front else (None, ())
     body = text
     if (
         front and metadata is not None
@@ -47,34 +51,57 @@ def read(text: str) -> Content:
         if level == 1 and not first_heading:
             first_heading = " ".join(heading.split())
         sections.append(Section(starts[opening.map[0]] + offset, headings.enter(level, heading)))
-    title = metadata.pop("title", None)
-    return Content(text, str(title) if title else first_heading, tuple(lead_in(sections)), metadata)
+    title = None if isinstance(metadata.get("title"), dict) else metadata.pop("title", None)
+    return Content(text, str(title) if title else first_heading, tuple(lead_in(sections)), metadata, unread=unread)
 
 
-def _front_matter(yaml_text: str) -> dict[str, Any] | None:
-    """Return the members that are scalars or lists of scalars. The others are only in the text.
+def _front_matter(yaml_text: str) -> tuple[dict[str, Any] | None, tuple[Reason, ...]]:
+    """Return the members with their nested ones, and a note if they cannot be read.
 
-    It is None if this is not a mapping: two horizontal rules are not front matter.
+    The members are None if this is not a mapping: two horizontal rules are not front matter.
     """
     try:
         members = _parse(yaml_text)
-    except Exception:  # noqa: BLE001 - YAMLError, and anything else that PyYAML's constructors raise on a wrong tag
-        return {} if _MEMBER.match(yaml_text) else None
-    if not isinstance(members, dict):
-        return None
-    kept: dict[str, Any] = {}
-    for name, value in members.items():
-        values = [_scalar(each) for each in (value if isinstance(value, list) else [value])]
-        if values and None not in values:
-            kept[str(name)] = values if isinstance(value, list) else values[0]
-    return kept
+        if not isinstance(members, dict):
+            return None, ()
+        return _JsonValues().of(members, 0) or {}, ()
+    except Exception as error:  # noqa: BLE001 - YAMLError, and what PyYAML's constructors raise on a wrong tag
+        return ({}, (_broken(error),)) if _MEMBER.match(yaml_text) else (None, ())
+
+
+def _broken(error: Exception) -> Reason:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    # The text begins in the second line of the file.
+    return replace(Code.FRONT_MATTER_BROKEN(problem), line=mark.line + 2 if mark else 1)
+
+
+class _JsonValues:
+    """Makes JSON of what PyYAML has read, without the members that are null or no JSON."""
+
+    def __init__(self) -> None:
+        self._values = 0
+
+    def of(self, value: object, depth: int) -> Any:
+        """Return a value as JSON; None for one that is left out."""
+        self._values += 1
+        if self._values > _MAX_VALUES or depth > _MAX_DEPTH:
+            raise ValueError(f"it has more than {_MAX_VALUES:,} values or {_MAX_DEPTH} levels")
+        if isinstance(value, dict):
+            members = {str(name): self.of(each, depth + 1) for name, each in value.items()}
+            return {name: each for name, each in members.items() if each is not None} or None
+        if isinstance(value, list):
+            elements = [self.of(each, depth + 1) for each in value]
+            return [each for each in elements if each is not None] or None
+        return _scalar(value)
 
 
 def _parse(yaml_text: str) -> object:
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc, unused-ignore]
-        """A loader without merges (<<): PyYAML copies the members that they name, so a few nested merges never end."""
+        """A loader without merges (<<). PyYAML copies the members that a merge names, so a few nested merges would
+        never end."""
 
         def flatten_mapping(self, node: Any) -> None:
             node.value = [pair for pair in node.value if pair[0].tag != "tag:yaml.org,2002:merge"]

@@ -1,6 +1,6 @@
 """OpenDocument, zipped or flat: text with headings as sections, sheets like XLSX, slides like PPTX.
 
-The XML is read as it is. odfpy, the library for it, was last released in 2020, and has no function for text in order.
+The XML is read directly. The library odfpy was last released in 2020 and has no function that returns text in order.
 """
 
 # ruff: noqa: PTH123
@@ -16,6 +16,7 @@ from lxml import etree
 from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
+from indexer.sources.limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
 from indexer.sources.readers import xml
 
 _NAMES = {
@@ -29,9 +30,6 @@ _NAMES = {
     "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
     "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
 }
-MAX_REPEATS = 1000
-"""Times that a cell or row with a number of repetitions is written at most; sheets end with a million empty ones."""
-
 
 Notes = dict[str, list[Any]]
 """Elements of notes and comments, by the heading that they have in a text."""
@@ -89,7 +87,8 @@ def read(path: str) -> Content:
 
 
 def _parts(path: str) -> tuple[Any, Any, Any]:
-    """Return the elements of a file that hold its content, its styles and its properties; None for missing ones."""
+    """Return the elements of a file that hold its content, its styles and its properties; None for a missing
+    element."""
     with open(path, "rb") as file:
         opening = file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
         if opening.startswith(b"<"):  # flat: all in one
@@ -125,7 +124,7 @@ def _get(element: Any, name: str) -> str:
 
 
 def _title_styles(content: Any, styles: Any) -> set[str]:
-    """Return the names of the styles of titles: "Title", and those that are based on it."""
+    """Return the names of the styles of titles: "Title", and the styles based on it."""
     parents = {
         _get(style, "style:name"): _get(style, "style:parent-style-name")
         for part in (content, styles)
@@ -207,15 +206,17 @@ def _rows(table: Any, notes: Notes | None = None) -> Iterator[str]:
         for cell in row:
             if cell.tag in _CELLS:
                 text = _line(cell, notes) or next((value for name in _VALUES if (value := _get(cell, name))), "")
-                cells += [text] * _repeats(cell, "table:number-columns-repeated")
+                cells += [text] * _repeats(cell, "table:number-columns-repeated", text)
         if line := "\t".join(cells).rstrip():
-            for _ in range(_repeats(row, "table:number-rows-repeated")):
+            for _ in range(_repeats(row, "table:number-rows-repeated", line)):
                 yield line
 
 
-def _repeats(element: Any, name: str) -> int:
+def _repeats(element: Any, name: str, text: str) -> int:
+    """Return how often the text of a cell or row is written."""
     times = _get(element, name)
-    return min(int(times), MAX_REPEATS) if times.isdecimal() and len(times) < 10 else 1
+    most = min(MAX_REPEATS, max(1, MAX_REPEATED_CHARACTERS // max(1, len(text))))
+    return min(int(times), most) if times.isdecimal() and len(times) < 10 else 1
 
 
 def _within(parent: Any, tag: str) -> Iterator[Any]:

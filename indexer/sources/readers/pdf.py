@@ -1,4 +1,4 @@
-"""PDF with pypdfium2: one section per page, with its number.
+"""PDF with pypdfium2: one section per page, with its number; fields and annotations are where they are on the page.
 
 Two things that PDFium's text does not keep are put right here: hyphens at line ends (`join_lines`), and the gap between
 two numbers of a table that stand closer than a space (`_glued`).
@@ -9,15 +9,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from ctypes import byref
+from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter
 from statistics import median
 
 import pypdfium2
 from pypdfium2 import raw
 
-from indexer.ledger import Code
+from indexer.ledger import Code, Reason
 from indexer.sources.content import Assembly, Content, Skip, Unreadable
+from indexer.sources.readers.pdf_annotations import PlacedText, Rectangle, insertions, placed_texts
 
 _MARK = "\x02"
 """PDFium writes this, or U+FFFE, for a hyphen or soft hyphen at the end of a line, and then leaves the line end out."""
@@ -39,13 +43,19 @@ _SUFFIXES = frozenset({
 
 _NUMBERS = re.compile(r"\S*\d\S+|\S+\d")
 _MIN_GAP = 0.085
-"""Least gap between two words, in heights of a character (ascent to descent, 1.17 times the size of Helvetica).
+"""Minimum gap between two words, in heights of a character (ascent to descent, 1.17 times the size of Helvetica).
 
 It is 0.1 of the font's size, poppler's `minWordBreakSpace`. Kerning beside digits stays below 0.03 in the PDFs tried.
 """
 
+_MAX_STAMP_CHARACTERS = 40
+"""Maximum length of a text that is only a stamp on a page, such as its number."""
+
+_MIN_PICTURE_SHARE = 0.6
+"""Minimum share of a page that its picture covers in a scan."""
+
 _NEIGHBOURS = 8
-"""Characters on both sides of a number that show how far apart letters are in its line."""
+"""Number of characters on both sides of a number that show the spacing of letters in its line."""
 
 
 def read(path: str) -> Content:
@@ -56,10 +66,16 @@ def read(path: str) -> Content:
         if "password" in str(error).lower() or "security" in str(error).lower():
             raise Unreadable(Code.ENCRYPTED()) from error
         raise Unreadable(Code.NOT_PDF(error)) from error
-    pages = []
-    for page in document:
+    with suppress(pypdfium2.PdfiumError):  # a broken form: the pages are read without it
+        document.init_forms()
+    pages, empty, pictures = [], list[int](), list[int]()
+    for number, page in enumerate(document):
         text_page = page.get_textpage()
-        pages.append(_text(text_page))
+        pages.append(text := _text(text_page, placed_texts(document, number, text_page)))
+        if not text.strip():
+            empty += [number + 1] if _shows_something(page) else []
+        elif len(text.strip()) < _MAX_STAMP_CHARACTERS and _is_picture(page):
+            pictures.append(number + 1)
         text_page.close()
         page.close()
     assembly = Assembly()
@@ -70,11 +86,52 @@ def read(path: str) -> Content:
     metadata: dict[str, str | int] = {"pages": len(document)}
     if author := properties.get("Author"):
         metadata["author"] = author
+    unread = _unread(document, empty, pictures)
     document.close()
     content = assembly.content(properties.get("Title", "").strip(), metadata)
     if not content.text:
         raise Skip(Code.NO_TEXT_IN_PAGES())
-    return content
+    return replace(content, unread=unread)
+
+
+def _shows_something(page: pypdfium2.PdfPage) -> bool:
+    """Return whether a page draws anything: a blank page does not."""
+    return next(iter(page.get_objects(max_depth=1)), None) is not None
+
+
+def _is_picture(page: pypdfium2.PdfPage) -> bool:
+    """Return whether a picture covers most of a page, as in a scan."""
+    width, height = page.get_size()
+    for picture in page.get_objects([raw.FPDF_PAGEOBJ_IMAGE]):
+        left, bottom, right, top = picture.get_bounds()
+        if (right - left) * (top - bottom) >= _MIN_PICTURE_SHARE * width * height:
+            return True
+    return False
+
+
+def _unread(document: pypdfium2.PdfDocument, empty: Sequence[int], pictures: Sequence[int]) -> tuple[Reason, ...]:
+    """Return notes on the parts of a document that were not read, given the numbers of pages."""
+    total, notes = len(document), []
+    if empty:
+        notes.append(Code.PAGES_WITHOUT_TEXT(len(empty), total, _listed(empty)))
+    if pictures:
+        notes.append(Code.PICTURE_PAGES(len(pictures), total, _listed(pictures)))
+    if files := [document.get_attachment(index).get_name() for index in range(document.count_attachments())]:
+        notes.append(Code.FILES_INSIDE(len(files), ", ".join(files)))
+    if document.get_formtype() == raw.FORMTYPE_XFA_FULL:
+        notes.append(Code.XFA_FORM())
+    return tuple(notes)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Return numbers as ranges: 2-4, 7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def join_lines(pages: Sequence[str]) -> Iterator[str]:
@@ -90,8 +147,8 @@ def join_lines(pages: Sequence[str]) -> Iterator[str]:
     5. So it does after a first part that English joins with a hyphen ("well-known", but "ill-ness").
     6. Any other hyphen was set for the line end, and is removed.
 
-    Rules 2 and 6 are those of O. S. Bauge, "Dehyphenation: Some empirical methods" (University of Oslo, 2012): a word
-    list made from the text itself makes the fewest errors, and removing is best where it says nothing.
+    Rules 2 and 6 come from O. S. Bauge, "Dehyphenation: Some empirical methods" (University of Oslo, 2012): a word
+    list made from the text itself makes the fewest errors, and removing is best if the list has no such word.
     """
     whole = [page.replace("\ufffe", _MARK).replace("\xad", "") for page in pages]
     if not any(_MARK in page for page in whole):
@@ -131,14 +188,14 @@ def _never_joined(left: str, right: str) -> bool:
     return not left or not right or left[-1].isdigit() or right[0].isdigit()
 
 
-def _text(page: pypdfium2.PdfTextPage) -> str:
-    """Return the text of a page, with a space between numbers that PDFium has glued together.
+def _text(page: pypdfium2.PdfTextPage, placed: Sequence[PlacedText]) -> str:
+    """Return the text of a page with the placed texts, and with a space between numbers that PDFium has glued together.
 
-    PDFium takes two characters for neighbours if the gap between them is under about a quarter of the wider one, which
-    two cells of a narrow table are as well. Words stay as they are: a gap within them is kerning.
+    For PDFium, two characters are neighbours if the gap between them is less than about a quarter of the wider
+    character. Two cells of a narrow table can be that close too. Words stay as they are: a gap within them is kerning.
     """
     text: str = page.get_text_bounded()
-    if not re.search(r"\d\S", text):
+    if not placed and not re.search(r"\d\S", text):
         return text
     characters = [raw.FPDFText_GetUnicode(page.raw, index) for index in range(page.count_chars())]
     # The bounded text has other line ends, and its marks are written in another way.
@@ -147,23 +204,31 @@ def _text(page: pypdfium2.PdfTextPage) -> str:
     if len(places) != len(inside):  # some of the characters are outside the page
         places = [index for index in places if _is_within(page, index)]
     if len(places) != len(inside):
-        return text
-    ordinal_of = {offset: ordinal for ordinal, offset in enumerate(inside)}
+        return "\n".join([text, *(each.text for each in placed)])
+    boxes = {offset: _box(page, index) for offset, index in zip(inside, places, strict=True)} if placed else {}
+    inserted = [*insertions(text, boxes, placed), *((offset, " ") for offset in _gaps(page, text, inside, places))]
     parts, end = [], 0
+    for offset, part in sorted(inserted, key=itemgetter(0)):
+        parts += [text[end:offset], part]
+        end = offset
+    return "".join([*parts, text[end:]])
+
+
+def _gaps(page: pypdfium2.PdfTextPage, text: str, inside: Sequence[int], places: Sequence[int]) -> Iterator[int]:
+    """Yield the offsets in the text before which a space is missing; arguments are those of `_glued`, for a page."""
+    ordinal_of = {offset: ordinal for ordinal, offset in enumerate(inside)}
     for run in _NUMBERS.finditer(text):
         first = ordinal_of[run.start()]
         nearby = slice(max(0, first - _NEIGHBOURS), first + len(run[0]) + _NEIGHBOURS)
         for offset in _glued(page, text, inside[nearby], places[nearby]):
             if run.start() < offset < run.end():
-                parts.append(text[end:offset])
-                end = offset
-    return " ".join([*parts, text[end:]])
+                yield offset
 
 
 def _glued(page: pypdfium2.PdfTextPage, text: str, offsets: Sequence[int], indexes: Sequence[int]) -> Iterator[int]:
-    """Yield those of the offsets in the text before which a space is missing, beside a digit.
+    """Yield the offsets beside a digit before which a space is missing.
 
-    The median gap is taken off first, because the letters of a heading may be spaced out.
+    The median gap is subtracted first, because the letters of a heading may be spaced out.
 
     Args:
         offsets: of characters that follow one another, blanks left out.
@@ -171,22 +236,22 @@ def _glued(page: pypdfium2.PdfTextPage, text: str, offsets: Sequence[int], index
     """
     boxes = [_box(page, index) for index in indexes]
     gaps: dict[int, float] = {}
-    for at, ((_, bottom, right, top), (left, next_bottom, _, next_top)) in enumerate(pairwise(boxes), 1):
-        height = max(top - bottom, next_top - next_bottom)
-        on_one_line = height > 0 and next_bottom < top and bottom < next_top
+    for at, (box, following) in enumerate(pairwise(boxes), 1):
+        height = max(box.top - box.bottom, following.top - following.bottom)
+        on_one_line = height > 0 and following.bottom < box.top and box.bottom < following.top
         if offsets[at] == offsets[at - 1] + 1 and on_one_line:
-            gaps[offsets[at]] = (left - right) / height
+            gaps[offsets[at]] = (following.left - box.right) / height
     usual = max(0.0, median(gaps.values())) if len(gaps) > 2 else 0.0
     for offset, gap in gaps.items():
         if gap - usual > _MIN_GAP and (text[offset - 1].isdigit() or text[offset].isdigit()):
             yield offset
 
 
-def _box(page: pypdfium2.PdfTextPage, index: int) -> tuple[float, float, float, float]:
-    """Return left, bottom, right and top of a character, with its advance width and the height of its font."""
+def _box(page: pypdfium2.PdfTextPage, index: int) -> Rectangle:
+    """Return the place of a character, with its advance width and the height of its font."""
     box = raw.FS_RECTF()
     raw.FPDFText_GetLooseCharBox(page.raw, index, byref(box))
-    return box.left, box.bottom, box.right, box.top
+    return Rectangle(box.left, box.bottom, box.right, box.top)
 
 
 def _is_within(page: pypdfium2.PdfTextPage, index: int) -> bool:

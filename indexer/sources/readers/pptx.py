@@ -11,12 +11,13 @@ from pptx.parts.presentation import PresentationPart
 from indexer.ledger import Code
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Unreadable
+from indexer.sources.readers.office_parts import add_comments_and_charts
 
 _NO_TITLES = {"", "PowerPoint Presentation"}  # the defaults of PowerPoint and python-pptx
 
 
 def read(path: str) -> Content:
-    """Read a file. Its title is the presentation's property, or else that of the first slide."""
+    """Read a file. Its title is the presentation's property, or else the title of the first slide."""
     archive.check(path)
     main = Package.open(path).main_document_part  # pptx.Presentation refuses .ppsx, which has the same content
     if not isinstance(main, PresentationPart):
@@ -32,6 +33,7 @@ def read(path: str) -> Content:
             assembly.add(text)
         if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
             assembly.add(notes.text)
+    add_comments_and_charts(path, assembly)
     properties = presentation.core_properties
     metadata: dict[str, str | int] = {"slides": len(presentation.slides)}
     if properties.author:

@@ -1,8 +1,8 @@
 """RTF with striprtf: paragraphs, and tables with a row a line; notes, text boxes, page headers and footers at the end.
 
 striprtf leaves out notes, headers, footers and text boxes, writes "|" between cells, and breaks the line at each
-paragraph of a cell. The source is therefore rewritten before it: these parts become paragraphs behind the others, and
-the control words of tables become those of tabs and blanks.
+paragraph of a cell. So the source is rewritten first: these parts become paragraphs at the end, and the control words
+of tables become tabs and blanks.
 """
 
 # ruff: noqa: PTH123
@@ -12,7 +12,7 @@ import codecs
 import re
 from dataclasses import replace
 
-from indexer.ledger import NO_REASON, Code
+from indexer.ledger import Code
 from indexer.sources.content import Assembly, Content, Unreadable
 
 _TOKEN = re.compile(r"\\([a-zA-Z]+)(-?\d+)? ?|\\[^a-zA-Z]|[{}]|[^\\{}]+")
@@ -51,7 +51,7 @@ def read(path: str) -> Content:
     content = assembly.content(
         properties.pop("title", ""), {name: value for name, value in properties.items() if value}
     )
-    return replace(content, note=Code.RTF_CUT_OFF() if source.is_cut_off else NO_REASON)
+    return replace(content, unread=(Code.RTF_CUT_OFF(),)) if source.is_cut_off else content
 
 
 class _Source:
@@ -59,7 +59,7 @@ class _Source:
 
     Attributes:
         properties: RTF of the properties, by name.
-        code_page: the encoding where the file names none.
+        code_page: the encoding if the file names none.
         is_cut_off: whether a group is not closed.
     """
 
@@ -90,7 +90,7 @@ class _Source:
 
     @property
     def text(self) -> str:
-        """The whole file, with notes and their like behind the rest."""
+        """The whole file, with notes and similar parts at the end."""
         asides = "".join("{\\pard\\par\\par " + "".join(aside) + "}" for aside in self._asides)
         return "".join(self._body[:-1]) + asides + "}"
 
@@ -140,7 +140,7 @@ def _text(rtf: str, code_page: str) -> str:
 
 
 def _ascii(data: bytes) -> str:
-    """Return RTF with bytes beyond ASCII written as its escapes: of UTF-8 as code units, of a code page as bytes."""
+    """Return RTF with bytes beyond ASCII as escapes. UTF-8 becomes code units; a code page becomes bytes."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

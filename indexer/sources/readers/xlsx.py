@@ -9,6 +9,7 @@ import openpyxl
 
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content
+from indexer.sources.readers.office_parts import add_comments_and_charts
 
 
 def read(path: str) -> Content:
@@ -21,6 +22,7 @@ def read(path: str) -> Content:
         assembly.section(sheet.title, number)
         for row in sheet.iter_rows(values_only=True):
             assembly.add("\t".join(map(_cell, row)).rstrip(), newlines=1)
+    add_comments_and_charts(path, assembly)
     metadata: dict[str, str | int] = {"sheets": len(book.worksheets)}
     if book.properties.creator and book.properties.creator != "openpyxl":
         metadata["author"] = book.properties.creator

@@ -1,4 +1,4 @@
-"""XML: the text between the tags, an element a line; SVG: its titles, descriptions and texts.
+"""XML: the text between the tags, one line per element. SVG: titles, descriptions and texts.
 
 Entities are not expanded, and nothing is loaded. XML without text between its tags (settings, layouts), or with faults,
 is indexed as its source, because words in attributes are all that can be found there.
@@ -119,5 +119,5 @@ def _flat(element: Any) -> str:
 
 
 def _name(element: Any) -> str:
-    """Return an element's name without its namespace, in lower case; empty for what is not an element."""
+    """Return an element's name without its namespace, in lower case; empty if it is not an element."""
     return element.tag.rpartition("}")[2].lower() if isinstance(element.tag, str) else ""

@@ -9,26 +9,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexer.errors import IndexDamaged
+from indexer.errors import IndexDamaged, count_of
 from indexer.settings import Meaning
 from indexer.stores.checks import Findings, documents_with_wrong_fields, setting_notes
-from indexer.stores.document_rows import WRONG_TYPES, every_row, vectors_by_id
-from indexer.stores.local import queries
-from indexer.stores.local.connections import DATES_SINCE
-from indexer.stores.local.generation import loss, problem_of_file
-from indexer.stores.local.segments import seal
+from indexer.stores.document_rows import WRONG_TYPES, unsound_documents, vectors_by_id
+from indexer.stores.local import seal
+from indexer.stores.local.catalog import queries
+from indexer.stores.local.catalog.connections import DATES_SINCE
+from indexer.stores.local.catalog.generation import loss, problem_of_file
+from indexer.stores.local.catalog.views import Part, View, Views
+from indexer.stores.local.disk.drafts import notes_on_abandoned
 from indexer.stores.local.segments.faiss_segment import FaissSegment
 from indexer.stores.local.segments.files import stamp, verify
-from indexer.stores.local.views import Part, View, Views
 from indexer.stores.local.words import files as word_files
 from indexer.stores.port import CheckReport
 from indexer.stores.vectors import checksum
 
 if TYPE_CHECKING:
-    from indexer.stores.local.catalog import Catalog
+    from indexer.stores.local.catalog.catalog import Catalog
 
 _SAMPLE_ROWS = 256
-"""Rows of a segment that are compared with the catalog. Its file also has a checksum."""
+"""Number of rows of a segment that are compared with the catalog. The whole file has a checksum too."""
 
 
 def check(view: View, folder: Path, meaning: Meaning | None) -> CheckReport:
@@ -41,7 +42,7 @@ def check(view: View, folder: Path, meaning: Meaning | None) -> CheckReport:
 
 
 def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckReport:
-    """Check, rebuild what is derived, and have damaged documents embedded again by the next run over their source.
+    """Check, rebuild what is derived, and make the next run over their source embed damaged documents again.
 
     Returns:
         The problems that are left, and notes that also say what was repaired.
@@ -68,16 +69,16 @@ def repair(catalog: Catalog, views: Views, meaning: Meaning | None) -> CheckRepo
             return _find(view, views.folder, meaning)
 
     repairs = {
-        f"no longer reports {lost} missing commit(s); index the sources again if you have not yet": losses,
+        f"no longer reports {count_of(lost, 'missing commit')}; index the sources again if you have not yet": losses,
         "counted the documents": counts,
-        f"rebuilt {len(segments)} damaged segment(s)": segments,
+        f"rebuilt {count_of(len(segments), 'damaged segment')}": segments,
         "rebuilt the word index": words,
     }
     return findings.repaired(repairs, find)
 
 
 def _find(view: View, folder: Path, meaning: Meaning | None) -> Findings:
-    damaged = list(dict.fromkeys([*_passages(view), *_documents(view, meaning)]))
+    damaged = list(dict.fromkeys([*_passages(view), *unsound_documents(view, meaning)]))
     word_problems, word_notes = word_files.check(view, folder)
     return Findings(
         damaged=damaged,
@@ -104,7 +105,7 @@ def _catalog(view: View) -> Iterator[str]:
 def _counts(view: View) -> Iterator[str]:
     (count,) = view.connection.execute("SELECT count(*) FROM document").fetchone()
     if count != view.state.documents:
-        yield f"catalog.db: holds {count} documents and says {view.state.documents}"
+        yield f"catalog.db: holds {count_of(count, 'document')} and says {view.state.documents}"
 
 
 def _passages(view: View) -> Iterator[str]:
@@ -123,13 +124,6 @@ def _passages(view: View) -> Iterator[str]:
             yield uri
 
 
-def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
-    """Yield the uris of documents whose row does not match its hash; of embedded ones also title and text."""
-    for row in every_row(view):
-        if not row.is_sound(meaning):
-            yield row.uri
-
-
 def _fields(view: View) -> Iterator[str]:
     """Return the uris of documents whose filter fields differ from their metadata."""
     cursor = view.connection.execute(
@@ -141,7 +135,7 @@ def _fields(view: View) -> Iterator[str]:
 
 
 def _segments(view: View, folder: Path, compare: bool) -> Iterator[str]:
-    """Yield the problems of segments; `compare` their vectors with the catalog only where its rows are sound."""
+    """Yield the problems of segments; `compare` their vectors with the catalog only if its rows are sound."""
     for part, row in zip(view.state.parts, queries.segments(view), strict=False):
         try:
             verify(folder / "segments", row.recorded, thorough=True)
@@ -164,18 +158,23 @@ def _compare_vectors(view: View, part: Part) -> list[str]:
 
 
 def _notes(view: View, folder: Path) -> list[str]:
-    """Return what is worth knowing but is not a problem: orphaned files, unreadable settings, an unfinished run."""
+    """Return facts that are not problems: orphaned files, unreadable settings, an unfinished run."""
     named = {row.recorded.file for row in queries.segments(view)}
     orphans = sum(path.stem not in named for path in (folder / "segments").glob("*"))
     problem = problem_of_file(folder)
     notes = [f"the file generation {problem}, so commits that are missing would go unnoticed"] if problem else []
-    notes += [f"{orphans} file(s) in segments/ belong to nothing; the next writer removes them"] if orphans else []
+    notes += (
+        [f"{count_of(orphans, 'file')} in segments/ without an owner; the next writer removes what is unused"]
+        if orphans
+        else []
+    )
+    notes += notes_on_abandoned(folder.resolve().parent)
     rows = queries.setting_rows(view)
     return notes + setting_notes(rows, unfinished_run=queries.run_is_unfinished(rows))
 
 
 def _restamp(catalog: Catalog, views: Views) -> None:
-    """Record new stamps of sound files that were moved or copied: they are no longer hashed at every opening."""
+    """Record new stamps of sound files that were moved or copied, so that they are not hashed at every opening."""
     folder = views.folder
     with views.view() as view:
         files = [row.recorded for row in queries.segments(view)]

@@ -10,12 +10,12 @@ from contextlib import closing
 from pathlib import Path
 
 from indexer.errors import IndexDamaged
-from indexer.stores.local import queries
-from indexer.stores.local.generation import loss
+from indexer.stores.local.catalog import queries
+from indexer.stores.local.catalog.generation import loss
+from indexer.stores.local.catalog.views import Views
+from indexer.stores.local.catalog.word_files import WordFiles
 from indexer.stores.local.segments.files import SegmentFile, paths, stamp, stamp_of, verify
-from indexer.stores.local.views import Views
 from indexer.stores.local.words import files as word_files
-from indexer.stores.local.words.record import WordFiles
 
 _MAX_TRIES = 10
 
@@ -55,7 +55,7 @@ def copy_store(views: Views, target: Path) -> tuple[str, ...]:
     for name in ("encoder", "derived"):
         if (views.folder / name).is_dir():
             shutil.copytree(views.folder / name, target / name)
-    from indexer.stores.local.catalog import Catalog  # only writers need sqlite-utils
+    from indexer.stores.local.catalog.catalog import Catalog  # only writers need sqlite-utils
 
     catalog = Catalog(target / "catalog.db")
     catalog.set("history", secrets.token_hex(8))
@@ -81,7 +81,8 @@ def _copy(source: Path, target: Path) -> bool:
 
 
 def _damage(target: Path, row: SegmentFile | WordFiles) -> str:
-    """Return a note if a copied file is not what was written. It keeps its old stamp, so that readers hash it too."""
+    """Return a note if a copied file differs from the recorded file. It keeps its old stamp, so that readers hash it
+    too."""
     try:
         if isinstance(row, SegmentFile):
             verify(target / "segments", row, thorough=True)

@@ -1,4 +1,4 @@
-"""A folder as an `Engine`: in which folder the index of each slot is, and how one takes the place of another.
+"""A folder as an `Engine`: the folder of each slot, and how one index replaces another.
 
 The live index is the folder itself. INDEX/next and INDEX/previous are inside of it, a draft and an unfinished index are
 hidden folders beside it (slots.py).
@@ -12,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from indexer.errors import BadInput, NotAnIndex
+from indexer.errors import BadInput, Message, NotAnIndex
 from indexer.listener import SILENT, Listener
 from indexer.settings import Settings
 from indexer.stores.local import slots
-from indexer.stores.local.connections import has_catalog
-from indexer.stores.local.lock import WriterLock
+from indexer.stores.local.catalog.connections import has_catalog
+from indexer.stores.local.disk import drafts
+from indexer.stores.local.disk.lock import WriterLock
 from indexer.stores.local.store import LocalStore
 from indexer.stores.port import SIDE_SLOTS, Slot
 
@@ -27,7 +28,7 @@ class LocalEngine:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.absolute()  # the process may change its working folder later
-        self._draft: Path | None = None
+        self._draft: drafts.Draft | None = None
         self._is_exclusive = False
         # Stores in use are shared, because a lock is re-entrant in one object alone.
         self._stores: WeakValueDictionary[Slot, LocalStore] = WeakValueDictionary()
@@ -64,17 +65,17 @@ class LocalEngine:
             slots.make_unfinished(slots.require_room(self._folder), lambda empty: _initialise(empty, settings))
         else:
             if slot != "next" or any(map(self.exists, SIDE_SLOTS)):
-                raise BadInput(f"{self._folder}: an index stands beside it already: remove that first")
+                raise BadInput(f"{self._folder}: it already has a next or previous index: remove that index first")
             slots.make_next(self._folder.resolve(), lambda empty: _initialise(empty, settings))
         return self.open(slot)
 
-    def _make_draft(self, settings: Settings) -> Path:
+    def _make_draft(self, settings: Settings) -> drafts.Draft:
         lost = 0
         if self._is_exclusive:
             folder, lost = self._folder.resolve(), self.open().lost_commits()
-            slots.sweep_drafts(folder)
         else:
             folder = slots.require_room(self._folder)
+        drafts.sweep_drafts(folder, is_held=self._is_exclusive)
         return slots.make_draft(folder, lambda empty: _initialise(empty, settings, lost))
 
     @contextmanager
@@ -92,14 +93,20 @@ class LocalEngine:
         if not self._is_exclusive:
             self._leave(slot)
             slots.appear(folder, slots.require_room(self._folder))
+            self._end_draft(slot)
             return
         if slot != "previous" and self.exists("previous"):
-            raise BadInput(f"{self._folder}: the index before this one is kept beside it: remove that first")
+            raise BadInput(
+                Message(
+                    f"{self._folder}: the previous index is still kept: remove it", ": likewise migrate INDEX --drop"
+                )
+            )
         self._leave(slot)
         if slot in SIDE_SLOTS:
             slots.exchange(self._folder.resolve(), slot)
         else:
             slots.replace(self._folder.resolve(), folder)
+            self._end_draft(slot)
 
     def discard(self, slot: Slot) -> int:
         self._require(slot)
@@ -108,14 +115,29 @@ class LocalEngine:
         if slot == "unfinished":
             with WriterLock(folder).hold(wait=False):  # a damaged index has no writer
                 return slots.remove(folder)
-        return slots.drop(self._folder.resolve(), slot) if slot in SIDE_SLOTS else slots.remove(folder)
+        if slot in SIDE_SLOTS:
+            return slots.drop(self._folder.resolve(), slot)
+        size = slots.remove(folder)
+        self._end_draft(slot)
+        return size
+
+    def leftovers(self) -> tuple[str, ...]:
+        return drafts.notes_on_abandoned(self._folder.resolve().parent)
+
+    def sweep(self) -> int:
+        return drafts.sweep_drafts(self._folder.resolve())
+
+    def _end_draft(self, slot: Slot) -> None:
+        if slot == "draft" and self._draft is not None:
+            self._draft.end()
+            self._draft = None
 
     def _folder_of(self, slot: Slot) -> Path:
         if slot == "live":
             return self._folder
         if slot == "draft":
             assert self._draft is not None
-            return self._draft
+            return self._draft.folder
         if slot in SIDE_SLOTS:
             return self._folder / slot
         return slots.hidden(self._folder.resolve(), slot)  # beside the folder that a link leads to
@@ -139,9 +161,9 @@ def _initialise(folder: Path, settings: Settings, lost: int = 0) -> None:
     """Fill an empty folder with an index that holds no document.
 
     Args:
-        lost: how many commits are missing in the index that this one will replace.
+        lost: how many commits are missing in the index that the new index will replace.
     """
-    from indexer.stores.local.catalog import Catalog  # only writers need sqlite-utils
+    from indexer.stores.local.catalog.catalog import Catalog  # only writers need sqlite-utils
 
     (folder / "segments").mkdir()
     (folder / "LOCK").touch()

@@ -13,16 +13,16 @@ import numpy as np
 from indexer.filters.tree import And, Not, Or, Scalar, Where
 from indexer.records import Vector
 from indexer.stores.filter_sql import compile_where
-from indexer.stores.local.filter_sql import SqliteDialect, select_ids
-from indexer.stores.local.masks import AllowedRows, Flags
-from indexer.stores.local.views import View
+from indexer.stores.local.catalog.filter_sql import SqliteDialect, select_ids
+from indexer.stores.local.catalog.views import View
+from indexer.stores.local.segments.masks import AllowedRows, Flags
 from indexer.stores.port import Ids
 from indexer.stores.vectors import cosines
 from indexer.stores.view import Nearest
 
 _MAX_SCORE_ERROR = 2e-6
-"""Largest difference between FAISS's score of a row and ours: float32 sums in another order, and the row's length is 1
-only to about 1e-6 (vectors.py)."""
+"""Maximum difference between FAISS's score of a row and ours. FAISS sums float32 values in another order, and a row's
+length is 1 only to about 1e-6 (vectors.py)."""
 
 
 class LocalSelection:
@@ -56,6 +56,7 @@ class LocalSelection:
         state = self._view.state
         passages, documents, scores, exact = [], [], [], True
         for part, mask in zip(state.parts, self._allowed.masks, strict=True):
+            self._view.connection.deadline.check()
             part_scores, positions, part_is_exact = part.segment.search(vector, n, mask, depth)
             scores.append(part_scores)
             passages.append(part.positions.passages[positions])
@@ -82,6 +83,7 @@ def _document_flags(view: View, where: Where) -> Flags:
 
     The parts of a filter are looked up one by one and combined here: SQLite would look up every document in each part.
     """
+    view.connection.deadline.check()
     match where:
         case And(parts):
             return _combine(np.logical_and, view, parts)

@@ -1,25 +1,24 @@
 """The folders of an index's slots, and how an index moves from one to another, also after a kill.
 
-A draft is a hidden folder beside INDEX, `.NAME.` and eight digits; an unfinished index is `.NAME.unfinished`. Both get
-the name INDEX in one step. INDEX/next and INDEX/previous cannot swap names with the folder that they are in. So the
-index moves out to the hidden folder `.NAME.beside`, the two swap names in one step, and the replaced index moves in.
-The file `beside` is in every index at "next" and "previous": after a kill it tells which of the two is the hidden
-folder. Searches find one whole index under the name at every moment.
+A draft is a hidden folder beside INDEX, `.NAME.` and eight digits (disk/drafts.py); an unfinished index is
+`.NAME.unfinished`. Both get the name INDEX in one step. INDEX/next and INDEX/previous cannot swap names with the folder
+that they are in. So the index moves out to the hidden folder `.NAME.beside`, the two swap names in one step, and the
+replaced index moves in. The file `beside` is in every index at "next" and "previous": after a kill it tells which of
+the two is the hidden folder. Searches find one whole index under the name at every moment.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from indexer.errors import BadInput, StorageError
-from indexer.stores.local.failpoint import failpoint
+from indexer.stores.local.disk import drafts
+from indexer.stores.local.disk.failpoint import failpoint
 from indexer.stores.port import SIDE_SLOTS, SideSlot
 
 Fill = Callable[[Path], None]
@@ -36,7 +35,7 @@ _MAKING, _DROPPED = ".next", ".dropped"
 
 
 def require_room(folder: Path) -> Path:
-    """Return where a new index gets this name: the folder that a link leads to, if it is one.
+    """Return the folder for a new index of this name. If the name is a link, it is the folder that the link leads to.
 
     Raises:
         BadInput: something is there already.
@@ -48,7 +47,7 @@ def require_room(folder: Path) -> Path:
             raise BadInput(f"{folder}: is the folder you are in: give the index a folder of its own, such as my.index")
         folder = folder.resolve()
     if any((parent / "catalog.db").exists() for parent in folder.parents):
-        raise BadInput(f"{folder}: is inside of an index, whose folder is likewise's own: choose another place")
+        raise BadInput(f"{folder}: is inside the folder of an index, where only likewise writes: choose another place")
     return folder
 
 
@@ -56,44 +55,47 @@ def hidden(folder: Path, suffix: str) -> Path:
     return folder.with_name(f".{folder.name}.{suffix}")
 
 
-def name_of(draft: Path) -> Path:
-    """Return the folder that a draft is to become."""
-    return draft.with_name(draft.name[1:].rpartition(".")[0])
-
-
-def make_draft(folder: Path, fill: Fill) -> Path:
-    """Make a draft of the index at `folder`; return its folder.
+def make_draft(folder: Path, fill: Fill) -> drafts.Draft:
+    """Make a draft of the index at `folder`.
 
     Raises:
         StorageError: the disk refuses.
     """
-    draft = hidden(folder, secrets.token_hex(4))
+    draft = folder.with_name(drafts.hidden_name(folder.name))
     with making(folder):
         draft.parent.mkdir(parents=True, exist_ok=True)
         try:
             draft.mkdir()
-            fill(draft)
+            made = drafts.Draft(draft, drafts.locked_mark(draft))
+            try:
+                fill(draft)
+            except BaseException:
+                made.end()
+                raise
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
-    return draft
+    return made
 
 
 def make_unfinished(folder: Path, fill: Fill) -> None:
     """Make the unfinished index of `folder`, which appears complete or not at all. Raises StorageError."""
     draft = make_draft(folder, fill)
     try:
-        appear(draft, hidden(folder, "unfinished"))
+        appear(draft.folder, hidden(folder, "unfinished"))
     except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(draft.folder, ignore_errors=True)
         raise
+    finally:
+        draft.end()
 
 
 def appear(folder: Path, new: Path) -> None:
-    """Write everything in a folder to the disk, and give it another name, which is free or that of an empty folder.
+    """Write everything in a folder to the disk and rename the folder. The new name is free or belongs to an empty
+    folder.
 
     Raises:
-        BadInput: another process was first.
+        BadInput: another process has made a folder of this name.
         StorageError: the disk refuses.
     """
     with making(new):
@@ -104,11 +106,12 @@ def appear(folder: Path, new: Path) -> None:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
             raise BadInput(f"{new}: is there already: another process has just made it") from error
+        (new / drafts.MARK).unlink(missing_ok=True)
         _sync(new.parent)
 
 
 def replace(folder: Path, draft: Path) -> None:
-    """Let a draft become the live index, and remove the one before it. Use under the writer lock.
+    """Make a draft the live index, and remove the earlier live index. Use under the writer lock.
 
     Raises:
         StorageError: the disk refuses.
@@ -119,6 +122,8 @@ def replace(folder: Path, draft: Path) -> None:
         with _changing(folder):
             _sync_all(draft)
             swap(folder, draft)
+            if (folder / drafts.MARK).exists():  # After a kill the replaced index is removed as an abandoned draft is.
+                (folder / drafts.MARK).rename(draft / drafts.MARK)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -129,14 +134,6 @@ def remove(folder: Path) -> int:
         size = size_of(folder)
         shutil.rmtree(folder)
     return size
-
-
-def sweep_drafts(folder: Path) -> None:
-    """Remove drafts that killed processes left: while this process has the writer lock, nobody else makes one."""
-    names = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}")
-    for path in folder.parent.iterdir():
-        if names.fullmatch(path.name):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def size_of(folder: Path) -> int:
@@ -161,7 +158,7 @@ def make_next(folder: Path, fill: Fill) -> None:
         BadInput: the folder is "next" or "previous" of another index.
         StorageError: the disk refuses, or would refuse the exchange.
     """
-    if _is_beside(folder):
+    if _is_side_index(folder):
         raise BadInput(f"{folder}: belongs to the index {folder.parent}: change the model of that index")
     _require_renames(folder)
     with _changing(folder / "next"):
@@ -176,9 +173,9 @@ def make_next(folder: Path, fill: Fill) -> None:
 
 
 def exchange(folder: Path, slot: SideSlot) -> None:
-    """Let the index at "next" or "previous" become the live one; the live index moves to "previous".
+    """Make the index at "next" or "previous" the live index. The earlier live index moves to "previous".
 
-    Nothing of both may be open for writing, and the writer locks of both are held.
+    The caller holds the writer locks of both indexes, and no file of either index is open for writing.
 
     Raises:
         StorageError: the disk refuses; nothing has changed, or the next writer completes it.
@@ -202,9 +199,9 @@ def exchange(folder: Path, slot: SideSlot) -> None:
 
 
 def complete(folder: Path) -> None:
-    """Complete an exchange that a killed process began, or take it back if the names were not swapped yet.
+    """Complete an exchange that a killed process began, or undo it if the names were not swapped yet.
 
-    What a killed process was making or removing is removed. Use under the writer lock.
+    Folders that a killed process was making or removing are removed. Use under the writer lock.
     """
     aside = hidden(folder, "beside")
     with _changing(folder):
@@ -215,7 +212,7 @@ def complete(folder: Path) -> None:
                 _move_in(folder, aside)
             else:
                 aside.rename(folder / _slot_of(aside))
-    elif (folder / _MARK).exists() and not _is_beside(folder):
+    elif (folder / _MARK).exists() and not _is_side_index(folder):
         (folder / _MARK).unlink(missing_ok=True)
 
 
@@ -234,13 +231,12 @@ def drop(folder: Path, slot: SideSlot) -> int:
 
 
 def _require_renames(folder: Path) -> None:
-    """Refuse a folder that cannot be renamed: `exchange` would find that out after hours of work."""
+    """Refuse a folder that cannot be renamed. Otherwise `exchange` would fail after hours of work."""
     parent = folder.parent
     with _changing(folder):
         if folder.stat().st_dev != parent.stat().st_dev:
             raise StorageError(
-                f"{folder}: is where another disk begins, so that its name cannot change hands: move the index into a "
-                "folder on that disk"
+                f"{folder}: is the mount point of a disk and cannot be renamed: move the index into a folder on it"
             )
     if not os.access(parent, os.W_OK | os.X_OK):
         raise StorageError(
@@ -284,12 +280,12 @@ def _slot_of(marked: Path) -> SideSlot:
     return "previous" if text == "previous" else "next"
 
 
-def _is_beside(folder: Path) -> bool:
+def _is_side_index(folder: Path) -> bool:
     return folder.name in SIDE_SLOTS and (folder.parent / "catalog.db").exists()
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what was half made or half removed when a process was killed."""
+    """Remove folders that were half made or half removed when a process was killed."""
     for name in (_MAKING, _DROPPED):
         if (folder / name).exists():
             shutil.rmtree(folder / name)
@@ -305,7 +301,8 @@ def _changing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def making(folder: Path) -> Iterator[None]:
-    """Name the folder that is to be made in an error of the disk, not the hidden one that was written."""
+    """Let an error of the disk name the folder that the caller asked for, and not the hidden folder that was
+    written."""
     try:
         yield
     except OSError as error:

@@ -12,16 +12,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from indexer.deadline import NEVER, Deadline
 from indexer.errors import NotAnIndex
 from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
 from indexer.records import Document
 from indexer.stores import pages
 from indexer.stores.local import slots
-from indexer.stores.local.connections import has_catalog
-from indexer.stores.local.lock import WriterLock
+from indexer.stores.local.catalog.connections import has_catalog
+from indexer.stores.local.catalog.views import Views
+from indexer.stores.local.disk.drafts import address_of
+from indexer.stores.local.disk.lock import WriterLock
 from indexer.stores.local.view import LocalView
-from indexer.stores.local.views import Views
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import EmbeddedDocument, Engine, Store
 from indexer.stores.snapshot import Snapshot
@@ -63,13 +65,13 @@ class LocalStore:
         self._words.close()
 
     @contextmanager
-    def _view(self) -> Iterator[LocalView]:
-        with self._views.view() as view:
+    def _view(self, deadline: Deadline = NEVER) -> Iterator[LocalView]:
+        with self._views.view(deadline) as view:
             yield LocalView(view.connection, view.state, view.lost, self._folder, self._words)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        with self._view() as view:
+    def snapshot(self, deadline: Deadline = NEVER) -> Iterator[Snapshot]:
+        with self._view(deadline) as view:
             yield Snapshot(view)
 
     @contextmanager
@@ -94,7 +96,7 @@ class LocalStore:
                         self.end_writing()
 
     def end_writing(self) -> None:
-        """Close the open writer, whose block ends without another change."""
+        """Close the open writer. Its block makes no further change."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -118,7 +120,7 @@ class LocalStore:
 
         draft.close()
         folder = Path(draft.address)
-        with slots.making(slots.name_of(folder)):
+        with slots.making(address_of(folder)):
             return copy_store(self._views, folder)
 
     def lost_commits(self) -> int:

@@ -1,4 +1,4 @@
-"""Two folders that swap names in one step."""
+"""Swapping the names of two folders in one step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # constants of the Linux system call
 
 
 def swap(one: Path, other: Path) -> None:
-    """Let two folders swap names, in one step where the system can do that (renameat2 of Linux).
+    """Swap the names of two folders, in one step if the system can do that (renameat2 of Linux).
 
     Raises:
         StorageError: the file system refuses.

@@ -1,4 +1,4 @@
-"""One commit of a folder as the `View` of which a snapshot is made."""
+"""One commit of a folder as a `View`. A snapshot is made of it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.settings import Meaning
-from indexer.stores.local import queries
-from indexer.stores.local.filter_sql import read_values
-from indexer.stores.local.generation import loss
+from indexer.stores.local.catalog import queries
+from indexer.stores.local.catalog.connections import NOTES_SINCE
+from indexer.stores.local.catalog.filter_sql import read_values
+from indexer.stores.local.catalog.generation import loss
+from indexer.stores.local.catalog.views import View
 from indexer.stores.local.selection import LocalSelection
 from indexer.stores.local.slots import size_of
-from indexer.stores.local.views import View
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import CheckReport, FieldValues, Ids
 from indexer.stores.view import Storage
@@ -38,6 +39,9 @@ class LocalView(View):
 
     def has_origins(self) -> bool:
         return bool(self.rows("SELECT 1 FROM sqlite_master WHERE name = 'origin'"))
+
+    def has_notes(self) -> bool:
+        return queries.format_version(self) >= NOTES_SINCE
 
     def select(self, where: Where | None) -> LocalSelection:
         return LocalSelection(self, where)

@@ -9,11 +9,10 @@ from indexer.errors import StorageError
 from indexer.records import Changes
 from indexer.settings import Meaning, Settings
 from indexer.stores.commits import require_kind, with_recall
-from indexer.stores.local import check
-from indexer.stores.local.catalog import Catalog
-from indexer.stores.local.failpoint import failpoint
-from indexer.stores.local.segments import seal
-from indexer.stores.local.views import Views
+from indexer.stores.local import check, seal
+from indexer.stores.local.catalog.catalog import Catalog
+from indexer.stores.local.catalog.views import Views
+from indexer.stores.local.disk.failpoint import failpoint
 from indexer.stores.local.words import files as word_files
 from indexer.stores.port import Batch, CheckReport, Kind, RunOutcome
 

@@ -17,15 +17,16 @@ _URI = re.compile(
     r"(?P<scheme>postgres(?:ql)?://)(?:(?P<user>[^:@/?#\s]*)(?P<password>:[^@/?#\s]*)?@)?(?P<hosts>[^@/?#\s]*)"
     r"(?P<database>/[^@/?#\s]*)?(?:\?(?P<parameters>[^#\r\n\t]*))?"
 )
-"""Stricter than libpq: what it would read in another way than it was meant, such as a password with an @, is refused,
-because its error would show a part of the password."""
+"""The form of a URI, stricter than libpq's. Text that libpq would misread, such as a password with an @, is refused,
+because libpq's error would show a part of the password."""
 
 _HOST = re.compile(r"(?:\[[^\[\]]*\]|[^:\[\]]*)(?::\d*)?")
 _BROKEN_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 _SECRET = ("password", "sslpassword")
 
 _MIN_PASSWORD_CHARACTERS = 4
-"""Shorter ones are not looked for in messages: they would be found in ordinary words, and known by that."""
+"""Minimum characters of a password that is removed from messages. A shorter password occurs in ordinary words, and
+removing it there would reveal it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ def parse_address(text: str) -> Address:
     """Read `postgresql://user@host/database?index=NAME`; without a name it is `default`.
 
     Raises:
-        BadInput: it is no such URI, or a name that cannot be one. The message holds no part of the URI.
+        BadInput: the text is not such a URI, or the name of the index is not allowed. The message holds no part of the
+            URI.
     """
     match = _URI.fullmatch(text)
     if match is None or _BROKEN_PERCENT.search(text) or not all(map(_HOST.fullmatch, match["hosts"].split(","))):
@@ -81,7 +83,8 @@ def named(address: Address, index: str) -> str:
 
 
 def passwords(address: Address) -> list[str]:
-    """Return the passwords that this process may send to the server, as a server or libpq might repeat them."""
+    """Return the passwords that this process may send to the server, in each form in which an error might repeat
+    them."""
     match = _URI.fullmatch(address.conninfo)
     given = [(match["password"] or "")[1:]] if match else []
     given += [value for name, value in _pairs(match["parameters"] if match else None) if name in _SECRET]
@@ -90,7 +93,7 @@ def passwords(address: Address) -> list[str]:
 
 
 def _pairs(parameters: str | None) -> list[tuple[str, str]]:
-    """Return names and values of parameters; not by parse_qs, because to libpq a plus sign is no space."""
+    """Return names and values of parameters. parse_qs is not used, because a plus sign is not a space for libpq."""
     cut = (parameter.partition("=") for parameter in (parameters or "").split("&") if parameter)
     return [(unquote(name), value) for name, _, value in cut]
 

@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from indexer.settings import Meaning
 from indexer.stores.checks import Findings, documents_with_wrong_fields, setting_notes
-from indexer.stores.document_rows import WRONG_TYPES, every_row
+from indexer.stores.document_rows import WRONG_TYPES, unsound_documents
 from indexer.stores.port import CheckReport
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import SOUND_PGVECTOR
@@ -28,7 +28,7 @@ def check(view: View, meaning: Meaning | None, address: Address) -> CheckReport:
 
 
 def find(view: View, meaning: Meaning | None, address: Address) -> Findings:
-    damaged = list(dict.fromkeys([*_passages(view), *_documents(view, meaning)]))
+    damaged = list(dict.fromkeys([*_passages(view), *unsound_documents(view, meaning)]))
     return Findings(
         damaged,
         list(_fields(view)),
@@ -38,7 +38,8 @@ def find(view: View, meaning: Meaning | None, address: Address) -> Findings:
 
 
 def _passages(view: View) -> Iterator[str]:
-    """Yield the uris of documents with a passage that does not match its checksum, or without the passages they had."""
+    """Yield the uris of documents with a passage that does not match its checksum, and of documents that lack
+    passages."""
     cursor = view.stream(
         "SELECT d.id, d.uri, d.passages, d.text, d.raw, p.start, p.stop, p.checksum, p.vector FROM {tables}.document d"
         " LEFT JOIN {tables}.passage p ON p.document_id = d.id ORDER BY d.id",
@@ -57,13 +58,6 @@ def _passages(view: View) -> Iterator[str]:
             sound = False
         if not sound:
             yield uri
-
-
-def _documents(view: View, meaning: Meaning | None) -> Iterator[str]:
-    """Yield the uris of documents whose row does not match its hash; of embedded ones also title and text."""
-    for row in every_row(view):
-        if not row.is_sound(meaning):
-            yield row.uri
 
 
 def _fields(view: View) -> Iterator[str]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from psycopg import errors, sql
 
-from indexer.errors import BadInput, NotAnIndex
-from indexer.ledger import STORED_LEFT_OUT, Code, from_stored
+from indexer.errors import BadInput, Message, NotAnIndex, StorageError
+from indexer.ledger import STORED_LEFT_OUT, Code, from_stored, notes_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
@@ -41,13 +41,13 @@ class Commit:
     def begin(cls, connection: DeadlineConnection, views: Views, tables: str) -> Commit:
         row = read_row(connection, views.address)
         lock_shared(connection, row.tables)
-        # It was replaced while this one waited, or after the vectors were made that are to be written.
+        # The index was replaced while this writer waited, or while the vectors to be written were made.
         if read_row(connection, views.address).tables != row.tables or row.tables != (tables or row.tables):
             raise NotAnIndex(f"{views.address.shown}: was replaced by another index; run it again")
         require_format(row)
         commit = cls(connection, views, row.tables)
         if row.format_version < FORMAT_VERSION:
-            commit._store_codes()
+            commit._migrate(row.format_version)
         return commit
 
     def _run(self, text: str, *parameters: Any) -> list[Any]:
@@ -61,7 +61,7 @@ class Commit:
             return cursor.rowcount
 
     def finish(self) -> None:
-        """Count the commit. From here to the end of the transaction, other writers wait for this one."""
+        """Count the commit. From here to the end of the transaction, other writers wait for this writer."""
         if self.without_effect:
             return
         values = {
@@ -91,12 +91,36 @@ class Commit:
             [-1 - secrets.randbits(62), *[generation] * len(changed)],
         )
 
-    def _store_codes(self) -> None:
-        """Bring an index of format 1 to format 2: its ledger has the sentences of reasons instead of their codes."""
-        # The lock on the row makes another writer that also finds format 1 wait, and then find the rows migrated.
+    def _migrate(self, version: int) -> None:
+        """Bring an index of an earlier format to the current one.
+
+        Raises:
+            StorageError: this role is not the owner of the tables.
+        """
+        # The lock on the table makes another writer that also finds this format wait, and then find the rows migrated.
+        # It comes before that on the row in the registry, as in every commit.
+        try:
+            self._run(
+                "ALTER TABLE {tables}.ledger ADD COLUMN IF NOT EXISTS reader text NOT NULL DEFAULT '',"
+                " ADD COLUMN IF NOT EXISTS notes text NOT NULL DEFAULT ''"
+            )
+        except errors.InsufficientPrivilege as error:
+            raise StorageError(
+                Message(
+                    f"{self._views.address.shown}: has format {version}, and only the owner of its tables may bring it "
+                    f"to format {FORMAT_VERSION}: let the owner write once",
+                    " (likewise compact)",
+                )
+            ) from error
         self._connection.execute(
-            "UPDATE likewise.index SET format_version = 2 WHERE name = %s", (self._views.address.index,)
+            "UPDATE likewise.index SET format_version = %s WHERE name = %s",
+            (FORMAT_VERSION, self._views.address.index),
         )
+        if version < 2:
+            self._store_codes()
+
+    def _store_codes(self) -> None:
+        """Store the codes of reasons, where the ledger of format 1 has their sentences."""
         found = self._run("SELECT id, reason FROM {tables}.ledger WHERE reason <> '' ORDER BY id FOR UPDATE")
         self._run(
             "UPDATE {tables}.ledger l SET reason = given.reason FROM unnest(%s::bigint[], %s::text[])"
@@ -109,9 +133,10 @@ class Commit:
 
     def put(self, batch: Batch) -> Changes:
         documents = batch.documents
-        if not (documents or batch.rows or batch.finished):
+        if not (documents or batch.rows or batch.finished or batch.removed):
             self.without_effect = True
             return Changes()
+        self._remove_documents(batch.removed)
         dimensions = settings_of(self._views.address.shown, self._setting_rows()).dimensions
         require_matching_shapes(documents, dimensions)
         keys = {item.document.uri: key_of(item.document.uri) for item in documents}
@@ -245,15 +270,23 @@ class Commit:
                 )
 
     def remove(self, uris: Sequence[str]) -> int:
-        keys = [key_of(uri) for uri in dict.fromkeys(uris)]
-        found = self._run(
-            "SELECT id, key, passages, tokens FROM {tables}.document WHERE key = ANY(%s) ORDER BY key FOR UPDATE", keys
-        )
+        removed = self._remove_documents(uris)
+        keys = [key_of(uri) for uri in uris]
         left_out = self._run(
             "DELETE FROM {tables}.ledger WHERE key = ANY(%s) AND reason LIKE %s RETURNING id", keys, STORED_LEFT_OUT
         )
+        self.without_effect = not removed and not left_out
+        return removed
+
+    def _remove_documents(self, uris: Sequence[str]) -> int:
+        """Remove documents and their rows of the ledger; return how many of the uris were documents."""
+        if not uris:
+            return 0
+        found = self._run(
+            "SELECT id, key, passages, tokens FROM {tables}.document WHERE key = ANY(%s) ORDER BY key FOR UPDATE",
+            [key_of(uri) for uri in dict.fromkeys(uris)],
+        )
         if not found:
-            self.without_effect = not left_out
             return 0
         ids, held = [row[0] for row in found], [row[1] for row in found]
         self._forget_stamps(held)
@@ -261,11 +294,9 @@ class Commit:
         self._run("DELETE FROM {tables}.document WHERE id = ANY(%s)", ids)
         self._run("DELETE FROM {tables}.origin WHERE document_id = ANY(%s)", ids)
         self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s)", held)
-        self._added = {
-            "documents": -len(found),
-            "passages": -sum(row[2] for row in found),
-            "tokens": -sum(row[3] for row in found),
-        }
+        self._added["documents"] -= len(found)
+        self._added["passages"] -= sum(row[2] for row in found)
+        self._added["tokens"] -= sum(row[3] for row in found)
         self._changed.update(ids)
         return len(found)
 
@@ -356,14 +387,18 @@ class Commit:
         with (
             self._connection.cursor() as cursor,
             cursor.copy(
-                statement("COPY {tables}.ledger (file_id, key, uri, state, reason, run) FROM STDIN", self._tables)
+                statement(
+                    "COPY {tables}.ledger (file_id, key, uri, state, reason, run, reader, notes) FROM STDIN",
+                    self._tables,
+                )
             ) as copy,
         ):
             for row, key in zip(rows, keys, strict=True):
                 # A NUL, which PostgreSQL cannot hold, is only in entries that never become a document.
                 uri = row.uri.replace("\0", "\N{REPLACEMENT CHARACTER}")
-                copy.write_row((files[row.file], key, uri, row.state, row.reason.stored(), run))
-        # Of two runs at once that read the same file, the entries of the one that began last stay.
+                entry = (row.state, row.reason.stored(), run, row.reader, notes_stored(row.notes))
+                copy.write_row((files[row.file], key, uri, *entry))
+        # If two runs at once read the same file, the entries of the run that began last stay.
         self._run(
             "DELETE FROM {tables}.ledger l USING unnest(%s::bigint[], %s::bytea[]) AS given (file_id, key)"
             " WHERE l.key = given.key AND l.file_id = given.file_id AND EXISTS (SELECT FROM {tables}.ledger m"
@@ -376,7 +411,8 @@ class Commit:
         self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s) AND state = 'gone' AND run < %s", taken, run)
 
     def _forget_stamps(self, keys: Iterable[bytes]) -> None:
-        """Have the next run read the files of these documents again: the documents were changed by other means."""
+        """Make the next run read the files of these documents again, because something else has changed the
+        documents."""
         self._run(
             "UPDATE {tables}.file SET size = -1 WHERE id IN"
             " (SELECT f.id FROM {tables}.file f WHERE f.id IN (SELECT file_id FROM {tables}.ledger WHERE key = ANY(%s))"
@@ -415,5 +451,5 @@ _json = json.JSONEncoder(ensure_ascii=True, sort_keys=True, default=dict).encode
 
 
 def _counts(spans: Sequence[Any] | None) -> tuple[int | None, int | None]:
-    """Return passages and tokens of a document; None where its passages stay as they are."""
+    """Return the numbers of passages and tokens of a document; None if its passages stay as they are."""
     return (None, None) if spans is None else (len(spans), sum(span.tokens for span in spans))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -14,25 +14,27 @@ from pgvector.psycopg import register_vector
 from psycopg import errors
 from psycopg.adapt import Buffer, Loader
 
-from indexer.errors import BadInput, IndexDamaged, LikewiseError, NotAnIndex, StorageError
+from indexer.deadline import NEVER, Deadline
+from indexer.errors import BadInput, DeadlinePassed, IndexDamaged, LikewiseError, Message, NotAnIndex, StorageError
 from indexer.stores.postgres.address import Address, passwords
 
 T = TypeVar("T")
 
 CONNECT_SECONDS = 10
-"""How long a connection may take to be made, unless the address says otherwise (`connect_timeout`)."""
+"""Maximum seconds to make a connection, unless the address has another value (`connect_timeout`)."""
 
 ANSWER_SECONDS = float(os.environ.get("LIKEWISE_POSTGRES_SECONDS", "60"))
-"""How long a question may wait for the server: a server that stops answering must not hold up its clients forever."""
+"""Maximum seconds that a question waits for the server. A server that stops answering must not block its clients
+forever."""
 
 WORK_SECONDS = 24 * 3600.0
-"""The same for work that takes as long as there are passages, such as the building of a graph."""
+"""Maximum seconds to wait for work that grows with the number of passages, such as building a graph."""
 
 MAX_CONNECTIONS = 8
-"""Connections of one process. A thread that finds all in use waits for one."""
+"""Maximum connections of one process. If all are in use, a thread waits for one."""
 
 _IDLE_SECONDS = 600.0
-"""How long a connection that nobody needs is kept."""
+"""Maximum seconds that an unused connection is kept."""
 
 MIN_PGVECTOR = (0, 8)
 """The first version with hnsw.iterative_scan, without which a filter would get too few passages from the graph."""
@@ -46,16 +48,18 @@ class ServerSilent(errors.OperationalError):
 
 
 class DeadlineConnection(psycopg.Connection[Any]):
-    """A connection whose statements end with an error in time, also if the server says nothing at all.
+    """A connection whose statements end with an error in time, even if the server does not answer at all.
 
     Attributes:
-        seconds: how long one may take, if not ANSWER_SECONDS.
-        ef_search: how wide a graph is searched in the transaction under way, where that was set.
+        seconds: maximum seconds of a statement, usually ANSWER_SECONDS.
+        deadline: the deadline of the question that uses the connection now.
+        ef_search: width of the graph search in the current transaction, if it was set.
         idle_since: when it was last given back (time.monotonic).
         epoch: of `Connections`, when it was made.
     """
 
     seconds: float | None = None
+    deadline: Deadline = NEVER
     ef_search: int | None = None
     idle_since = 0.0
     epoch = 0
@@ -65,18 +69,40 @@ class DeadlineConnection(psycopg.Connection[Any]):
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         seconds = self.seconds or ANSWER_SECONDS
+        if self.deadline is not NEVER:
+            gen = _until(self.deadline, gen)
         try:
             return super().wait(gen, interval, seconds if timeout is None else timeout)
+        except DeadlinePassed:
+            self._try_cancel(timeout=5.0)  # otherwise the server would work on
+            self.pgconn.finish()  # its state is unknown
+            raise
         except errors._WaitTimeout:
             self.pgconn.finish()  # its state is unknown
             raise ServerSilent(f"the server did not answer within {seconds:g} s") from None
 
 
+def _until(deadline: Deadline, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+    """Wait as psycopg's generator does, and look at a deadline each time it is resumed: at least ten times a second.
+
+    Raises:
+        DeadlinePassed: the time of the question is over.
+    """
+    try:
+        ready = next(gen)
+        while True:
+            resumed = yield ready
+            deadline.check()
+            ready = gen.send(resumed)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
 class Connections:
     """The connections of a store. Safe to share among threads; a forked child makes its own.
 
-    They are made by the thread that needs them, so that the error of a server that is down is its error and comes at
-    once.
+    The thread that needs a connection makes it. So, if the server is down, this thread gets the error at once.
     """
 
     def __init__(self, address: Address) -> None:
@@ -101,10 +127,10 @@ class Connections:
 
     @contextmanager
     def begun(self, begin: Callable[[DeadlineConnection], T]) -> Iterator[tuple[DeadlineConnection, T]]:
-        """Lend a connection on which `begin` has run, and what it returned.
+        """Lend a connection on which `begin` has run, and the result of `begin`.
 
-        Where a kept connection turns out to be dead, `begin` runs again on another: the server may have been
-        restarted since, and nothing was asked of it yet.
+        If a kept connection turns out to be dead, `begin` runs again on another connection: the server may have been
+        restarted, and no statement was sent before.
 
         Raises:
             StorageError: the server cannot be reached, refuses, or stops answering.
@@ -163,7 +189,7 @@ class Connections:
         return connection
 
     def _give_back(self, connection: DeadlineConnection) -> None:
-        connection.seconds = None
+        connection.seconds, connection.deadline = None, NEVER
         if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             _roll_back(connection)
         if connection.closed:
@@ -233,15 +259,15 @@ def _roll_back(connection: DeadlineConnection) -> None:
     try:
         connection.rollback()
     except psycopg.Error:
-        connection.close()  # another one takes its place
+        connection.close()  # another connection replaces it
 
 
 def _require_extension(connection: DeadlineConnection, address: Address) -> None:
-    """Raise NotAnIndex where the database has no pgvector and no registry: nothing was ever created there.
+    """Raise NotAnIndex if the database has no pgvector and no registry: nothing was ever created there.
 
     Raises:
         NotAnIndex: the database has no index.
-        StorageError: the database has indexes, and the extension was dropped, and with it all columns of vectors.
+        StorageError: the database has indexes, but the extension was dropped together with all columns of vectors.
     """
     if extension_schema(connection) is None:
         if connection.execute("SELECT to_regclass('likewise.index') IS NULL").fetchone() == (False,):
@@ -250,13 +276,16 @@ def _require_extension(connection: DeadlineConnection, address: Address) -> None
                 "indexes there: restore a backup of the database"
             )
         raise NotAnIndex(
-            f"{address.shown}: is not an index, and its database has none: likewise index creates one, after "
-            "CREATE EXTENSION vector by a superuser where the role may not do that itself"
+            Message(
+                f"{address.shown}: is not an index, and its database has none",
+                ": likewise index creates one; if the role may not create extensions, a superuser must first run "
+                "CREATE EXTENSION vector",
+            )
         )
 
 
 def extension_schema(connection: DeadlineConnection) -> str | None:
-    """Return the schema of pgvector; None where the database does not have it.
+    """Return the schema of pgvector; None if the database does not have pgvector.
 
     Raises:
         StorageError: this role does not see its types.
@@ -313,7 +342,7 @@ def translated(address: Address) -> Iterator[None]:
 
 
 def one_line(error: BaseException, address: Address) -> str:
-    """Return what the server said, without its second line, and never a password."""
+    """Return the first line of the server's message, without passwords."""
     line = " ".join(str(error).split("\n")[0].split()) or type(error).__name__
     for password in passwords(address):
         line = line.replace(password, "***")

@@ -1,4 +1,4 @@
-"""A name in a database as an `Engine`: the name of each slot, and how one index takes the place of another.
+"""A name in a database as an `Engine`: the name of each slot, and how one index replaces another.
 
 A slot is a name in the registry: that of the live index, or one with a control character in it, which no address has.
 The name of an index that is being made is held by a lock of its connection, and is forgotten when that connection ends.
@@ -14,16 +14,16 @@ from weakref import WeakValueDictionary
 
 from psycopg import errors
 
-from indexer.errors import BadInput, NotAnIndex, StorageError
+from indexer.errors import BadInput, Message, NotAnIndex, StorageError
 from indexer.listener import SILENT, Listener
 from indexer.settings import Settings
 from indexer.stores.analysis import code
 from indexer.stores.port import SIDE_SLOTS, Slot
 from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import DeadlineConnection, connect, translated
-from indexer.stores.postgres.leftovers import hold, tables_size, unfinished_name
+from indexer.stores.postgres.leftovers import hold, note_of, tables_size, unfinished, unfinished_name
 from indexer.stores.postgres.schema import (
-    BESIDE_MARK,
+    SIDE_MARK,
     lock_alone,
     prepare_database,
     statement,
@@ -33,7 +33,8 @@ from indexer.stores.postgres.store import PostgresStore
 from indexer.stores.postgres.tables import (
     create_draft,
     create_tables,
-    forget_beside,
+    forget_side_indexes,
+    has_registry,
     is_registered,
     register,
     rename,
@@ -102,7 +103,7 @@ class PostgresEngine:
             guard, rows = self._guarded(), to_rows(settings)
             if slot in SIDE_SLOTS:
                 if slot == "previous" or any(map(self.exists, SIDE_SLOTS)):
-                    raise BadInput(f"{self.address}: an index stands beside it already: remove that first")
+                    raise BadInput(f"{self.address}: it already has a next or previous index: remove that index first")
             else:
                 prepare_database(guard)
                 if self.exists() and not self._is_exclusive:
@@ -133,7 +134,7 @@ class PostgresEngine:
                 self._release()
 
     def _keep_writers_out(self, guard: DeadlineConnection) -> None:
-        """Have nobody write to the live index while the connection lives."""
+        """Keep everybody from writing to the live index while the connection lives."""
         while True:
             tables = read_row(guard, self._address).tables
             lock_alone(guard, tables)
@@ -149,11 +150,16 @@ class PostgresEngine:
             if not self._is_exclusive and self.exists():
                 raise BadInput(f"{self.address}: exists already")
             if slot != "previous" and self._is_exclusive and self.exists("previous"):
-                raise BadInput(f"{self.address}: the index before this one is kept beside it: remove that first")
+                raise BadInput(
+                    Message(
+                        f"{self.address}: the previous index is still kept: remove it",
+                        ": likewise migrate INDEX --drop",
+                    )
+                )
             self._leave(slot)
             with guard.transaction():
                 if slot in SIDE_SLOTS:
-                    aside = f"{index}{BESIDE_MARK}{secrets.token_hex(8)}"
+                    aside = f"{index}{SIDE_MARK}{secrets.token_hex(8)}"
                     rename(guard, index, aside)
                     rename(guard, name, index)
                     rename(guard, aside, self._name("previous"))
@@ -161,7 +167,7 @@ class PostgresEngine:
                     if self._is_exclusive:
                         unregister(guard, index)
                     rename(guard, name, index)  # which fails if another process was first
-                    forget_beside(guard, index)
+                    forget_side_indexes(guard, index)
             sweep(guard)
         self._release()
 
@@ -179,6 +185,19 @@ class PostgresEngine:
         self._release()
         return size
 
+    def leftovers(self) -> tuple[str, ...]:
+        with translated(self._address), connect(self._address) as connection:
+            return tuple(note_of(left, self._address) for left in unfinished(connection))
+
+    def sweep(self) -> int:
+        with translated(self._address), connect(self._address) as connection:
+            if not has_registry(connection):
+                return 0
+            drafts = [left for left in unfinished(connection, self._address.index) if not left.resumable]
+            if drafts:
+                sweep(connection)  # every draft in this database whose maker has gone
+            return sum(left.bytes for left in drafts)
+
     def remove_index(self) -> None:
         """Remove the index from its database. Tests use it."""
         with translated(self._address), connect(self._address) as connection, connection.transaction():
@@ -188,24 +207,22 @@ class PostgresEngine:
             connection.execute(statement("DROP SCHEMA {tables} CASCADE", tables))
 
     def _name(self, slot: Slot) -> str:
-        """Return the name of a slot in the registry; empty where there is no draft."""
+        """Return the name of a slot in the registry; empty if there is no draft."""
         if slot == "live":
             return self._address.index
         if slot == "draft":
             return self._draft
-        return (
-            unfinished_name(self._address.index) if slot == "unfinished" else self._address.index + BESIDE_MARK + slot
-        )
+        return unfinished_name(self._address.index) if slot == "unfinished" else self._address.index + SIDE_MARK + slot
 
     def _require(self, slot: Slot) -> None:
         if slot == "live" or not self.exists(slot):
             raise BadInput(f"{self.address}: has no index at {slot!r}")
 
     def _guarded(self) -> DeadlineConnection:
-        """Return the connection that holds the locks of this engine, which end with it.
+        """Return the connection that holds the locks of this engine. The locks end with the connection.
 
         Raises:
-            StorageError: it has ended inside of `exclusive`, and others may have written since.
+            StorageError: the connection ended inside of `exclusive`, and others may have written since.
         """
         if self._is_exclusive and self._guard is not None and self._guard.closed:
             raise StorageError(f"{self.address}: the connection that kept other writers out has ended: run it again")

@@ -1,8 +1,8 @@
 """Filters over PostgreSQL: metadata as rows of field and value, and the dialect for filters over them.
 
 The flattening of metadata is in flatten.py, and the walk over a filter's tree in `indexer.stores.filter_sql`. Values
-are never a part of the SQL. Texts are compared in the collation "C", which orders UTF-8 by code point as Python does,
-and looked up by their first LOOKED_UP characters, as an index takes no longer ones.
+are never a part of the SQL. Texts are compared in the collation "C", which orders UTF-8 by code point as Python does.
+They are looked up by their first LOOKED_UP characters, because an index takes no longer text.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _number(value: Scalar) -> Decimal:
 
 
 FieldIds = Mapping[tuple[str, Type], int]
-"""The id of each field by name and type: with it, and not with a look-up, the planner knows how many rows to expect."""
+"""The id of each field by name and type. If a statement contains the id, the planner knows how many rows to expect."""
 
 
 def read_field_types(
@@ -144,7 +144,7 @@ def _read(kind: Type, value: Any) -> Scalar:
 
 
 def _plain(value: Decimal) -> int | float:
-    """Return a stored number: whole ones of up to 64 bits as such."""
+    """Return a stored number; a whole number of up to 64 bits is an int."""
     return int(value) if value == value.to_integral_value() and -(2**63) <= value < 2**63 else float(value)
 
 
@@ -153,7 +153,7 @@ class PostgresDialect:
     """The dialect of PostgreSQL, over a row `d` of `document`; `{tables}` in it stands for the schema.
 
     Attributes:
-        ids: of all fields that documents have.
+        ids: ids of all fields that documents have.
     """
 
     ids: FieldIds
@@ -226,7 +226,8 @@ _ROWS = "d.id IN (SELECT document_id FROM {tables}.field_value WHERE "
 
 
 def _begin(prefix: str) -> tuple[str, list[str]]:
-    """Return whether a text begins with a prefix: by the index as far as that goes, and then all of it."""
+    """Return a test whether a text begins with a prefix. The index tests the first characters, then the whole prefix is
+    compared."""
     test, values = f"starts_with({{0}}, %s) AND left({{0}}, {LOOKED_UP}) >= %s", [prefix, prefix[:LOOKED_UP]]
     if (end := end_of_prefix(prefix[:LOOKED_UP])) is not None:
         test, values = f"{test} AND left({{0}}, {LOOKED_UP}) < %s", [*values, end]

@@ -1,6 +1,7 @@
-"""The graph over the passages of an index: built beside the one in use, and searched as narrowly as the recall allows.
+"""The graph over the passages of an index: a new graph is built while the old one is used, and the search is as narrow
+as the recall allows.
 
-Questions and writers go on meanwhile.
+Questions and writers continue during the build.
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ from indexer.stores.postgres.views import View, Views, passage_ids
 from indexer.stores.recall import NEIGHBOURS, measure_recall
 
 _WIDTHS = (40, 60, 80, 100, 125, 150, 175, 200, 225, 250, 300, 400, 600, 800, 1000)
-"""Widths of the search (ef_search), of which the first is taken that has the recall wanted."""
+"""Widths of the search (ef_search). The first width that reaches the wanted recall is used."""
 
 WIDTH_UNTUNED = 100
-"""Width of the search while the right one is looked for."""
+"""Width of the search before a width is chosen."""
 
 _EF_CONSTRUCTION = 128
-"""Twice pgvector's default: the building takes twice as long, and the same recall two thirds of the width at each
-question (100,000 passages: 200 instead of 300)."""
+"""Twice pgvector's default. Building takes twice as long, but each question needs only two thirds of the width for the
+same recall (100,000 passages: 200 instead of 300)."""
 
 _TUNING_QUESTIONS = 200
 _BUILD_MEMORY_KB = 2_000_000
-"""Most memory for building a graph where the server allows less by itself: what does not fit is built many times
+"""Maximum memory for building a graph if the server's own limit is lower. A graph that does not fit is built many times
 slower (pgvector's own advice)."""
 
 _GRAPHS = ("passage_graph", "passage_graph_new", "passage_graph_old")
 
 
 def build(connection: DeadlineConnection, row: Row, dimensions: int) -> bool:
-    """Build the graph again; return False where another process is doing that."""
+    """Build the graph again; return False if another process is building it."""
     with _alone(connection, row.tables) as free:
         if free:
             _build(connection, row.tables, row.passages, dimensions)
@@ -57,7 +58,7 @@ def drop(connection: DeadlineConnection, row: Row) -> None:
 
 
 def narrowest(views: Views) -> int:
-    """Return the narrowest search that has the recall that is wanted."""
+    """Return the narrowest width that reaches the wanted recall."""
     right: dict[bytes, Ranking] = {}
     with views.view() as view:
         wanted = view.state.settings.recall or DEFAULT_RECALL
@@ -80,7 +81,7 @@ def narrowest(views: Views) -> int:
 
 @contextmanager
 def _alone(connection: DeadlineConnection, tables: str) -> Iterator[bool]:
-    """Hold a lock that only those take who build the graph."""
+    """Hold the lock of the processes that build the graph."""
     key = (0x67726170, tables)  # "grap"
     row = connection.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", key).fetchone()
     try:
@@ -106,7 +107,7 @@ def _build(connection: DeadlineConnection, tables: str, passages: int, dimension
 
 
 def _replace(connection: DeadlineConnection, tables: str) -> None:
-    """Build a graph beside the one in use, and let it take its place. No question and no writer waits for it."""
+    """Build a new graph and replace the graph in use. No question and no writer waits for this."""
     connection.execute(_drop("passage_graph_new", tables))  # what a killed process left
     connection.execute(_drop("passage_graph_old", tables))
     create = statement(
@@ -117,7 +118,7 @@ def _replace(connection: DeadlineConnection, tables: str) -> None:
     try:
         connection.execute(create)
     except errors.DiskFull:
-        # Several processes build in shared memory, of which containers have 64 MB by default; one needs none.
+        # Parallel builds need shared memory, and containers have only 64 MB by default. A single process needs none.
         connection.execute(_drop("passage_graph_new", tables))
         connection.execute("SET max_parallel_maintenance_workers = 0")
         try:

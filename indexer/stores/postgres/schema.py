@@ -17,11 +17,14 @@ from typing import LiteralString
 
 from psycopg import errors, sql
 
-from indexer.errors import BadInput, NewerFormat, StorageError
+from indexer.errors import BadInput, Message, NewerFormat, StorageError
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import MIN_PGVECTOR, DeadlineConnection, extension_schema
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+
+NOTES_SINCE = 3
+"""The first format in which the ledger has the readers of files and notes on what was not read."""
 
 MAX_DIMENSIONS = 16_000
 """Widest halfvec that a column holds."""
@@ -30,24 +33,25 @@ MAX_GRAPH_DIMENSIONS = 4_000
 """Widest halfvec that an HNSW graph takes; wider ones are searched exactly."""
 
 LOCK = 0x6C696B65
-"""First half of the keys of advisory locks of writers ("like"); the second is a hash of the schema's name."""
+"""First half of the keys of advisory locks of writers ("like"). The second half is a hash of the schema's name."""
 
 DRAFT_LOCK = 0x64726166
-"""The same of an index that is being made under another name, held by the process that makes it ("draf")."""
+"""First half of the key of the lock of a draft ("draf"). The process that makes the draft holds the lock."""
 
 _WAIT_SECONDS = 5.0
-"""How long one attempt to lock may take: a server that is down must be told from one that has others waiting."""
+"""Maximum seconds of one attempt to lock. So a server that is down is distinguished from a server on which others
+wait."""
 
 _POLL_SECONDS = 0.05
 
 DRAFT_MARK = "\n"
-"""In the name of an index that is being made: no address can name it."""
+"""Character in the name of an index that is being made, so that no address can name the index."""
 
 KEPT_DRAFT_MARK = "\t"
-"""The same of one that is kept for the next attempt when its process ends."""
+"""Character in the name of an unfinished index, which is kept for the next attempt when its process ends."""
 
-BESIDE_MARK = "\r"
-"""The same of one that stands beside another index: the name of its place follows."""
+SIDE_MARK = "\r"
+"""Character in the name of a side index; the name of its slot follows."""
 
 _REGISTRY = """
 CREATE SCHEMA IF NOT EXISTS likewise;
@@ -110,7 +114,9 @@ CREATE TABLE {tables}.ledger (
     uri     text NOT NULL,
     state   text NOT NULL,                     -- indexed | unchanged | updated | skipped | failed | gone
     reason  text NOT NULL,                     -- JSON object: code, arguments, line; empty without a reason
-    run     bigint NOT NULL
+    run     bigint NOT NULL,
+    reader  text NOT NULL DEFAULT '',          -- format and version, such as pdf/2; empty: not opened, or not known
+    notes   text NOT NULL DEFAULT ''           -- what was not read: JSON list of objects as in `reason`, or empty
 );
 CREATE INDEX ledger_file ON {tables}.ledger (file_id);
 CREATE INDEX ledger_uri ON {tables}.ledger (key);
@@ -178,8 +184,8 @@ class Row:
     finished_run: int
     ef_search: int | None
     commit: int | None = None
-    """A number by chance that tells the commit from another one of the same number; None where an earlier likewise made
-    it, and where it was not asked for."""
+    """A random number that distinguishes the commit from another commit of the same number. It is None if an earlier
+    likewise made the commit, or if the number was not read."""
 
 
 READ_ROW = (
@@ -188,10 +194,10 @@ READ_ROW = (
 )
 
 COMMIT_OF = "(SELECT c.generation FROM {tables}.change c WHERE c.document_id = -{generation})"
-"""The number by chance of a commit."""
+"""The random number of a commit."""
 
 KEPT_COMMITS = 100_000
-"""How many commits are told apart from others of their number. Compacting forgets earlier ones."""
+"""Number of commits that can be distinguished from others of the same number. Compacting forgets earlier commits."""
 
 
 def statement(text: str, tables: str, **names: sql.Composable) -> sql.Composed:
@@ -240,7 +246,7 @@ def _create_extension(connection: DeadlineConnection) -> None:
 
 
 def prepare_database(connection: DeadlineConnection) -> None:
-    """Make the extension and the registry where they are missing.
+    """Make the extension and the registry if they are missing.
 
     Raises:
         BadInput: the database is not in UTF-8, or its pgvector is too old.
@@ -284,12 +290,12 @@ def create_schema(connection: DeadlineConnection, tables: str, dimensions: int) 
 
 
 def width(dimensions: int) -> sql.SQL:
-    """Return the parameter of the type halfvec; none while the first vectors are still to decide it."""
+    """Return the parameter of the type halfvec; no parameter before the first vectors have decided it."""
     return sql.SQL(f"({int(dimensions)})" if dimensions else "")
 
 
 def require_format(row: Row) -> None:
-    """Raise NewerFormat where a newer likewise wrote the index."""
+    """Raise NewerFormat if a newer likewise wrote the index."""
     if row.format_version > FORMAT_VERSION:
         raise NewerFormat(
             f"index {row.name!r} has format {row.format_version} and this likewise reads up to {FORMAT_VERSION}: "
@@ -309,8 +315,11 @@ def require_one_server(connection: DeadlineConnection, address: Address, tables:
         tables,
     ):
         raise BadInput(
-            f"{address.shown}: this index was distributed over several servers by an earlier likewise: copy it to one "
-            "server with that version (likewise copy FROM TO), then open the copy"
+            Message(
+                f"{address.shown}: this index was distributed over several servers by an earlier version: copy it to "
+                "one server with that version, then open the copy",
+                " (likewise copy FROM TO)",
+            )
         )
 
 
@@ -318,11 +327,11 @@ MAY_IDENTIFY = (
     "(has_function_privilege('pg_control_system()', 'EXECUTE')"
     " AND has_function_privilege('pg_control_checkpoint()', 'EXECUTE'))"
 )
-"""Whether this role may know which server it is connected with. Hardened servers do not allow it."""
+"""Expression: true if this role may know which server it is connected with. Hardened servers do not allow it."""
 
 
 def require_all_rows(connection: DeadlineConnection, address: Address, tables: str) -> None:
-    """Raise StorageError where a policy may hide rows of an index from this role.
+    """Raise StorageError if a policy may hide rows of an index from this role.
 
     Its documents are counted for all roles together, and its passages without their documents would look like damage.
     """

@@ -1,8 +1,8 @@
-"""What a filter leaves of an index in a database, and the passages nearest to a question.
+"""The documents of an index in a database that a filter leaves, and the passages nearest to a question.
 
-They are found by the graph where there is one and the filter leaves enough, otherwise by brute force. The server
-proposes passages by a question rounded to half precision, as its operators need both sides of one type. Each is scored
-again here from its stored vector.
+The graph finds the passages if there is a graph and the filter leaves enough of them; otherwise brute force does. The
+server proposes passages for a question in half precision, because its operators need two values of one type. Each
+passage is scored again here from its stored vector.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from indexer.stores.vectors import cosines, to_float32
 from indexer.stores.view import Nearest
 
 EXACT_PASSAGES = 20_000
-"""Passages that a filter leaves up to which brute force is faster than the graph: 1 ms for 1,000 of 384 dimensions."""
+"""Maximum passages after a filter for which brute force is faster than the graph: 1 ms for 1,000 passages of 384
+dimensions."""
 
 _MAX_SCORE_ERROR = 4e-6
-"""Largest difference between the server's score of a row and ours, beside the rounding of the question: float32 sums in
-another order, and the row's length is 1 only to about 1e-6 (vectors.py)."""
+"""Maximum difference between the server's score of a row and ours, without the rounding of the question. The server
+sums float32 values in another order, and a row's length is 1 only to about 1e-6 (vectors.py)."""
 
 _MAX_EF_SEARCH = 1000
-"""What pgvector allows; a scan that needs more goes on by itself (hnsw.iterative_scan)."""
+"""Maximum width that pgvector allows. A scan that needs more continues by itself (hnsw.iterative_scan)."""
 
 _EVERY = Sql("true")
 

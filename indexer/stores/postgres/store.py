@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from indexer.encoders.cache import cache_folder
-from indexer.errors import BadInput, IndexLocked
+from indexer.deadline import NEVER, Deadline
+from indexer.encoders.machine.cache_folder import cache_folder
+from indexer.errors import BadInput, IndexLocked, Message
 from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
 from indexer.records import Document
@@ -72,18 +73,18 @@ class PostgresStore:
         self._connections.close()
 
     @contextmanager
-    def _view(self) -> Iterator[PostgresView]:
-        with self._views.view() as view:
+    def _view(self, deadline: Deadline = NEVER) -> Iterator[PostgresView]:
+        with self._views.view(deadline) as view:
             yield PostgresView(view.connection, view.state, self._address, self._words)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        with self._view() as view:
+    def snapshot(self, deadline: Deadline = NEVER) -> Iterator[Snapshot]:
+        with self._view(deadline) as view:
             yield Snapshot(view)
 
     @contextmanager
     def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[PostgresWriter]:
-        # Other processes write at the same time; the threads of this one share a writer and take turns.
+        # Other processes write at the same time; the threads of this process share a writer and take turns.
         if self._process != os.getpid():  # another thread of the parent may have held the lock
             self._process, self._lock, self._depth = os.getpid(), threading.RLock(), 0
         lock = self._lock
@@ -121,7 +122,7 @@ class PostgresStore:
         assert isinstance(draft, PostgresStore)
         target = draft._address
         if target.conninfo != self._address.conninfo:
-            raise BadInput(f"{target.shown}: is in another database: use likewise copy")
+            raise BadInput(Message(f"{target.shown}: is in another database", ": use likewise copy"))
         with self._connections.connection() as connection:
             connection.seconds = WORK_SECONDS
             with connection.transaction():

@@ -11,12 +11,12 @@ from indexer.errors import BadInput, NotAnIndex
 from indexer.stores.port import SIDE_SLOTS
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.schema import (
-    BESIDE_MARK,
     DRAFT_LOCK,
     DRAFT_MARK,
     FORMAT_VERSION,
     LOCK,
     MAX_DIMENSIONS,
+    SIDE_MARK,
     Row,
     create_schema,
     is_true,
@@ -36,7 +36,7 @@ def create_tables(connection: DeadlineConnection, dimensions: int, settings: Map
 
 
 def register(connection: DeadlineConnection, name: str, tables: str) -> None:
-    """Name the tables of an index, in the caller's transaction. Raises BadInput where the name is taken."""
+    """Name the tables of an index, in the caller's transaction. Raises BadInput if the name is taken."""
     inserted = connection.execute(
         "INSERT INTO likewise.index (name, tables, format_version, history) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT DO NOTHING RETURNING name",
@@ -44,22 +44,27 @@ def register(connection: DeadlineConnection, name: str, tables: str) -> None:
     ).fetchone()
     if inserted is None:
         raise BadInput(f"index {name!r} exists in this database already")
-    forget_beside(connection, name)
+    forget_side_indexes(connection, name)
 
 
-def forget_beside(connection: DeadlineConnection, name: str) -> None:
-    """Forget what stands beside a new index of this name, in the caller's transaction; `sweep` drops the tables.
+def forget_side_indexes(connection: DeadlineConnection, name: str) -> None:
+    """Forget the side indexes of a new index of this name, in the caller's transaction; `sweep` drops the tables.
 
-    It is of an earlier index, whose row was deleted by hand. Its documents are not those of the new one.
+    They belong to an earlier index, whose row was deleted by hand. Their documents are not documents of the new index.
     """
-    names = [f"{name}{BESIDE_MARK}{slot}" for slot in SIDE_SLOTS]
+    names = [f"{name}{SIDE_MARK}{slot}" for slot in SIDE_SLOTS]
     if is_true(connection, "SELECT EXISTS (SELECT FROM likewise.index WHERE name = ANY(%s))", names):
         connection.execute("DELETE FROM likewise.index WHERE name = ANY(%s)", (names,))
 
 
+def has_registry(connection: DeadlineConnection) -> bool:
+    """Return whether this database has had an index."""
+    return is_true(connection, "SELECT to_regclass('likewise.index') IS NOT NULL")
+
+
 def is_registered(connection: DeadlineConnection, name: str) -> bool:
-    """Return whether the registry has an index of this name; False where there is no registry yet."""
-    return is_true(connection, "SELECT to_regclass('likewise.index') IS NOT NULL") and is_true(
+    """Return whether the registry has an index of this name; False if there is no registry yet."""
+    return has_registry(connection) and is_true(
         connection, "SELECT EXISTS (SELECT FROM likewise.index WHERE name = %s)", name
     )
 
@@ -130,7 +135,7 @@ def _new_schema(connection: DeadlineConnection) -> str:
 def create_draft(connection: DeadlineConnection, index: str, dimensions: int, settings: Mapping[str, str]) -> str:
     """Make an empty index under a name that no address can have; return that name.
 
-    It is swept away where this connection ends before it is renamed.
+    The draft is removed if this connection ends before the draft is renamed.
     """
     name = f"{index}{DRAFT_MARK}{secrets.token_hex(8)}"
     with connection.transaction():
@@ -143,8 +148,8 @@ def create_draft(connection: DeadlineConnection, index: str, dimensions: int, se
 def sweep(connection: DeadlineConnection) -> None:
     """Drop schemas that no row names: indexes that were replaced while somebody read them, or never finished.
 
-    Schemas that a transaction still reads are left for the next time. A schema that is being made is not visible yet;
-    one that is being filled is named by a row, until the process that held its lock has gone.
+    Schemas that a transaction still reads are left for the next call. A schema that is being made is not visible yet. A
+    schema that is being filled has a row until the process that held its lock has ended.
     """
     with connection.transaction():
         connection.execute(

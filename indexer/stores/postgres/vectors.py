@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import IndexDamaged
+from indexer.stores.vectors import damage
 
 _HEADER_BYTES = 4
-"""A halfvec in binary is its width and a zero, 16 bits each, and its components, all of them big-endian."""
+"""Bytes before the components of a halfvec in binary: its width and a zero, 16 bits each. All numbers are
+big-endian."""
 
 
 def halves(values: Sequence[bytes], dimensions: int) -> NDArray[np.float16]:
@@ -21,7 +22,7 @@ def halves(values: Sequence[bytes], dimensions: int) -> NDArray[np.float16]:
     """
     size = _HEADER_BYTES + 2 * dimensions
     if any(len(value) != size for value in values):
-        raise IndexDamaged("a passage has a vector of another width; likewise check says which")
+        raise damage("a passage has a vector of another width")
     words = np.frombuffer(b"".join(values), ">f2").reshape(len(values), size // 2)
     return words[:, _HEADER_BYTES // 2 :].astype(np.float16)
 
@@ -34,5 +35,5 @@ def to_binary(blobs: Sequence[bytes]) -> list[bytes]:
 
 
 def blob_of(value: bytes) -> bytes:
-    """Return a vector as its checksum was made of it: float16, little-endian."""
+    """Return a vector as the bytes that its checksum is made from: float16, little-endian."""
     return np.frombuffer(value, ">u2", offset=_HEADER_BYTES).astype("<u2").tobytes()

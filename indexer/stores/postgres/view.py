@@ -1,4 +1,4 @@
-"""One commit of an index in a database as the `View` of which a snapshot is made."""
+"""One commit of an index in a database as a `View`. A snapshot is made of it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from indexer.stores.document_rows import vectors_by_id
 from indexer.stores.port import CheckReport, FieldValues, Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.filter_sql import read_values
+from indexer.stores.postgres.schema import NOTES_SINCE
 from indexer.stores.postgres.selection import PostgresSelection
 from indexer.stores.postgres.views import View, passage_ids
 from indexer.stores.postgres.words import WordReplicas
@@ -37,6 +38,9 @@ class PostgresView(View):
 
     def has_origins(self) -> bool:
         return True
+
+    def has_notes(self) -> bool:
+        return self.state.row.format_version >= NOTES_SINCE
 
     def select(self, where: Where | None) -> PostgresSelection:
         return PostgresSelection(self, where)

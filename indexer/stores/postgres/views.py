@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import errors, sql
 
-from indexer.errors import IndexDamaged, NotAnIndex
+from indexer.deadline import NEVER, Deadline
+from indexer.errors import IndexDamaged, Message, NotAnIndex, in_shell
 from indexer.filters.tree import Type
 from indexer.settings import Settings
 from indexer.stores.filter_cache import FilterCache
@@ -34,15 +35,17 @@ from indexer.stores.postgres.schema import (
 )
 from indexer.stores.postgres.vectors import blob_of, halves
 from indexer.stores.setting_rows import from_rows
+from indexer.stores.vectors import damage
 
 _BEGIN = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
     " SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.max_scan_tuples = 200000;"
 )
-"""The misspelt name of a setting would only be a warning: tests/indexer/stores/postgres/ reads them back."""
+"""Begins a transaction for reading. A misspelt setting would only cause a warning, so tests/indexer/stores/postgres/
+read the settings back."""
 
 _KEEP_TABLES = "LOCK TABLE {tables}.setting IN ACCESS SHARE MODE;"
-"""Keeps the tables of an index from being dropped while they are read, should another index take its place."""
+"""Keeps the tables of an index from being dropped while they are read, if another index replaces this index."""
 
 _TRIES = 5
 
@@ -53,7 +56,8 @@ _NOTHING = sql.SQL("")
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """How many documents and passages a filter leaves, and as a condition over a row `d` of `document`."""
+    """The numbers of documents and passages that a filter leaves, and the filter as a condition over a row `d` of
+    `document`."""
 
     documents: int
     passages: int
@@ -61,12 +65,12 @@ class Allowed:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class CommitState:
     """What is kept in memory for one commit.
 
     Attributes:
         row: its row in the registry.
-        fields: the types of each field; None where there is no document.
+        fields: the types of each field; None if there is no document.
         field_ids: the id of each field, by its name and type.
         allowed: filters that were counted.
         ids: the documents that a filter leaves (n,), ascending.
@@ -101,7 +105,7 @@ class View:
     """One consistent read of `Rows`: a connection inside its transaction, and the state of the same commit."""
 
     connection: DeadlineConnection
-    state: State
+    state: CommitState
 
     def rows(self, text: str, *parameters: Any) -> list[Any]:
         cursor = self.connection.cursor(binary=True)
@@ -126,13 +130,13 @@ class View:
         return halves(vectors, self.state.settings.dimensions)
 
     def damage(self, problem: str) -> IndexDamaged:
-        return IndexDamaged(problem)
+        return damage(problem)
 
     def require_ranked_by(self, passages: Ids, vectors: Sequence[bytes]) -> None:
-        """Do nothing: the stored vectors are those that the server ranks by."""
+        """Do nothing: the server ranks by the stored vectors."""
 
     def search_as_wide_as(self, ef_search: int) -> None:
-        """Set how many neighbours a search of the graph keeps in view, for the rest of the transaction."""
+        """Set the width of the graph search for the rest of the transaction."""
         if self.connection.ef_search == ef_search:
             return
         self.connection.execute(f"SET LOCAL hnsw.ef_search = {int(ef_search)}")
@@ -145,7 +149,7 @@ def passage_ids(view: View) -> Ids:
 
 
 def unpacked(rows: list[Any]) -> Ids:
-    """Return ids (n,), ascending, that were read as one value: a row for each would take ten times as long."""
+    """Return ids (n,), ascending, that were read as one value. One row per id would take ten times as long."""
     ((packed,),) = rows
     return np.sort(np.frombuffer(packed or b"", ">i8").astype(np.int64))
 
@@ -155,22 +159,26 @@ class Views:
 
     def __init__(self, address: Address, connections: Connections) -> None:
         self.address, self.connections = address, connections
-        self._state: State | None = None
+        self._state: CommitState | None = None
 
     @contextmanager
-    def view(self) -> Iterator[View]:
+    def view(self, deadline: Deadline = NEVER) -> Iterator[View]:
         """Read in one transaction.
 
         Raises:
+            DeadlinePassed: the time of the question is over.
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
             StorageError: the server cannot be asked.
         """
+        deadline.check()
         with self.connections.begun(self._begin) as (connection, state):
+            connection.deadline = deadline
             yield View(connection, state)
+            connection.deadline = NEVER
             connection.execute("COMMIT")
 
-    def _begin(self, connection: DeadlineConnection) -> State:
-        """Begin the transaction of a view, in one round trip where the index is as it was at the last."""
+    def _begin(self, connection: DeadlineConnection) -> CommitState:
+        """Begin the transaction of a view, in one round trip if the index has not changed since the last view."""
         for attempt in range(_TRIES):
             known = self._state
             statements = [sql.SQL(_BEGIN)]
@@ -189,7 +197,9 @@ class Views:
                     raise
         raise AssertionError("unreachable")
 
-    def _current_state(self, connection: DeadlineConnection, begin: sql.Composed, known: State | None) -> State:
+    def _current_state(
+        self, connection: DeadlineConnection, begin: sql.Composed, known: CommitState | None
+    ) -> CommitState:
         tables = None if known is None else known.row.tables
         row = read_row(connection, self.address, begin, tables)
         if tables != row.tables:
@@ -206,7 +216,7 @@ class Views:
             settings = from_rows(rows)
         except (KeyError, TypeError, ValueError) as error:
             raise IndexDamaged(f"{self.address.shown}: its settings are damaged ({error}); restore a backup") from error
-        loaded = State(row, settings)
+        loaded = CommitState(row, settings)
         if row.documents:
             fields, ids = read_field_types(View(connection, loaded).rows)
             loaded = replace(loaded, fields=fields, field_ids=ids)
@@ -217,7 +227,7 @@ class Views:
 
 
 def commit_of(connection: DeadlineConnection, tables: str, generation: int) -> int | None:
-    """Return what tells a commit from others of its number; None where that is not known."""
+    """Return the random number that distinguishes a commit from others of its number; None if it is unknown."""
     query = statement(f"SELECT {COMMIT_OF}", tables, generation=sql.Literal(generation))
     row = connection.execute(query).fetchone()
     return row[0] if row else None
@@ -226,7 +236,7 @@ def commit_of(connection: DeadlineConnection, tables: str, generation: int) -> i
 def read_row(
     connection: DeadlineConnection, address: Address, begin: sql.Composable = _NOTHING, tables: str | None = None
 ) -> Row:
-    """Return the index's row in the registry. Raises NotAnIndex where there is none.
+    """Return the index's row in the registry. Raises NotAnIndex if there is no row.
 
     Args:
         begin: statements to be run before, in the same round trip.
@@ -246,7 +256,9 @@ def read_row(
             raise  # the tables of the index
         found, left, names = None, [], []
     if found is None:
-        notes = "".join(f"; {note_of(copy, address)}" for copy in left)
+        notes = "".join(f"; {in_shell(note_of(copy, address))}" for copy in left)
         others = f"; its database has {', '.join(names)}" if names else ""
-        raise NotAnIndex(f"{address.shown}: is not an index; likewise index creates one there{others}{notes}")
+        raise NotAnIndex(
+            Message(f"{address.shown}: is not an index{others}", f"; likewise index creates one there{notes}")
+        )
     return Row(*found)

@@ -1,9 +1,9 @@
 """The words of an index in a database: a replica of tantivy's indexes at each reader, kept current by the commits.
 
-Scores are those of the folder, because the engine and the rules are the same, and the statistics are those of the whole
-collection. A replica is made of all texts once, kept in the user's cache folder, and shared by the processes of this
-user. From there on a reader asks the table `change` which documents later commits have touched, and reads only these.
-docs/decisions.md has what else was tried.
+Scores equal the scores in a folder, because engine and rules are the same, and the statistics are of the whole
+collection. A replica is made from all texts once, kept in the user's cache folder, and shared by the processes of this
+user. After that, a reader asks the table `change` which documents later commits have changed, and reads only these
+documents. docs/decisions.md has what else was tried.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from indexer.encoders.cache import cache_folder
+from indexer.encoders.machine.cache_folder import cache_folder
 from indexer.errors import StorageError
 from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.port import Ids
 from indexer.stores.postgres.schema import MAY_IDENTIFY
-from indexer.stores.postgres.views import State, View, commit_of
+from indexer.stores.postgres.views import CommitState, View, commit_of
 from indexer.stores.temporary import temporary_folder
 from indexer.stores.word_ranking import Words
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 _UNITS = ("documents", "passages")
 
 KEPT_PASSAGES = 2000
-"""Passages from which a replica is kept on the disk: fewer are read again faster than a process starts."""
+"""Minimum passages of a replica that is saved to disk. A smaller replica is rebuilt faster than a process starts."""
 
 KEPT_CHANGES = 2000
-"""Documents that have changed since a replica was written from which it is written again."""
+"""Minimum changed documents before a saved replica is written again."""
 
 _UNUSED_SECONDS = 30 * 24 * 3600.0
 _UNFINISHED_SECONDS = 24 * 3600.0
@@ -58,12 +58,12 @@ def analysis_of(view: View) -> Analysis:
 class WordReplicas:
     """Finds the words that belong to a view. Safe to share among threads.
 
-    The words of a state are kept as long as a view of it is open or it is the newest.
+    The words of a state are kept while a view of the state is open or the state is the newest.
     """
 
     def __init__(self) -> None:
         self._process, self._lock = os.getpid(), threading.Lock()
-        self._words: WeakKeyDictionary[State, Words] = WeakKeyDictionary()
+        self._words: WeakKeyDictionary[CommitState, Words] = WeakKeyDictionary()
         self._replica: _Replica | None = None
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class WordReplicas:
 
 
 def _open(view: View) -> _Replica:
-    """Return a replica at a commit that is not later than the view's: from the disk, or new."""
+    """Return a replica, from the disk or new, whose commit is not later than the view's."""
     folder = cache_folder() / "words" / f"{view.state.row.history}-{_identity(view)}"
     base = _newest(folder, view)
     if base is None and view.state.row.passages < KEPT_PASSAGES:
@@ -127,9 +127,10 @@ def _open(view: View) -> _Replica:
 
 
 def _identity(view: View) -> str:
-    """Return what tells the tables of an index from those of a copy of the whole database, which has its history too.
+    """Return a value that distinguishes the tables of an index from the tables in a copy of the whole database. Both
+    have the same history.
 
-    A database that was set back to an earlier time is another one as well: it goes on in a new timeline.
+    A database that was restored to an earlier time counts as another database: it continues in a new timeline.
     """
     ((may_identify,),) = view.rows(f"SELECT {MAY_IDENTIFY}")
     if not may_identify:  # the number by chance of each commit remains
@@ -143,9 +144,9 @@ def _identity(view: View) -> str:
 
 
 def _is_part_of(view: View, generation: int, commit: int | None) -> bool:
-    """Return whether a commit, known by its number and its number by chance, led to a view.
+    """Return whether a commit, given by its number and its random number, is a predecessor of a view.
 
-    It did not if the database was set back to a time before it, and has gone on from there in another way.
+    It is not if the database was restored to a time before the commit and has had other commits since.
     """
     row = view.state.row
     if commit is None:  # of an earlier likewise
@@ -163,7 +164,8 @@ def _changes_since(view: View, generation: int) -> int:
 class _Base:
     """A replica on the disk: `GENERATION-NAME/` with both indexes and the ids of the documents in them.
 
-    It is never changed. A name ends with `d` where documents were deleted from it since it was made of all texts.
+    A saved replica is never changed. Its name ends with `d` if documents were deleted since the replica was made from
+    all texts.
     """
 
     pattern = re.compile(r"(\d+)-[0-9a-f]{8}(d?)")
@@ -247,7 +249,7 @@ class _Replica:
         )
 
     def advance(self, view: View) -> Words:
-        """Bring it up to this view and return the words of the view. It can only go forward from here."""
+        """Advance to this view and return its words. An earlier view can no longer be reached."""
         from indexer.stores.tantivy_index import Postings
 
         if self._words is not None and self.generation == view.state.row.generation:
@@ -269,7 +271,7 @@ class _Replica:
 
 
 def _of(view: View) -> tuple[object, ...]:
-    """Return what a replica is of: an index, and how its texts become terms."""
+    """Return the key of a replica: the index, and the analysis that turns its texts into terms."""
     return view.state.row.history, analysis_of(view)
 
 
@@ -333,7 +335,7 @@ def _texts(view: View, analysis: Analysis, documents: Ids | None) -> Iterator[tu
 
 
 def _write(folder: Path, view: View, base: _Base | None) -> _Base:
-    """Keep a replica of a view on the disk: made of all texts, or of an earlier one with the changes since then."""
+    """Save a replica of a view to disk. It is made from all texts, or from an earlier replica and the changes since."""
     analysis = analysis_of(view)
     temporary = folder / f"{secrets.token_hex(8)}.tmp"
     try:
@@ -359,7 +361,8 @@ def _write(folder: Path, view: View, base: _Base | None) -> _Base:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Give another folder the files of a replica. The engine never changes a file of terms, so links are enough."""
+    """Link the files of a replica into another folder. Links are enough, because the engine never changes a file of
+    terms."""
     for unit in _UNITS:
         (target / unit).mkdir(exist_ok=True)
         for path in (source / unit).iterdir():
@@ -378,7 +381,7 @@ def _sweep(folder: Path, kept: Path) -> None:
     """Remove all but the two newest replicas of an index, what a killed process left, and indexes long unused.
 
     Args:
-        kept: the one just written, which stays in any case.
+        kept: the replica just written, which is never removed.
     """
     names = sorted((int(match[1]), path) for path in folder.iterdir() if (match := _Base.pattern.fullmatch(path.name)))
     stale = [path for _, path in names[:-2] if path != kept]

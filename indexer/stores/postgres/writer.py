@@ -2,7 +2,7 @@
 
 Writers of different documents wait for each other only while the number of their commit is counted. All of them take
 their locks in one order: documents by key, then files by key, then the row in the registry, so that two writers never
-wait for each other. A transaction that the server breaks off all the same is run again, as a whole.
+wait for each other. If the server aborts a transaction, the whole transaction is run again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from indexer.stores.postgres.views import Views, read_row
 T = TypeVar("T")
 
 GRAPH_PASSAGES = 10_000
-"""Passages from which a graph is worth its writing: brute force over fewer takes a few milliseconds."""
+"""Minimum passages for a graph. Brute force over fewer passages takes a few milliseconds."""
 
 _BROKEN_OFF = (errors.DeadlockDetected, errors.SerializationFailure, errors.IdleInTransactionSessionTimeout)
 
@@ -41,7 +41,7 @@ class PostgresWriter:
     """A `Writer` of an index in a database."""
 
     def __init__(self, views: Views, tables: str = "") -> None:
-        """Write to the index whose tables have this name, and to no other one that takes its place meanwhile."""
+        """Write to the index whose tables have this name, and never to an index that replaces it during the write."""
         self._views, self._tables = views, tables
         self._notes: list[str] = []
 
@@ -55,9 +55,9 @@ class PostgresWriter:
             yield connection
 
     def _transact(self, change: Callable[[Commit], T]) -> T:
-        """Run a change in a transaction, and again where the server broke it off.
+        """Run a change in a transaction, and run it again if the server aborts the transaction.
 
-        Each time that happens another writer has made its change, so that this one comes to its turn.
+        Each time, another writer has made its change, so this writer gets its turn in the end.
         """
         end = time.monotonic() + ANSWER_SECONDS
         for attempt in count():
@@ -102,6 +102,7 @@ class PostgresWriter:
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
         require_kind(kind)
+        self.remove(())  # begins a commit, which migrates an index of an earlier format
         self._tune_to(recall)
         with self._views.view() as view:
             row, dimensions = view.state.row, view.state.settings.dimensions
@@ -149,10 +150,10 @@ class PostgresWriter:
             self.change(with_recall(recall))
 
     def _build_graph(self, dimensions: int, *, again: bool) -> None:
-        """Build the graph while others read and write, and choose how wide it is searched.
+        """Build the graph while others read and write, and choose the width of its search.
 
         Args:
-            again: also where there is one.
+            again: build the graph even if there is one.
         """
         with self._connection() as connection:
             connection.seconds = WORK_SECONDS
@@ -171,7 +172,7 @@ class PostgresWriter:
 
 
 def _set_limits(connection: DeadlineConnection) -> None:
-    """Let the server end this transaction where its client has stopped, so that others do not wait for its locks."""
+    """Let the server end this transaction if its client has stopped, so that others do not wait for its locks."""
     connection.execute(
         f"SET LOCAL idle_in_transaction_session_timeout = {round(1000 * ANSWER_SECONDS)};"
         f"SET LOCAL lock_timeout = {round(900 * ANSWER_SECONDS)}"

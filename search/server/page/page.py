@@ -1,7 +1,7 @@
-"""Which files the page consists of, and how they are served.
+"""The files of the page, and how they are served.
 
-The policy lets the page load nothing from elsewhere, run no script or style that stands in HTML, and parse no text as
-HTML: `require-trusted-types-for` makes the browser refuse `innerHTML` and its like, with no policy to go around it.
+The policy lets the page load nothing from elsewhere, run no script or style inside of HTML, and parse no text as HTML:
+`require-trusted-types-for` makes the browser refuse `innerHTML` and similar calls, and no policy allows exceptions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Asset:
     headers: Mapping[str, str]
 
     def answer(self, request: Request) -> Response:
-        """Return the file, or 304 where the browser has it already."""
+        """Return the file, or 304 if the browser has it already."""
         known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
         if self.headers["ETag"] in known or "*" in known:
             return Response(status_code=304, headers={name: self.headers[name] for name in ("ETag", "Cache-Control")})

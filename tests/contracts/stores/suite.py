@@ -1,4 +1,5 @@
-"""What every store must do, in the files beside this one: one body over the folder, PostgreSQL and the reference store.
+"""The contract of every store, in the files of this folder: one suite for the folder, PostgreSQL and the reference
+store.
 
 Expected values are literal, computed by brute force, or those of the reference store after the same operations.
 Passages are compared by uri and start, as ids are the engine's own. Here are the engines, and what the files share.
@@ -23,9 +24,9 @@ from indexer.filters.tree import COLUMNS, Where
 from indexer.records import Document, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores import port
+from indexer.stores.addresses.life_cycle import create
+from indexer.stores.addresses.open import engine_of
 from indexer.stores.hashes import content_hash, row_hash
-from indexer.stores.life_cycle import create
-from indexer.stores.open import engine_of
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Ranking, Snapshot, Store, Unit
 
 DIMENSIONS = 4
@@ -130,7 +131,7 @@ def shown(snapshot: Snapshot, ids: Iterable[int]) -> list[tuple[str, int]]:
 
 
 def notes_of(snapshot: Snapshot) -> list[str]:
-    """What a check notes, but for a version of the server's that is older than it should be."""
+    """Return the notes of a check, without the note on an old version of the server."""
     return [note for note in snapshot.check(None).notes if not note.startswith("pgvector ")]
 
 
@@ -139,7 +140,7 @@ def uris(snapshot: Snapshot, ranking: Ranking) -> list[str]:
 
 
 def everything(store: Store) -> dict[str, Any]:
-    """What a store holds, in values that compare."""
+    """Return the content of a store, as values that can be compared."""
     with store.snapshot() as snapshot:
         return {
             "counts": (snapshot.documents, snapshot.passages),
@@ -257,7 +258,7 @@ def same_words(one: Snapshot, ranking: Ranking, other: Snapshot, whole: Ranking,
 def same_candidates(
     one: Snapshot, other: Snapshot, vector: Vector, depth: int, where: Where | None, unit_: Unit
 ) -> None:
-    """Candidates agree; those that only words brought may be others where the last of them nearly tie."""
+    """Candidates agree. Candidates from words alone may differ if the last of them nearly tie."""
     for question in ("pear plum", "the"):
         mine, theirs = (s.candidates(vector, question, depth, where, unit_, False) for s in (one, other))
         assert (mine.terms, mine.matched) == (theirs.terms, theirs.matched)

@@ -27,11 +27,11 @@ from contracts.stores.suite import (
     stamp_sizes,
 )
 
-from indexer.copying import backup
 from indexer.errors import IndexDamaged
 from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.records import Document, Span, Stamp
 from indexer.settings import Meaning
+from indexer.stores.addresses.copying import backup
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, LedgerRow, RunOutcome, Store, Writer
 
 
@@ -48,7 +48,8 @@ def test_what_is_exported_makes_a_store_with_the_same_answers(make: Callable[...
     put(other, *(replace(item, hashes=hashed(item.document)) for item in exported))
     with one.snapshot() as first, other.snapshot() as second:
         agree(first, second, [vector])
-        assert first.check(None).ok and second.check(None).ok
+        assert first.check(None).ok
+        assert second.check(None).ok
 
 
 def test_info_tells_the_state_in_numbers(store: Store) -> None:
@@ -61,7 +62,9 @@ def test_info_tells_the_state_in_numbers(store: Store) -> None:
         assert info.fields == {"metadata.title": ("number",), "n": ("number", "text"), "x.y": ("boolean", "text")}
         assert list(info.fields) == sorted(info.fields)
         assert info.history == snapshot.history
-        assert info.unsealed == 3 and info.bytes > 0 and version >= 1
+        assert info.unsealed == 3
+        assert info.bytes > 0
+        assert version >= 1
     put(store, row_of("a", "ab"))
     with store.snapshot() as snapshot:
         assert (snapshot.info().tokens, snapshot.info().fields) == (9, {"n": ("text",)})
@@ -84,12 +87,14 @@ def test_check_compares_documents_with_their_hashes(store: Store) -> None:
     with store.snapshot() as snapshot:
         assert snapshot.check(None).ok
         report = snapshot.check(MEANING)
-        assert not report.ok and len(report.problems) == 1 and report.problems[0].startswith("bad: ")
+        assert not report.ok
+        assert len(report.problems) == 1
+        assert report.problems[0].startswith("bad: ")
         assert len(snapshot.check(Meaning("another", "passages")).problems) == 2
     with store.writer() as writer:
         assert writer.repair(None).ok
         report = writer.repair(MEANING)
-    assert any("1 damaged document(s)" in note for note in report.notes)
+    assert any("1 damaged document" in note for note in report.notes)
     with store.snapshot() as snapshot:
         assert snapshot.hashes()["bad"].content not in (other.content, broken.hashes.content)
         assert snapshot.hashes()["a"] == hashed(Document("a", "apple"))
@@ -231,7 +236,6 @@ class Both:
 @pytest.mark.parametrize("seed", range(2))
 def test_any_operations_leave_what_the_reference_has(store: Store, seed: int) -> None:
     both, vectors = Both(store, seed), [random_rows(1, 1000 + seed)[0], AXES[0]]
-    earlier: dict[str, Hashes] = {}
     for step in range(16):
         both.any()
         with both.stores[0].snapshot() as one, both.stores[1].snapshot() as other:
@@ -240,9 +244,7 @@ def test_any_operations_leave_what_the_reference_has(store: Store, seed: int) ->
             assert dict(one.ledger_counts()) == dict(other.ledger_counts())
             of_documents = [Counter(snapshot.ledger_of_documents()) for snapshot in (one, other)]
             assert of_documents[0] == of_documents[1]
-            assert sorted(one.changed_since(earlier)) == sorted(other.changed_since(earlier))
-            earlier = dict(other.hashes())
-            assert dict(one.hashes()) == earlier
+            assert dict(one.hashes()) == dict(other.hashes())
             if step % 8 == 7:
                 agree(one, other, vectors, FILTERS)
     for change in (both.settle, both.put, both.compact):
@@ -250,7 +252,8 @@ def test_any_operations_leave_what_the_reference_has(store: Store, seed: int) ->
         with both.stores[0].snapshot() as one, both.stores[1].snapshot() as other:
             agree(one, other, vectors, FILTERS)
             assert one.info().tokens == other.info().tokens
-            assert one.check(MEANING).ok and other.check(MEANING).ok
+            assert one.check(MEANING).ok
+            assert other.check(MEANING).ok
     mine, theirs = (list(one.export()) for one in both.stores)
     for item, expected in zip(mine, theirs, strict=True):
         assert (item.document, item.spans) == (expected.document, expected.spans)

@@ -30,11 +30,11 @@ from contracts.stores.suite import (
     uris,
 )
 
-from indexer.encoders.recipe import Recipe
+from indexer.encoders.recipes.recipe import Recipe
 from indexer.errors import BadInput, FilterError, IndexDamaged, LikewiseError
 from indexer.filters.parse import parse
 from indexer.ledger import NO_REASON, Code
-from indexer.passages import PassageSettings
+from indexer.passages.cut import PassageSettings
 from indexer.records import Changes, Document, KnownFile, Section, Span, Stamp
 from indexer.settings import PERCENTILES, Calibration, Probed, Settings
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, ReasonCount, RunOutcome, Snapshot, Store
@@ -191,7 +191,8 @@ def test_vectors_are_float16_rows_of_unit_length(store: Store) -> None:
     with store.snapshot() as snapshot:
         found = snapshot.vectors_of("a")
         sample = snapshot.sample(100)
-    assert found is not None and found.dtype == np.float32
+    assert found is not None
+    assert found.dtype == np.float32
     np.testing.assert_array_equal(found, from_blobs(to_blobs(rows), DIMENSIONS))
     np.testing.assert_array_equal(found, found.astype(np.float16))
     np.testing.assert_array_equal(found, sample.vectors)
@@ -205,18 +206,17 @@ def test_hashes_tell_what_has_changed(store: Store) -> None:
         assert set(earlier) == set("abcd")
         assert snapshot.hashes(["b", "x", "b"]) == {"b": hashed(Document("b", "text b"))}
         assert snapshot.hashes([]) == {}
-        assert list(snapshot.changed_since(earlier)) == []
-        assert sorted(snapshot.changed_since({})) == list("abcd")
     put(store, doc("b", "another"), row_of("c", "text c", metadata={"n": 1}), doc("e", "new"))
     remove(store, "d")
     with store.snapshot() as snapshot:
-        assert sorted(snapshot.changed_since(earlier)) == ["b", "c", "d", "e"]
+        now = snapshot.hashes()
+        assert sorted(uri for uri in {**now, **earlier} if now.get(uri) != earlier.get(uri)) == ["b", "c", "d", "e"]
         assert snapshot.hashes()["c"].content == earlier["c"].content
         assert snapshot.hashes()["c"].row != earlier["c"].row
     put(store, doc("b", "text b"), row_of("c", "text c"), doc("d", "text d"))
     remove(store, "e")
     with store.snapshot() as snapshot:
-        assert list(snapshot.changed_since(earlier)) == []
+        assert snapshot.hashes() == earlier
 
 
 # one commit
@@ -400,8 +400,10 @@ def test_settings_are_kept_as_they_are_changed(engine: Engine, make: Callable[..
 def test_equal_reasons_of_the_ledger_are_counted(store: Store) -> None:
     failed = [LedgerRow("/a", f"r{number}", "failed", Code.OTHER("no text")) for number in range(3)]
     other = [LedgerRow("/b", "/b", "skipped", Code.OTHER("no text")), LedgerRow("/c", "/c", "failed", Code.EMPTY())]
-    put(store, doc("/d", "x"), rows=[*failed, *other, LedgerRow("/d", "/d", "indexed")])
+    marked = LedgerRow("/e", "/e#1", "indexed", replace(NO_REASON, mark="0f"))
+    put(store, doc("/d", "x"), doc("/e#1", "x"), rows=[*failed, *other, LedgerRow("/d", "/d", "indexed"), marked])
     with store.snapshot() as snapshot:
+        assert snapshot.files()["/e"].entries == (("/e#1", "indexed", marked.reason),)
         assert sorted(snapshot.ledger_reasons(), key=lambda row: (row.state, row.reason.text())) == [
             ReasonCount("failed", Code.EMPTY(), 1),
             ReasonCount("failed", Code.OTHER("no text"), 3),
@@ -413,9 +415,9 @@ def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> 
     bad_line = replace(Code.OTHER("no text"), line=2)
     stamps = {"/a": Stamp(1, 2, 3, 4), "/b": Stamp(5, 6, 7, 8), "/empty": Stamp(0, 1, 1, 1)}
     rows = [
-        LedgerRow("/a", "/a", "indexed"),
-        LedgerRow("/b", "r1", "indexed"),
-        LedgerRow("/b", "r2", "failed", bad_line),
+        LedgerRow("/a", "/a", "indexed", NO_REASON, "pdf/2", (Code.OTHER("page 3 has no text"), bad_line)),
+        LedgerRow("/b", "r1", "indexed", NO_REASON, "jsonl/1"),
+        LedgerRow("/b", "r2", "failed", bad_line, "jsonl/2"),
         LedgerRow("/c", "/c", "skipped", Code.EMPTY()),
     ]
     put(store, doc("/a", "x"), doc("r1", "y"), rows=rows, finished=stamps)
@@ -423,15 +425,17 @@ def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> 
         assert list(snapshot.ledger()) == rows
         assert list(snapshot.ledger("failed")) == rows[2:3]
         assert list(snapshot.ledger("gone")) == []
+        assert (list(snapshot.noted()), snapshot.noted_count()) == (rows[:1], 1)
         assert sorted(row.uri for row in snapshot.ledger_of_documents()) == ["/a", "r1"]
         assert dict(snapshot.ledger_counts()) == {"indexed": 2, "failed": 1, "skipped": 1}
         assert dict(snapshot.files()) == {
-            "/a": KnownFile(Stamp(1, 2, 3, 4), (("/a", "indexed", NO_REASON),)),
+            "/a": KnownFile(Stamp(1, 2, 3, 4), (("/a", "indexed", NO_REASON),), frozenset({"pdf/2"})),
             "/b": KnownFile(
                 Stamp(5, 6, 7, 8),
                 (("r1", "indexed", NO_REASON), ("r2", "failed", bad_line)),
+                frozenset({"jsonl/1", "jsonl/2"}),
             ),
-            "/c": KnownFile(Stamp(-1, 0, 0, 0), (("/c", "skipped", Code.EMPTY()),)),
+            "/c": KnownFile(Stamp(-1, 0, 0, 0), (("/c", "skipped", Code.EMPTY()),), frozenset({""})),
             "/empty": KnownFile(Stamp(0, 1, 1, 1), ()),
         }
     put(store, doc("r1", "changed"))  # behind its file's back: the next run reads that again
@@ -448,6 +452,28 @@ def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> 
             ("/c", "/c"),
             ("/d", "r1"),
         ]
+
+
+def test_a_batch_removes_documents_with_their_rows_of_the_ledger(store: Store) -> None:
+    put(store, doc("/box", "all"), doc("x", "y"), rows=[LedgerRow("/box", "/box", "indexed")])
+    put(store, finished={"/box": Stamp(1, 1, 1, 1)})
+    rows = [LedgerRow("/box", "/box#1", "indexed"), LedgerRow("/box", "/box#2", "indexed")]
+    with store.writer() as writer:
+        batch = Batch(
+            [doc("/box#1", "one"), doc("/box#2", "two")], rows, {"/box": Stamp(2, 1, 1, 1)}, 1, ["/box", "no"]
+        )
+        assert writer.put(batch) == Changes(added=("/box#1", "/box#2"))
+    with store.snapshot() as snapshot:
+        assert (snapshot.uris(), snapshot.documents, snapshot.passages) == (["x", "/box#1", "/box#2"], 3, 3)
+        assert list(snapshot.ledger()) == rows
+        assert snapshot.info().documents == 3
+        assert snapshot.check(None).problems == ()
+    assert stamp_sizes(store) == {"/box": 2}
+    with store.writer() as writer:
+        assert writer.put(Batch(removed=["/box#2"])) == Changes()
+    with store.snapshot() as snapshot:
+        assert (snapshot.documents, [row.uri for row in snapshot.ledger()]) == (2, ["/box#1"])
+    assert stamp_sizes(store) == {"/box": -1}
 
 
 def states(store: Store) -> list[str]:
@@ -520,7 +546,8 @@ def test_a_run_that_did_not_finish_is_noted(store: Store) -> None:
         assert writer.begin_run() < (number := writer.begin_run())
     with store.snapshot() as snapshot:
         report = snapshot.check(None)
-    assert report.ok and any("did not finish" in note for note in report.notes)
+    assert report.ok
+    assert any("did not finish" in note for note in report.notes)
     with store.writer() as writer:
         assert writer.end_run(number, RunOutcome()) == 0
     with store.snapshot() as snapshot:

@@ -25,12 +25,12 @@ from contracts.stores.suite import (
 )
 from listeners import Calling
 
-from indexer.copying import backup
 from indexer.errors import BadInput, IndexLocked, NotAnIndex
 from indexer.filters.parse import parse
 from indexer.records import Document
 from indexer.settings import Settings
-from indexer.stores.life_cycle import draft
+from indexer.stores.addresses.copying import backup
+from indexer.stores.addresses.life_cycle import draft
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, SideSlot, Store
 
 
@@ -82,10 +82,12 @@ def test_a_successor_takes_the_place_when_it_is_complete(engine: Engine, store: 
     for now in (store, other):
         with now.snapshot() as snapshot:
             assert (list(snapshot.hashes()), snapshot.settings) == (["b", "c"], settings)
-            assert (snapshot.version != version, snapshot.history != history) == (True, True)
+            assert snapshot.version != version
+            assert snapshot.history != history
             assert uris(snapshot, snapshot.dense(unit([0, 1])[0], 5, None, "document", False)) == ["b", "c"]
             assert uris(snapshot, snapshot.words("haus", 5, None, "document")) == ["b"]
-            assert snapshot.check(None).ok and not notes_of(snapshot)
+            assert snapshot.check(None).ok
+            assert not notes_of(snapshot)
     other.close()
     assert put(store, doc("d", "y", unit([1, 0]))).added == ("d",)
 
@@ -151,7 +153,8 @@ def test_an_index_beside_another_takes_its_place_and_gives_it_back(engine: Engin
     second = everything(made)
     for at in (store, other):
         stored = beside(at, "next")
-        assert stored is not None and everything(stored) == second
+        assert stored is not None
+        assert everything(stored) == second
         assert (everything(at), beside(at, "previous")) == (first, None)
     with store.snapshot() as before:
         with store.engine.exclusive(), made.writer():
@@ -162,13 +165,16 @@ def test_an_index_beside_another_takes_its_place_and_gives_it_back(engine: Engin
         version, history = before.version, before.history
     for at in (store, other):
         with at.snapshot() as snapshot:
-            assert (snapshot.version != version, snapshot.history != history) == (True, True)
+            assert snapshot.version != version
+            assert snapshot.history != history
             assert uris(snapshot, snapshot.dense(unit([0, 1])[0], 5)) == ["b", "c"]
             assert uris(snapshot, snapshot.words("haus", 5)) == ["b"]
-            assert snapshot.check(None).ok and not notes_of(snapshot)
+            assert snapshot.check(None).ok
+            assert not notes_of(snapshot)
         previous = beside(at, "previous")
         assert (everything(at), beside(at, "next")) == (second, None)
-        assert previous is not None and everything(previous) == first
+        assert previous is not None
+        assert everything(previous) == first
     # Both can be written to, and change places as often as is asked for.
     previous = beside(store, "previous")
     assert previous is not None
@@ -259,12 +265,14 @@ def test_a_backup_is_a_copy_with_a_history_of_its_own(engine: Engine, store: Sto
         agree(one, other, [vector])
         assert one.sample(6).passages.tolist() == other.sample(6).passages.tolist()
         assert other.fitted_parameters() == b"fitted"
-        assert other.history != one.history and other.version != one.version
+        assert other.history != one.history
+        assert other.version != one.version
         assert other.check(None).ok
     put(copy, doc("y", "pear"))
     remove(store, "x")
     with store.snapshot() as one, copy.snapshot() as other:
-        assert one.get("y") is None and other.get("x") is not None
+        assert one.get("y") is None
+        assert other.get("x") is not None
     with pytest.raises(BadInput):
         backup(store, engine.at(destination))
     assert [document.uri for document in copy.iterate()][-1] == "y"
@@ -295,7 +303,8 @@ def test_a_thread_that_writes_gets_the_same_writer_again_and_others_wait(store: 
             assert inner is outer
             inner.put(Batch([doc("a", "x")]))
         in_thread(wait=False).join()
-        assert len(outcomes) == 1 and str(store.address) in outcomes[0]
+        assert len(outcomes) == 1
+        assert str(store.address) in outcomes[0]
         waiting = in_thread(wait=True)
         outer.put(Batch([doc("c", "z")]))
         assert len(outcomes) == 1
@@ -321,7 +330,8 @@ def test_who_waits_for_another_process_is_told_once(engine: Engine, store: Store
 
         with store.writer(listener=Calling(waiting=on_wait)) as writer:
             writer.put(Batch([doc("a", "x")]))
-    assert len(told) == 1 and store.address in told[0]
+    assert len(told) == 1
+    assert store.address in told[0]
 
 
 def test_an_error_in_the_block_keeps_what_was_committed_and_frees_the_writer(store: Store) -> None:

@@ -38,7 +38,8 @@ def brute_force(
     """Every unit that is allowed with its best passage: uri, start, cosine; equal ones as they were added."""
     best: dict[Any, tuple[str, int, float]] = {}
     for item in store.export():
-        assert item.spans is not None and item.vectors is not None
+        assert item.spans is not None
+        assert item.vectors is not None
         for span, row in zip(item.spans, item.vectors, strict=True):
             found = (item.document.uri, span.start, float(np.float32(np.einsum("j,j->", row, vector))))
             key = found[0] if one == "document" else found[:2]
@@ -72,7 +73,8 @@ def test_dense_is_brute_force(store: Store, one: Unit, exact: bool) -> None:
                     owners = [passage.document_id for passage in snapshot.passages_by_id(ranking.passages.tolist())]
                 assert (ranking.matched, ranking.exact) == (len(expected), True)
                 assert ranking.documents.tolist() == owners
-                assert ranking.scores.dtype == np.float32 and ranking.passages.dtype == np.int64
+                assert ranking.scores.dtype == np.float32
+                assert ranking.passages.dtype == np.int64
                 np.testing.assert_allclose(ranking.scores, [unit[2] for unit in expected[:k]], atol=1e-6)
 
 
@@ -139,7 +141,7 @@ def test_a_document_is_ranked_by_all_its_words_and_shown_by_its_best_passage(sto
         doc("d", "", title="quince"),
     )
     with store.snapshot() as snapshot:
-        # Titles are words of every passage: of those that hold one word each, the shortest scores best.
+        # Titles are words of every passage: among passages with one word each, the shortest scores best.
         for question, best in (("tart", 11), ("plum pie", 22), ("orchard", 22), ("plum pear tart", 11)):
             ranking = snapshot.words(question, 1, None, "document")
             assert shown(snapshot, ranking.passages) == [("a", best)], question
@@ -181,7 +183,7 @@ def test_a_question_needs_a_word(store: Store, question: str, message: str) -> N
     ("language", "found"),
     [
         ("en", {"run": ["a"], "runs": ["a"], "haus": [], "häuser": ["b"], "the": None, "und": ["b"], "京都": ["c"]}),
-        ("none", {"run": [], "runs": ["a"], "haus": [], "the": ["a"], "京": []}),
+        ("none", {"run": [], "runs": ["a"], "haus": [], "the": ["a"], "京": ["c"], "东": ["c"]}),
         ("de", {"haus": ["b"], "und": None, "the": ["a"], "runs": ["a"], "京都": ["c"]}),
         ("german", {"haus": ["b"]}),
     ],
@@ -199,6 +201,29 @@ def test_words_are_found_by_the_endings_of_the_language(
                     snapshot.words(question, 5, None, "document")
             else:
                 assert uris(snapshot, snapshot.words(question, 5, None, "document")) == expected, question
+
+
+def test_a_compound_is_found_by_its_beginning_after_the_word_itself(make: Callable[..., Store]) -> None:
+    store = make(replace(SETTINGS, language="de"))
+    texts = [
+        "Der Käsekuchen ist gut",
+        "Der Käse ist gut",
+        "Die Kaserne ist alt",
+        "Krankenversicherungsbeitrag",
+        "Käsen",
+    ]
+    put(store, *(doc(name, text) for name, text in zip("abcde", texts, strict=True)))
+    with store.writer() as writer:
+        writer.remove(["e"])
+    with store.snapshot() as snapshot:
+        for question, expected in {"Käse": ["b", "a"], "Krankenversicherung": ["d"], "Kuchen": []}.items():
+            ranking = snapshot.words(question, 5, None, "document")
+            assert uris(snapshot, ranking) == expected, question
+            assert ranking.matched == len(expected)
+    english = make(replace(SETTINGS, language="en"))
+    put(english, doc("a", "Der Käsekuchen ist gut"))
+    with english.snapshot() as snapshot:
+        assert uris(snapshot, snapshot.words("Käse", 5, None, "document")) == []
 
 
 def test_words_follow_the_language_when_it_is_changed(store: Store) -> None:

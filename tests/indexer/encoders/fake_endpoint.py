@@ -25,7 +25,8 @@ def words_of(text: str) -> list[str]:
 
 @dataclass
 class FakeEndpoint:
-    """What the server does. Its model is a bag of words: a text is the sum of a random row for each of its words.
+    """The behaviour of the server. Its model is a bag of words: a text is the sum of a random row for each of its
+    words.
 
     Attributes:
         answer: called with the number of a request (from 0) and the right answer; returns a status, headers and a body

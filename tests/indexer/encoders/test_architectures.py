@@ -19,11 +19,11 @@ from sentence_transformers.sentence_transformer.modules.tokenizer import Whitesp
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from indexer.encoders import load_encoder
-from indexer.encoders.tokenizer import Tokenizer as OurTokenizer
+from indexer.encoders.tokens.tokenizer import Tokenizer as OurTokenizer
 from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.encoder import _run_halved
 from indexer.errors import ModelError
-from indexer.passages import PassageSettings, cut
+from indexer.passages.cut import PassageSettings, cut
 from indexer.records import Document
 
 SMALL: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}

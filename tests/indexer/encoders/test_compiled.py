@@ -21,10 +21,10 @@ from tokenizers import Tokenizer
 
 from indexer import Document, Index
 from indexer.encoders import Encoder, fit_post, load_encoder
-from indexer.encoders.openvino import export, graph
+from indexer.encoders.compilation import export, graph
+from indexer.encoders.compilation.export import compile_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.openvino.export import compile_encoder
-from indexer.encoders.recipe import POOLINGS, Combine, Pooling
+from indexer.encoders.recipes.recipe import POOLINGS, Combine, Pooling
 from indexer.encoders.torch.pooling import pool
 from indexer.errors import ModelError, NothingKnown, TextTooLong
 

@@ -15,7 +15,7 @@ from opened import snapshot_of
 
 from indexer import Index
 from indexer.encoders import load_encoder
-from indexer.encoders.parts import without_int8
+from indexer.encoders.chain.parts import without_int8
 from indexer.encoders.torch.bert import Bert
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder

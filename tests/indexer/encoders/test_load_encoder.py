@@ -16,10 +16,11 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
-from indexer.encoders import load, load_encoder, locate
+from indexer.encoders import load, load_encoder
 from indexer.encoders.load import load_recipe
-from indexer.encoders.recipe import Recipe, RecipeSpec
-from indexer.encoders.runtime import Runtime
+from indexer.encoders.machine.runtime import Runtime
+from indexer.encoders.recipes import locate
+from indexer.encoders.recipes.recipe import Recipe, RecipeSpec
 from indexer.encoders.torch import bert
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.pooling import Packed
@@ -59,7 +60,8 @@ def test_bfloat16_runs_where_the_cpu_cannot_pack_it(
     monkeypatch.setattr(bert, "_packs_bfloat16", lambda: False)
     load._transformer.cache_clear()  # one with packed weights may be kept there
     plain = load_encoder(tiny("bert"), precision="bfloat16")
-    assert isinstance(plain, TorchEncoder) and isinstance(plain.transformer, bert.Bert)
+    assert isinstance(plain, TorchEncoder)
+    assert isinstance(plain.transformer, bert.Bert)
     assert plain.transformer.blocks[0].query._packed is None
     assert (exact * plain.encode(sentences)).sum(1).min() > 0.998  # .9990 to .9996, by the vocabulary that was trained
     load._transformer.cache_clear()

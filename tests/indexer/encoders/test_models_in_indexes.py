@@ -54,7 +54,9 @@ def test_a_model_in_a_folder_is_found_from_elsewhere_and_after_it_moved(
         assert len(index) == 9
         held = index.recipe
         index._core.record_model_place(str(tmp_path / "there" / "moved"))
-        assert held is not None and index.recipe is not None and held.same(index.recipe)
+        assert held is not None
+        assert index.recipe is not None
+        assert held.same(index.recipe)
     forget()
     with Searcher(tmp_path / "x.index") as searcher:
         assert len(searcher.search("dogs snow", 9)) == 9
@@ -64,12 +66,14 @@ def test_whitening_is_fitted_before_the_first_commit_and_then_frozen(
     tiny: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = str(tiny("bert"))
-    monkeypatch.setattr("indexer.core.BATCH_CHARACTERS", 2000)
+    monkeypatch.setattr("indexer.indexing.core.BATCH_CHARACTERS", 2000)
     given = documents(300)
     with Index.create(tmp_path / "x.index", f"{model}:mean@-2+whiten+8") as index:
-        assert (index.dimensions, index.recipe and index.recipe.fitted) == (8, False)
+        assert index.dimensions == 8
+        assert not (index.recipe and index.recipe.fitted)
         index.add(given)
-        assert index.recipe is not None and index.recipe.fitted
+        assert index.recipe is not None
+        assert index.recipe.fitted
         frozen = index.recipe
         index.add([Document("later", "stars explode")])
         assert index.recipe == frozen

@@ -9,7 +9,7 @@ import pytest
 from hardware import BFLOAT16, FLOAT32
 
 from indexer.encoders import encode_many, fit_post, load_encoder
-from indexer.encoders.postprocessing import PostProcessed, with_post
+from indexer.encoders.recipes.postprocessing import PostProcessed, with_post
 from indexer.errors import ModelError
 
 ENCODER = "all-MiniLM-L6-v2"
@@ -56,7 +56,7 @@ def test_parameters_are_frozen_hashed_and_loaded_again() -> None:
     assert np.array_equal(again.apply(vector), fitted.apply(vector))
     assert not fitted.recipe.same(fit_post(encoder, cone(1001), "whiten", dimensions=100).recipe)
     other = fit_post(encoder, cone(1001), "whiten", dimensions=100).fitted_parameters
-    with pytest.raises(ModelError, match="not those of the recipe"):
+    with pytest.raises(ModelError, match="do not match the recipe"):
         with_post(encoder, fitted.recipe, other or b"")
 
 

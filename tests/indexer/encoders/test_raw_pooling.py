@@ -13,9 +13,9 @@ import transformers
 from hardware import FLOAT32
 
 from indexer.encoders import encode_many, load_encoder
-from indexer.encoders.locate import find_model
-from indexer.encoders.recipe import POOLINGS
-from indexer.encoders.tokenizer import Tokenizer
+from indexer.encoders.recipes.locate import find_model
+from indexer.encoders.recipes.recipe import POOLINGS
+from indexer.encoders.tokens.tokenizer import Tokenizer
 
 ARCHITECTURES = ["bert", "roberta", "distilbert", "mpnet"]
 LAYERS = [(-1,), (-2,), (3,), (0,), (-4, -3, -2, -1), (0, -1)]

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from indexer.encoders.recipe import Recipe, RecipeSpec, parse_layers
+from indexer.encoders.recipes.recipe import Recipe, RecipeSpec, parse_layers
 from indexer.errors import ModelError
 
 RECIPE = Recipe("some/model", "f" * 64, 384, 256)

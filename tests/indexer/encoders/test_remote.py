@@ -19,11 +19,11 @@ import pytest
 from fake_endpoint import WIDTH, FakeEndpoint, serve
 
 from indexer import Document, Index, Recipe, load_encoder
-from indexer.encoders import endpoint, remote, retries
-from indexer.encoders.endpoint_address import EndpointAddress
-from indexer.encoders.named_hosts import name_host, named_hosts
-from indexer.encoders.recipe import RecipeSpec
-from indexer.encoders.remote import PROBE, CharacterCounter
+from indexer.encoders.endpoints import endpoint, remote, retries
+from indexer.encoders.endpoints.endpoint_address import EndpointAddress
+from indexer.encoders.endpoints.named_hosts import name_host, named_hosts
+from indexer.encoders.endpoints.remote import PROBE, CharacterCounter
+from indexer.encoders.recipes.recipe import RecipeSpec
 from indexer.errors import (
     BadInput,
     EndpointUnavailable,
@@ -132,14 +132,15 @@ def test_prompts_leading_dimensions_and_a_role_that_the_endpoint_knows(fake: Fak
     assert "input_type" not in fake.requests[-1]
     fake.honours_input_type = True
     assert connected(fake).recipe.remote == connected(fake).recipe.remote
-    assert all("input_type" not in request for request in fake.requests)
+    assert [request for request in fake.requests if "input_type" in request] == []
     asked = len(fake.requests)
     told = load_encoder(RecipeSpec(fake.address, max_tokens=64, input_type=True))
     np.testing.assert_allclose(told.encode([MOON]), [fake.unit(MOON)], atol=1e-6)
     question = fake.vector(MOON, "query")
     np.testing.assert_allclose(told.encode([MOON], role="query"), [question / np.linalg.norm(question)], atol=1e-6)
     assert [request["input_type"] for request in fake.requests[asked:]] == ["document", "document", "query"]
-    assert told.recipe.remote is not None and told.recipe.remote.input_type
+    assert told.recipe.remote is not None
+    assert told.recipe.remote.input_type
     with pytest.raises(BadInput, match="input_type is for a model behind an endpoint"):
         Index.create("x.index", model=RecipeSpec("all-MiniLM-L6-v2", input_type=True))
 
@@ -161,13 +162,13 @@ def test_a_new_endpoint_needs_a_limit_and_is_asked_once(
 ) -> None:
     name_host(fake.address)
     for limit in (None, 0):
-        with pytest.raises(ModelError, match=r"^http://127.* how many tokens .*: make .* --max-tokens N.*$"):
+        with pytest.raises(ModelError, match=r"^http://127.* how many tokens .*: give max_tokens=N$"):
             load_encoder(fake.address, max_tokens=limit)
     (tmp_path / "texts.txt").write_text(f"{MOON}\n{BREAD}\n")
     for arguments in (("pairs", tmp_path / "texts.txt"), ("embed", MOON)):
         failed = shell(*arguments, "--model", fake.address)
         assert failed.code == 2
-        assert "make an index first, with likewise index or migrate and --max-tokens N" in failed.err
+        assert "give max_tokens=N, in the shell --max-tokens N of likewise index or migrate" in failed.err
         assert "other commands take no new endpoint" in failed.err
     assert fake.requests == []
     assert load_encoder(fake.address, max_tokens=400).max_tokens == 400
@@ -207,7 +208,8 @@ def test_an_index_whose_limit_and_roles_were_found_by_trial_works_as_before(
         index.add([Document("a", MOON)])
     register(alone=True)
     with Index.open(path) as index:
-        assert index.recipe is not None and index.recipe.to_json() == stored
+        assert index.recipe is not None
+        assert index.recipe.to_json() == stored
         index.add([Document("b", BREAD)])
     with Searcher(path) as searcher:
         assert [hit.uri for hit in searcher.search(BREAD)] == ["b", "a"]
@@ -219,7 +221,8 @@ def test_an_index_whose_limit_and_roles_were_found_by_trial_works_as_before(
     assert shell("index", path, tmp_path / "c.txt", "--input-type").code == (0 if input_type else 2)
     assert shell("index", path, tmp_path / "c.txt", "--rebuild", "--max-tokens", "32").code == 0
     with Index.open(path) as index:
-        assert index.recipe is not None and index.recipe.to_json() == stored
+        assert index.recipe is not None
+        assert index.recipe.to_json() == stored
 
 
 def test_a_text_over_the_limit_is_an_error_or_cut(fake: FakeEndpoint) -> None:
@@ -238,7 +241,7 @@ def test_a_text_that_the_server_finds_too_long_is_cut_again(fake: FakeEndpoint, 
         index.add([Document("a", "one two six ten " * 40)])
         info = index.info()
     assert info.passages >= 4
-    assert all(len(text.split()) <= 50 for text in fake.requests[-1]["input"])
+    assert [text for text in fake.requests[-1]["input"] if not (len(text.split()) <= 50)] == []
     encoder = connected(fake, max_tokens=64)
     assert encoder.encode(["one two six ten " * 15], truncate=True).shape == (1, WIDTH)
 
@@ -267,7 +270,8 @@ def test_a_busy_endpoint_is_asked_again_when_it_says(fake: FakeEndpoint, pauses:
     headers = {turn: {"Retry-After": "2"} for turn in range(9)} | {9: {"Retry-After": "soon"}, 10: {"Retry-After": "0"}}
     encoder.encode([MOON])  # A busy server is asked more often than a broken one.
     assert pauses[:9] == [2] * 9
-    assert all(20 >= pause > 2 for pause in pauses[9:]) and len(pauses) == 11
+    assert [pause for pause in pauses[9:] if not (20 >= pause > 2)] == []
+    assert len(pauses) == 11
     assert len({bytes(json.dumps(request), "utf-8") for request in fake.requests[first:]}) == 1
 
 
@@ -321,8 +325,8 @@ def changed(**members: Any) -> Callable[[int, Any], tuple[int, dict[str, str], A
         (changed(embedding=[1.0] * 3), ModelError, "vectors of different widths"),
         (changed(embedding="%%%"), ModelError, "does not answer in the form of OpenAI"),
         (changed(embedding=7), ModelError, "does not answer in the form of OpenAI"),
-        (changed(index=1), ModelError, "which vector is of which text"),
-        (changed(index=True), ModelError, "which vector is of which text"),
+        (changed(index=1), ModelError, "which vector is for which text"),
+        (changed(index=True), ModelError, "which vector is for which text"),
         (changed(embedding=[0.0] * WIDTH), NothingKnown, "a vector of zeros for text 0"),
         (lambda number, right: (200, {}, right | {"data": right["data"][1:]}), ModelError, "2 vectors for 3 texts"),
         (lambda number, right: (200, {}, {"data": "none"}), ModelError, "does not answer in the form of OpenAI"),
@@ -483,7 +487,7 @@ def test_an_index_of_somebody_else_sends_nothing(
         said = shell(*command)
         assert said.code == 2, (command, said)
         assert "a host that you have not named on this machine" in said.err
-    with pytest.raises(ModelError, match="likewise index INDEX SOURCE --model http"):
+    with pytest.raises(ModelError, match="name it once as the model of an index"):
         Index.open(tmp_path / "x.index", model=fake.address)
     with Index.open(tmp_path / "x.index") as index:
         assert index.recipe is not None
@@ -505,7 +509,8 @@ def test_a_configuration_file_names_no_host(
     (tmp_path / ".likewise.toml").write_text(f'model = "{fake.address}"')
     (tmp_path / "a.txt").write_text(MOON)
     said = shell("index", tmp_path / "x.index", tmp_path / "a.txt", "--max-tokens", 64)
-    assert said.code == 2 and "have not named" in said.err
+    assert said.code == 2
+    assert "have not named" in said.err
     assert (fake.requests, named_hosts()) == ([], frozenset())
     name_host(fake.address)
     assert shell("index", tmp_path / "x.index", tmp_path / "a.txt", "--max-tokens", 64).code == 0
@@ -528,7 +533,8 @@ def test_the_key_is_neither_stored_nor_printed_nor_sent_on(
         with pytest.raises(ModelError, match="characters that a header cannot have"):
             index.add([Document("a", MOON)])
     stored = [file for folder in (tmp_path / "x.index", user) for file in folder.rglob("*") if file.is_file()]
-    assert stored and not any(b"sk-secret" in file.read_bytes() for file in stored)
+    assert stored
+    assert not any(b"sk-secret" in file.read_bytes() for file in stored)
 
 
 @pytest.mark.parametrize(
@@ -593,7 +599,9 @@ def test_an_index_from_the_shell_from_beginning_to_end(
     index = tmp_path / "x.index"
     sources = tmp_path / "moon.txt", tmp_path / "bread.txt"
     said = shell("index", index, *sources, "--model", fake.address)
-    assert said.code == 2 and "--max-tokens N" in said.err and not index.exists()
+    assert said.code == 2
+    assert "--max-tokens N" in said.err
+    assert not index.exists()
     said = shell("index", index, *sources, "--model", fake.address, "--max-tokens", 64, "--json")
     assert said.code == 0, said.err
     assert said.err == ""
@@ -607,14 +615,18 @@ def test_an_index_from_the_shell_from_beginning_to_end(
     assert len(fake.requests) == asked
     for command in (("compile", index), ("model", fake.address), ("tokens", "moon", "--model", fake.address)):
         said = shell(*command)
-        assert said.code == 2 and "behind" in said.err, (command, said)
+        assert said.code == 2, (command, said)
+        assert "behind" in said.err, command
     assert shell("check", index).code == 0
     said = shell("index", index, tmp_path / "moon.txt", "--model", fake.address, "--precision", "int8", "--rebuild")
-    assert said.code == 2 and "chooses precision, device and runtime by itself" in said.err
+    assert said.code == 2
+    assert "chooses precision, device and runtime by itself" in said.err
     said = shell("index", tmp_path / "y.index", tmp_path / "moon.txt", "--model", fake.address, "--pooling", "cls")
-    assert said.code == 2 and "an endpoint pools by itself" in said.err
+    assert said.code == 2
+    assert "an endpoint pools by itself" in said.err
     said = shell("index", tmp_path / "y.index", tmp_path / "moon.txt", "--tokenizer", tmp_path)
-    assert said.code == 2 and "a tokenizer is given for a model behind an endpoint" in said.err
+    assert said.code == 2
+    assert "a tokenizer is given for a model behind an endpoint" in said.err
 
 
 def test_an_endpoint_that_moves_is_followed_if_it_has_the_model(
@@ -626,11 +638,13 @@ def test_an_endpoint_that_moves_is_followed_if_it_has_the_model(
     assert shell("index", index, tmp_path / "a.txt", "--model", fake.address, "--max-tokens", "48").code == 0
     with serve(FakeEndpoint(model="two")) as other:
         said = shell("index", index, tmp_path / "b.txt", "--model", other.address)
-        assert said.code == 2 and "answers with another model" in said.err
+        assert said.code == 2
+        assert "answers with another model" in said.err
     with serve(FakeEndpoint()) as same:
         assert shell("index", index, tmp_path / "b.txt", "--model", same.address).code == 0
         with Index.open(index, model=same.address) as opened:
-            assert opened.recipe is not None and opened.recipe.model == same.address
+            assert opened.recipe is not None
+            assert opened.recipe.model == same.address
             assert len(opened) == 2
 
 
@@ -653,7 +667,8 @@ def test_a_tokenizer_cuts_passages_and_is_recorded(
     tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]")).save(str(file))
     register(alone=True)
     said = shell("search", tmp_path / "x.index", "moon")
-    assert said.code == 2 and "is not the one that the index was cut with" in said.err
+    assert said.code == 2
+    assert "is not the one that the index was cut with" in said.err
     with pytest.raises(BadInput, match="this model has its own"):
         Index.create(tmp_path / "y.index", tokenizer=file)
 

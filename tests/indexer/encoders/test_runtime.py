@@ -15,23 +15,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hardware import needs_vnni
 from opened import store_of
 
 from indexer import Document, Index
-from indexer.embedding import Embedding
-from indexer.encoders import documents, fit_post, get_query_encoder, load_encoder, locate, registry, runtime_rule
-from indexer.encoders.openvino import export, graph
+from indexer.encoders import documents, fit_post, get_query_encoder, load_encoder, registry, runtime_rule
+from indexer.encoders.compilation import export, graph
+from indexer.encoders.compilation.export import compile_encoder, compile_in_cache
+from indexer.encoders.compilation.graph import NotCompilable
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.openvino.export import compile_encoder, compile_in_cache
-from indexer.encoders.openvino.graph import NotCompilable
 from indexer.encoders.openvino.kept import keep
+from indexer.encoders.recipes import locate
 from indexer.encoders.registry import registered
 from indexer.encoders.runtime_rule import REPAYING_TEXTS, Choice, choose_runtime, runtime_of
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.errors import BadInput, ModelError, NothingKnown, TextTooLong
+from indexer.indexing.embedding import Embedding
 from indexer.listener import Collecting
-from indexer.passages import PassageSettings
+from indexer.passages.cut import PassageSettings
 from search.explain import add_sentences
 from search.hits import Hit
 from search.pairs import embed
@@ -161,7 +163,8 @@ def test_the_rule_for_a_stored_recipe_knows_what_openvino_does_not_embed(
     for named in ("auto", "openvino"):
         monkeypatch.setenv("LIKEWISE_RUNTIME", named)
         said = runtime_of(recipe)
-        assert said is not None and said.name == "openvino"
+        assert said is not None
+        assert said.name == "openvino"
         assert runtime_of(centred) == after
         assert runtime_of(unusual) == modules
         assert runtime_of(missing) == said
@@ -195,16 +198,22 @@ def test_many_texts_at_once_repay_compiling_at_once(
     assert openvino.rows == [2_000]
 
 
-def test_amx_a_named_runtime_or_precision_and_int8_stay_on_torch(
+def test_amx_and_a_named_runtime_or_precision_stay_on_torch(
     tiny: Callable[[str], Path], openvino: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_encoder(tiny("bert"), runtime="torch").encode(TEXTS)
     plain = load_encoder(tiny("bert"), precision="float32")
     plain.encode(TEXTS)
-    assert isinstance(plain, TorchEncoder)
-    Int8Encoder(plain).encode(TEXTS)
     monkeypatch.setattr(runtime_rule, "cpu_features", lambda: AMX)
     load_encoder(tiny("bert")).encode(TEXTS)
+    assert (openvino.compiled, openvino.rows) == ([], [])
+
+
+@needs_vnni()
+def test_int8_stays_on_torch(tiny: Callable[[str], Path], openvino: MadeUp) -> None:
+    plain = load_encoder(tiny("bert"), precision="float32")
+    assert isinstance(plain, TorchEncoder)
+    Int8Encoder(plain).encode(TEXTS)
     assert (openvino.compiled, openvino.rows) == ([], [])
 
 
@@ -217,7 +226,7 @@ def test_searching_never_switches(
     question = np.ones(encoder.dimensions, np.float32)
 
     def search() -> None:
-        assert all(hit.why and hit.why["sentence"] for hit in add_sentences(hits, encoder, question))
+        assert [hit for hit in add_sentences(hits, encoder, question) if not (hit.why and hit.why["sentence"])] == []
         for _ in range(2):
             asked, notes = get_query_encoder(encoder.recipe, tmp_path / "no graph", lambda: None)
             assert (asked.encode(TEXTS).shape, notes) == ((64, 48), ())
@@ -354,7 +363,8 @@ def test_an_index_mixes_vectors_of_both_runtimes_and_info_and_doctor_say_which_o
         with store_of(index).snapshot() as snapshot:
             stored = snapshot.sample(100).vectors
         assert index.encoder is encoder
-    assert 64 in rows and 8 not in rows
+    assert 64 in rows
+    assert 8 not in rows
     torch_rows = load_encoder(encoder.recipe, runtime="torch").encode(TEXTS)
     assert (encoder.encode(TEXTS) * torch_rows).sum(axis=1).min() >= 0.999
     assert len(stored) == 72
@@ -448,7 +458,8 @@ def test_a_child_that_is_forked_while_another_thread_compiles_embeds_with_torch(
     tiny: Callable[[str], Path], openvino: MadeUp
 ) -> None:
     encoder = load_encoder(tiny("bert"))
-    assert isinstance(encoder, TorchEncoder) and isinstance(encoder.alternative, documents.OpenvinoForDocuments)
+    assert isinstance(encoder, TorchEncoder)
+    assert isinstance(encoder.alternative, documents.OpenvinoForDocuments)
     held = encoder.alternative._lock
     with held, registry._lock:
         documents._after_fork()  # What a child runs: the locks are another thread's there, and stay so.
@@ -474,7 +485,8 @@ def test_an_index_takes_a_copy_of_the_graph_that_embedded_its_documents_and_the_
     draft.mkdir(parents=True)
     wanted = encoder.steady().encode(TEXTS)
     assert (encoder.encode(TEXTS) * wanted).sum(axis=1).min() > 0.999
-    assert folder.is_dir() and not draft.parent.exists()
+    assert folder.is_dir()
+    assert not draft.parent.exists()
     compile_encoder(encoder, tmp_path / "index")
     assert len(made) == 1
     assert (CompiledEncoder.open(tmp_path / "index").encode(TEXTS) * wanted).sum(axis=1).min() > 0.999

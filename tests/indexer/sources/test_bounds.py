@@ -17,9 +17,12 @@ import pytest
 from hardware import is_running, needs_memory_limit
 
 from indexer.sources import Entry, extractor, worker
+from indexer.sources.content import Assembly, Unreadable
 from indexer.sources.extractor import EXTRACTOR
 
 Collect = Callable[..., list[Entry]]
+
+TOO_SLOW = "reading it takes longer than 0.5 seconds: split it, or save it as plain text"
 
 LAUGHS = '<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "' + "ha" * 50 + '">'
 LAUGHS += "".join(f'<!ENTITY {chr(98 + at)} "{f"&{chr(97 + at)};" * 10}">' for at in range(9)) + "]>"
@@ -50,22 +53,22 @@ def word(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def broken_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+def broken_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """A file whose reader runs the given line: the worker imports it in place of the real one."""
 
-    def make(line: str) -> Path:
+    def make(line: str, module: str = "pdf", extension: str = "pdf") -> Path:
         EXTRACTOR.close()
         hook = tmp_path / "hook" / "sitecustomize.py"
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(
             "import os, sys, time, types\n"
-            "module = types.ModuleType('indexer.sources.readers.pdf')\n"
+            f"module = types.ModuleType('indexer.sources.readers.{module}')\n"
             f"def read(path):\n    {line}\n"
             "module.read = read\n"
-            "sys.modules['indexer.sources.readers.pdf'] = module\n"
+            f"sys.modules['indexer.sources.readers.{module}'] = module\n"
         )
         monkeypatch.setenv("PYTHONPATH", str(hook.parent))
-        path = tmp_path / "a.pdf"
+        path = tmp_path / f"a.{extension}"
         path.write_bytes(b"%PDF-1.4")
         return path
 
@@ -100,7 +103,7 @@ def test_text_over_the_bound_fails(tmp_path: Path, collect: Collect) -> None:
         book.active.append(["x" * 30_000])
     path = tmp_path / "a.xlsx"
     book.save(path)
-    expected = "it unpacks to 1,800,059 characters, over the bound of 1,677,720"  # 59 newlines
+    expected = "it unpacks to more than 1,677,720 characters: split it, or raise --max-file-mb"
     assert reason(collect, path, max_file_mb=0.2) == expected
 
 
@@ -124,14 +127,43 @@ def test_billion_laughs_in_epub_and_html(tmp_path: Path, collect: Collect) -> No
 
 
 def test_an_endless_reader_is_stopped_and_the_next_file_is_read(
-    broken_reader: Callable[[str], Path], word: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch
+    broken_reader: Callable[..., Path], word: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extractor, "MAX_FILE_SECONDS", 0.5)
-    monkeypatch.setattr(extractor, "_START_SECONDS", 2.0)
+    monkeypatch.setattr(extractor, "START_SECONDS", 2.0)
     path = broken_reader("while True: pass")
-    assert reason(collect, path) == "reading it takes longer than 0.5 seconds"
-    monkeypatch.setattr(extractor, "_START_SECONDS", 60.0)
+    assert reason(collect, path) == TOO_SLOW
+    monkeypatch.setattr(extractor, "START_SECONDS", 60.0)
     assert collect(word)[0].state == "read"
+
+
+@pytest.mark.parametrize(("module", "extension"), [("markdown", "md"), ("rst", "rst")])
+def test_an_endless_reader_of_text_is_stopped(
+    broken_reader: Callable[..., Path], collect: Collect, monkeypatch: pytest.MonkeyPatch, module: str, extension: str
+) -> None:
+    monkeypatch.setattr(extractor, "MAX_FILE_SECONDS", 0.5)
+    monkeypatch.setattr(extractor, "START_SECONDS", 2.0)
+    path = broken_reader("while True: pass", module, extension)
+    assert reason(collect, path) == TOO_SLOW
+
+
+def test_an_answer_that_does_not_end_is_not_waited_for(
+    broken_reader: Callable[..., Path], collect: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extractor, "MAX_FILE_SECONDS", 0.5)
+    monkeypatch.setattr(extractor, "START_SECONDS", 2.0)
+    half = "c.Connection._send_bytes = lambda self, _: (os.write(self.fileno(), b'\\0\\0\\1\\0{'), time.sleep(60))"
+    path = broken_reader(f"import multiprocessing.connection as c; {half}; raise KeyError")
+    assert reason(collect, path) == TOO_SLOW
+
+
+def test_a_text_is_not_assembled_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Assembly, "max_characters", 10)
+    assembly = Assembly()
+    assembly.add("12345678")
+    with pytest.raises(Unreadable, match=r"it unpacks to more than 10 characters"):
+        assembly.add("9")
+    assert assembly.length == 11
 
 
 @pytest.mark.parametrize(
@@ -139,7 +171,11 @@ def test_an_endless_reader_is_stopped_and_the_next_file_is_read(
     [
         ("os.kill(os.getpid(), 9)", "its reader crashed (signal 9)"),
         ("os._exit(3)", "its reader crashed (exit 3)"),
-        pytest.param("bytearray(3 * 2**30)", "reading it takes more than 2 GiB of memory", marks=needs_memory_limit),
+        pytest.param(
+            "bytearray(3 * 2**30)",
+            "reading it takes more than 2 GiB of memory: split it, or save it as plain text",
+            marks=needs_memory_limit,
+        ),
         ("raise KeyError('two\\nlines')", "damaged, or no pdf file (KeyError: 'two\\nlines')"),
         (
             "def f(): f()\n    f()",
@@ -148,14 +184,14 @@ def test_an_endless_reader_is_stopped_and_the_next_file_is_read(
     ],
 )
 def test_a_reader_that_fails(
-    broken_reader: Callable[[str], Path], word: Path, collect: Collect, line: str, expected: str
+    broken_reader: Callable[..., Path], word: Path, collect: Collect, line: str, expected: str
 ) -> None:
     assert reason(collect, broken_reader(line)) == expected
     assert collect(word)[0].state == "read"
 
 
 def test_noise_of_a_library_goes_nowhere(
-    broken_reader: Callable[[str], Path], collect: Collect, capfd: pytest.CaptureFixture[str]
+    broken_reader: Callable[..., Path], collect: Collect, capfd: pytest.CaptureFixture[str]
 ) -> None:
     noise = "print('noise'); sys.stderr.write('noise'); os.write(1, b'noise'); raise ValueError"
     assert reason(collect, broken_reader(noise)) == "damaged, or no pdf file (ValueError:)"
@@ -209,7 +245,7 @@ def test_an_interrupted_reading_is_not_taken_for_the_next(
     other.add_paragraph("Other words.")
     other.save(str(word.parent / "b.docx"))
     with monkeypatch.context() as patch:
-        patch.setattr(extractor, "_receive", interrupt)
+        patch.setattr(extractor, "_exchange", interrupt)
         with pytest.raises(KeyboardInterrupt):
             collect(word)
     (entry,) = collect(word.parent / "b.docx")

@@ -15,6 +15,11 @@ import docx
 import openpyxl
 import pptx
 import pytest
+from openpyxl.chart import BarChart, Reference
+from openpyxl.comments import Comment
+from openpyxl.worksheet.worksheet import Worksheet
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
 
 from indexer.records import Document
 from indexer.sources import Entry
@@ -153,6 +158,46 @@ def test_pptx(tmp_path: Path, collect: Collect) -> None:
     ]
 
 
+def parts(document: Document) -> list[tuple[str, str]]:
+    """Return the sections of comments and charts."""
+    return sorted((heading, text) for heading, _, text in cuts(document) if heading in {"Comments", "Chart"})
+
+
+def test_comments_and_charts_of_word_and_excel(tmp_path: Path, collect: Collect) -> None:
+    letter = docx.Document()
+    letter.add_comment(letter.add_paragraph("The rent is due.").runs, "Ask the landlord")
+    letter.save(str(tmp_path / "a.docx"))
+    assert parts(one(collect, tmp_path / "a.docx")) == [("Comments", "Ask the landlord")]
+
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert isinstance(sheet, Worksheet)
+    for row in (["fruit", "kilos"], ["apples", 5], ["pears", 7]):
+        sheet.append(row)
+    sheet["B2"].comment = Comment("weighed twice", "Ada")
+    chart = BarChart()
+    chart.title = "Harvest"
+    chart.add_data(Reference(sheet, min_col=2, min_row=1, max_row=3), titles_from_data=True)
+    sheet.add_chart(chart, "D1")
+    book.save(tmp_path / "a.xlsx")
+    assert parts(one(collect, tmp_path / "a.xlsx")) == [("Chart", "Harvest"), ("Comments", "weighed twice")]
+
+
+def test_comments_and_charts_of_powerpoint(tmp_path: Path, collect: Collect) -> None:
+    slides = pptx.Presentation()
+    data = CategoryChartData()
+    data.categories = ["north", "south"]
+    data.add_series("rain", (1, 2))
+    where = (XL_CHART_TYPE.PIE, 0, 0, 9000, 9000)
+    slides.slides.add_slide(slides.slide_layouts[6]).shapes.add_chart(*where, data)
+    path = tmp_path / "a.pptx"
+    slides.save(str(path))
+    with zipfile.ZipFile(path, "a") as archive:
+        comments = "<p:cmLst xmlns:p='p'><p:cm><p:text>Too wet</p:text></p:cm></p:cmLst>"
+        archive.writestr("ppt/comments/comment1.xml", comments)
+    assert parts(one(collect, path)) == [("Chart", "rain\nnorth\nsouth"), ("Comments", "Too wet")]
+
+
 def test_xlsx(tmp_path: Path, collect: Collect) -> None:
     book = openpyxl.Workbook()
     first, second = book.active, book.create_sheet("Prices")
@@ -245,6 +290,7 @@ def test_eml(tmp_path: Path, collect: Collect) -> None:
     assert document.metadata == {
         "from": "Ada <ada@example.org>",
         "to": "b@example.org",
+        "subject": "Grüße",
         "date": "2024-01-02T03:04:05+01:00",
         "attachments": ["data.bin"],
         "size": path.stat().st_size,

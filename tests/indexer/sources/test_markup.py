@@ -93,7 +93,7 @@ def test_damaged_rtf(tmp_path: Path, collect: Collect) -> None:
     entry = entry_of(collect, tmp_path / "b.rtf", "{\\rtf1 one {\\b two {\\footnote three")
     assert entry.document is not None
     assert entry.document.text == "one two\n\nthree"
-    assert entry.reason.text() == "its end is missing: it was read as far as it goes"
+    assert [note.text() for note in entry.notes] == ["its end is missing: it was read as far as it goes"]
     assert one(collect, tmp_path / "old.doc", "{\\rtf1 Named doc}").format == "rtf"
 
 

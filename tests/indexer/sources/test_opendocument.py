@@ -121,6 +121,14 @@ def test_ods(tmp_path: Path, collect: Collect) -> None:
     ]
 
 
+def test_repeated_cells_and_rows_are_written_up_to_a_length(tmp_path: Path, collect: Collect) -> None:
+    cell = '<table:table-cell table:number-columns-repeated="99999"><text:p>word</text:p></table:table-cell>'
+    row = f'<table:table-row table:number-rows-repeated="99999">{cell}</table:table-row>'
+    body = f'<office:spreadsheet><table:table table:name="a">{row * 2}</table:table></office:spreadsheet>'
+    line = "\t".join(["word"] * 1000)
+    assert one(collect, write(tmp_path / "a.ods", body)).text == "\n".join([line] * 6)
+
+
 def test_odp(tmp_path: Path, collect: Collect) -> None:
     def box(text: str, kind: str = "outline") -> str:
         box = f"<draw:text-box><text:p>{text}</text:p></draw:text-box>"

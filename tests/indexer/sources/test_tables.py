@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import random
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
 from indexer.records import Document
-from indexer.sources import Entry, FieldOfFiles, ReadOptions
+from indexer.sources import Entry, FieldOfFiles, ReadOptions, table
 
 Collect = Callable[..., list[Entry]]
 
@@ -44,6 +47,38 @@ def test_rows_are_read_as_column_and_value(tmp_path: Path, collect: Collect) -> 
             {"town": "Paris", "people": 2100000, "capital": True, "founded": -250},
         ),
     ]
+
+
+@pytest.mark.parametrize("delimiter", [";", ",", "|", "\t"])
+def test_blanks_around_cells_do_not_count(tmp_path: Path, collect: Collect, delimiter: str) -> None:
+    quoted = "Köln" if delimiter == "\t" else f'"Köln{delimiter} Deutz"'  # quotes of a file with tabs may be text
+    rows = f"id ; town ; people ; open\n7 ; {quoted} ; 1090000 ; true\n 8; Paris;  ;false \n".replace(";", delimiter)
+    town = quoted.strip('"')
+    first, second = documents(collect, tmp_path / "a.csv", rows)
+    assert facts(first)[::3] == ("7", {"town": town, "people": 1090000, "open": True})
+    assert facts(second)[::3] == ("8", {"town": "Paris", "open": False})
+    assert facts(second)[2] == "id: 8\ntown: Paris\nopen: false"
+
+
+def test_a_column_of_dates_with_dots_is_a_field_of_dates(tmp_path: Path, collect: Collect) -> None:
+    rows = "name;born;seen;wrong;version\nAnna;1.2.1980;31.12.2024 08:30;31.02.2024;1.2.2024\nBen;;;1.1.2024;1.2\n"
+    first, second = documents(collect, tmp_path / "a.csv", rows)
+    dates = {"born": "1980-02-01", "seen": "2024-12-31T08:30"}
+    assert facts(first)[2:] == (
+        "name: Anna\nborn: 1.2.1980\nseen: 31.12.2024 08:30\nwrong: 31.02.2024\nversion: 1.2.2024",
+        {"name": "Anna", **dates, "wrong": "31.02.2024", "version": "1.2.2024"},
+    )
+    assert second.metadata == {"name": "Ben", "wrong": "1.1.2024", "version": "1.2"}
+
+
+def test_a_first_row_with_a_number_and_a_date_names_no_columns(tmp_path: Path, collect: Collect) -> None:
+    (document,) = documents(collect, tmp_path / "a.csv", "1;01.02.2024\n2;03.02.2024\n")
+    assert document.text == "1\t01.02.2024\n2\t03.02.2024"
+
+
+def test_blanks_of_a_text_stay(tmp_path: Path, collect: Collect) -> None:
+    (document,) = documents(collect, tmp_path / "a.csv", 'id; text; lang\n7 ; "  one  two " ; en \n')
+    assert facts(document) == ("7", "", "  one  two  ", {"lang": "en"})
 
 
 def test_column_names_are_made_unique(tmp_path: Path, collect: Collect) -> None:
@@ -214,3 +249,48 @@ def test_the_last_pattern_that_matches_counts() -> None:
     )
     assert [options.of_file(f"/data/{name}").text_field for name in ("r.json", "r.csv", "x/r.csv")] == ["t", "a", "b"]
     assert options.of_file("/data/x/r.csv").id_field == "i"
+
+
+def executed_lines(function: Callable[[], object]) -> int:
+    """Return how many lines of table.py a call executes."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        if frame.f_code.co_filename != table.__file__:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_a_repeated_column_name_takes_linear_work() -> None:
+    few, many = (executed_lines(partial(table._unique, ["a"] * columns)) for columns in (100, 1000))
+    assert many < 11 * few
+    assert table._unique(["a", "a_3", "a", "", "a", "column_4"]) == ["a", "a_3", "a_2", "column_4_2", "a_4", "column_4"]
+
+
+def test_short_rows_below_a_wide_header_take_little_work(tmp_path: Path, collect: Collect) -> None:
+    header = ",".join(f"c{number}" for number in range(1000))
+    work = []
+    for rows in (20, 40):
+        (tmp_path / "a.csv").write_text(f"{header}\n" + "1,2\n" * rows)
+        work.append(executed_lines(partial(collect, tmp_path / "a.csv")))
+    assert work[1] - work[0] < 100 * 20
+
+
+def test_a_table_of_too_many_columns_fails(tmp_path: Path, collect: Collect) -> None:
+    reason = "has more than 16,384 columns: split the table, or exchange its rows and columns"
+    (tmp_path / "a.csv").write_text("a," * 16_385 + "\n" + "1," * 16_385 + "\n")
+    (entry,) = collect(tmp_path / "a.csv")
+    assert (entry.state, entry.reason.text()) == ("failed", reason)
+    (tmp_path / "a.csv").write_text("id,text\n1,one\n2" + ",x" * 20_000 + "\n3,three\n")
+    entries = [(entry.state, entry.reason.text()) for entry in collect(tmp_path / "a.csv")]
+    assert entries == [("read", ""), ("failed", f"line 3: {reason}"), ("read", "")]

@@ -11,7 +11,7 @@ import pptx
 import pytest
 
 from indexer.records import Section
-from indexer.sources import Entry
+from indexer.sources import Entry, titles
 from indexer.sources.content import Content
 from indexer.sources.formats import DOCX, MARKDOWN, PDF, XLSX, Format
 from indexer.sources.titles import says_nothing, title_of, without_markup
@@ -32,6 +32,10 @@ def title(collect: Collect, path: Path) -> str:
         *("Untitled spreadsheet", "Untitled", "untitled-2", "Untitled document", "Unbenannt 1", "Document sans titre"),
         *("PowerPoint Presentation", "PowerPoint-Präsentation", "Presentation1", "Slide 1", "Sheet1", "Book1.xlsx"),
         *("Title", "Click to edit Master title style", "None", "...", "-"),
+        *("200.01", "1,250.00", "-3.5 %", "$ 12.50", "1.2.3", "20 000,00 €"),
+        *("0:0:0.0 --> 0:0:1.510", "00:00:01,000 --> 00:00:04,000", "00:12.3 --> 00:15", "12:30:05", "01:02:03.250"),
+        *("Printed Name: Jane Doe", "Name: Jane Doe", "Applicant's signature:", "Date: 12 May 2024", "Fax: (030) 1234"),
+        *("Vorname: Anna", "Nom : Durand", "E-mail: jane@example.org", "Company Name: Example Ltd."),
     ],
 )
 def test_titles_that_say_nothing(generic: str) -> None:
@@ -46,9 +50,27 @@ def test_titles_that_say_nothing(generic: str) -> None:
         "The Slide",
         "Untitled paintings",
         "Sheet music",
-        "2001",
         "C",
         "Excel VBA",
+        *(
+            "1984",
+            "2001",
+            "300",
+            "2001: A Space Odyssey",
+            "3.11 Release Notes",
+            "11/22/63",
+            "2024-05-12",
+            "1.000 Fragen",
+        ),
+        *("4.48 Psychosis", "10. Conclusions", "1Q84", "90210", "24:00 Stunden", "12:01", "Time: 12:30:05 to midnight"),
+        *("Printed circuit boards: a history", "Printed Names in Books", "Say Her Name: A Memoir", "Names: A Study"),
+        *(
+            "Telephone: The First Hundred Years",
+            "E-mail: A Guide",
+            "Date: A Fruit and Its Trade",
+            "First Person: Plays",
+        ),
+        *("Signature Dishes: 40 Recipes", "The Name: Poems", "The Arrow --> And How to Draw It", "Fax Machines: 1990"),
     ],
 )
 def test_titles_that_say_something(real: str) -> None:
@@ -82,6 +104,8 @@ def sections(*headings: str) -> tuple[Section, ...]:
         (PDF, Content("The year of the storm\nIt began.", "Untitled"), "The year of the storm"),
         (PDF, Content("It began with rain.", "Untitled"), "file"),
         (PDF, Content("The year of the storm", ""), "file"),
+        (PDF, Content("Printed Name: Jane Doe\nShe signed.", "200.01"), "file"),
+        (PDF, Content("The year of the storm\n12.5", "0:0:0.0 --> 0:0:1.510"), "The year of the storm"),
         (DOCX, Content("x", "Word Document", sections("", "Guide", "Guide > Setup")), "Guide"),
         (DOCX, Content("Salt and Sea\n\nby Ada", "The boy", sections("", "The boy", "The girl")), "Salt and Sea"),
         (DOCX, Content("The boy\n\nHe ran.", "The boy", sections("The boy", "The girl")), "file"),
@@ -119,3 +143,16 @@ def test_real_files(tmp_path: Path, collect: Collect) -> None:
     assert title(collect, tmp_path / "people.xlsx") == "people"
     (tmp_path / "page.html").write_text("<title>Untitled Document</title><h1>The <i>lamp</i></h1><p>It burns.</p>")
     assert title(collect, tmp_path / "page.html") == "The lamp"
+
+
+def test_few_of_many_headings_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned: list[str] = []
+
+    def without_markup(title: str) -> str:
+        cleaned.append(title)
+        return title
+
+    monkeypatch.setattr(titles, "without_markup", without_markup)
+    sections = tuple(Section(number, f"Chapter {number}") for number in range(1000))
+    assert title_of(Content("A title\nand a text.", "Chapter 0", sections), PDF, "/a/b.pdf") == "A title"
+    assert len(cleaned) < 100

@@ -1,4 +1,4 @@
-"""The files of a folder that are read or left out, those that count as unchanged, and those that a SOURCE covers."""
+"""The files of a folder that are read or left out, unchanged files, and the files that a SOURCE covers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import random
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -404,32 +405,25 @@ def test_stamps_are_taken_before_reading(tmp_path: Path, collect: Collect) -> No
     assert before <= entry.stamp.read_ns <= time.time_ns()
 
 
-def test_whole_tells_whether_documents_may_have_been_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def whole() -> bool:
-        (source,) = open_sources([str(tmp_path)], ReadOptions())
-        entries = read(source, ReadOptions(), lambda _: None)
-        next(entries)
-        assert not source.whole, "not before the end"
-        list(entries)
-        return source.whole
+def test_a_link_whose_target_cannot_be_looked_at_fails(
+    tmp_path: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / ".hidden/b.txt")
+    (tmp_path / "link").symlink_to(tmp_path / ".hidden/b.txt")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "nothing")
+    stat = os.stat
 
-    put(tmp_path, **{"a.txt": "one", "r.jsonl": '{"text": "x"}\n'})
-    assert whole()
-    write(tmp_path / "broken.pdf", b"%PDF-1.4 nothing")
-    assert whole(), "a failed document is named by its entry"
-    write(tmp_path / "s.jsonl", "[]\n")
-    assert not whole(), "a failed record may have been any document"
-    (tmp_path / "s.jsonl").unlink()
-    write(tmp_path / "sub/b.txt")
-    scandir = os.scandir
-
-    def refuse(path: str) -> object:
-        if str(path).endswith("sub"):
+    def refuse(path: str, **options: bool) -> os.stat_result:
+        if str(path).endswith("link"):
             raise PermissionError(13, "Permission denied")
-        return scandir(path)
+        return stat(path, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(os, "scandir", refuse)
-    assert not whole(), "a folder that cannot be listed"
+    monkeypatch.setattr(os, "stat", refuse)
+    assert reasons(collect(tmp_path), tmp_path) == {
+        ".hidden": "hidden folder",
+        "link": "cannot be read: Permission denied",
+        "nowhere": "a link that leads nowhere",
+    }
 
 
 @needs_no_root
@@ -501,3 +495,19 @@ def test_of_a_hundred_thousand_unchanged_files_none_is_opened(tmp_path: Path, mo
         patch.setattr("builtins.open", refuse)
         patch.setattr(os, "open", refuse)
         assert sum(entry.state == "unchanged" for entry in read(source, ReadOptions(), known.get)) == 100_000
+
+
+def test_the_file_that_takes_the_output_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt")
+    code = "import sys; from indexer.sources import ReadOptions, open_sources\n"
+    code += f"(source,) = open_sources([{str(tmp_path)!r}], ReadOptions())\n"
+    code += (
+        "print([(f.path.rpartition('/')[2], f.reason.text(), f.ignored) for f in source.files()], file=sys.stderr)\n"
+    )
+    code += f"print(source.may_read({str(tmp_path / 'log.txt')!r}), file=sys.stderr)"
+    with (tmp_path / "log.txt").open("w") as log:
+        ended = subprocess.run([sys.executable, "-c", code], stdout=log, stderr=subprocess.PIPE, text=True, check=True)
+    assert ended.stderr.splitlines() == [
+        "[('a.txt', '', False), ('log.txt', 'the output of this command is written to it', True)]",
+        "False",
+    ]

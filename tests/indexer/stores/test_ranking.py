@@ -10,8 +10,8 @@ import pytest
 from opened import snapshot_of
 
 from indexer import Document, Index
-from indexer.stores.local import masks
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
+from indexer.stores.local.segments import masks
 from indexer.stores.vectors import from_blobs, to_blobs
 from search import Searcher
 

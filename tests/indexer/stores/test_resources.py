@@ -1,4 +1,4 @@
-"""What open indexes hold of the machine: file descriptors are bounded, and what is not used is let go of."""
+"""The resources of open indexes: file descriptors are bounded, and unused resources are released."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from opened import store_of
 from indexer import Document, Index
 from indexer.errors import StorageError
 from indexer.stores import tantivy_index
-from indexer.stores.local import connections, views
+from indexer.stores.local.catalog import connections, views
+from indexer.stores.local.catalog.views import Views
 from indexer.stores.local.segments import files as segment_files
-from indexer.stores.local.views import Views
 from indexer.stores.temporary import temporary_folder
 from search import Searcher
 
@@ -59,7 +59,7 @@ def descriptors() -> list[int]:
 
 
 def held_at_most(count: int) -> bool:
-    """Whether so few files are open; threads of tantivy open one for a moment twice a second."""
+    """Return whether at most this many files are open. Threads of tantivy open a file for a moment twice a second."""
     return any(len(descriptors()) <= count or time.sleep(0.01) for _ in range(500))
 
 

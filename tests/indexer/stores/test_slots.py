@@ -11,9 +11,9 @@ import pytest
 
 from indexer.errors import StorageError
 from indexer.settings import Settings
-from indexer.stores.life_cycle import draft
+from indexer.stores.addresses.life_cycle import draft
+from indexer.stores.addresses.open import create_store, engine_of
 from indexer.stores.local import slots
-from indexer.stores.open import create_store, engine_of
 
 
 def _refuse(*_: Any, ignore_errors: bool = False, **__: Any) -> None:

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 READER = """
 import sys
 from pathlib import Path
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
 store = open_store(Path(sys.argv[1]))
 with store.snapshot() as snapshot:
     print(snapshot.words("apple", 1).matched, flush=True)

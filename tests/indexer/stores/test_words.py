@@ -23,11 +23,11 @@ from opened import snapshot_of, store_of, writer_of
 from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.filters.parse import parse
-from indexer.passages import Span
+from indexer.passages.cut import Span
 from indexer.settings import Settings
+from indexer.stores.addresses.open import create_store, open_store
 from indexer.stores.analysis import Analysis
 from indexer.stores.hashes import row_hash
-from indexer.stores.open import create_store, open_store
 from indexer.stores.port import Batch, CheckReport, EmbeddedDocument, Hashes, Unit
 
 WORDS = [f"word{number}" for number in range(120)]
@@ -110,7 +110,7 @@ class Kept:
     def scores(self, question: str, ids: NDArray[np.int64], unit: Unit) -> NDArray[np.float32]:
         with self.store._views.view() as view:
             words = self.store._words.words_of(view)
-            return words.score(words.analysis.terms(question), ids, unit)
+            return words.score(words.analysis.question_terms(question), ids, unit)
 
     def holds_what_the_book_says(self, where: Callable[[int], bool] | None = None, filter_: str | None = None) -> None:
         condition = parse(filter_) if filter_ else None
@@ -343,7 +343,7 @@ def test_a_read_only_folder_is_searched_by_someone_who_may_not_write(
         for path in (folder.parent, *folder.parent.rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
         code = (
-            "import sys; from pathlib import Path; from indexer.stores.open import open_store\n"
+            "import sys; from pathlib import Path; from indexer.stores.addresses.open import open_store\n"
             f"with open_store(Path({str(folder)!r})).snapshot() as snapshot:\n"
             "    print(snapshot.words('pear', 5).passages.tolist())"
         )

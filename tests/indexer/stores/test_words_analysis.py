@@ -1,4 +1,4 @@
-"""What text becomes: stems, names, versions, pairs of characters; and what is found by it."""
+"""The terms of a text (stems, names, versions, pairs of characters), and the texts that are found by them."""
 
 from __future__ import annotations
 
@@ -79,6 +79,51 @@ def test_names_and_versions_are_found_whole_and_by_part(
 )
 def test_scripts_without_spaces_are_found_by_words(tmp_path: Path, texts: list[str], question: str, first: int) -> None:
     assert found(tmp_path, texts, question)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("question", "found_texts", "marked"),
+    [
+        ("犬", [0, 1], ["犬"]),
+        ("駅", [2], ["駅"]),
+        ("水", [3], ["水"]),
+        ("本", [2, 0], ["本"]),
+        ("犬が", [0], ["犬が"]),
+        ("ねこ", [4, 5], ["ネコ"]),
+        ("ネコ", [4, 5], ["ネコ"]),
+        ("ﾈｺ", [4, 5], ["ネコ"]),
+        ("물", [6], ["물"]),
+    ],
+)
+def test_words_of_one_character_and_both_kana_are_found(
+    tmp_path: Path, question: str, found_texts: list[int], marked: list[str]
+) -> None:
+    texts = [
+        "日本の犬がいます。",
+        "私の家にいるのは犬",
+        "本屋は駅の前です。本もあります。",
+        "我每天早上喝水。",
+        "ネコがすきです。",
+        "ねこがすきです。とてもすきですから、うちにいます。",
+        "저는 물을 마셔요.",
+    ]
+    hits = found(tmp_path, texts, question)
+    assert hits == found_texts
+    assert [word["text"] for word in mark_words(texts[hits[0]], 0, Analysis("en"), question)][:1] == marked
+
+
+def test_compounds_are_marked() -> None:
+    text = "Käsekuchen mit Käse, neben der Kaserne und den Käsen"
+    marked = [word["text"] for word in mark_words(text, 0, Analysis("de"), "Käse")]
+    assert marked == ["Käsekuchen", "Käse", "Käsen"]
+    assert Analysis("de").question_terms("der Käse im Ei") == {"kas": "kase", "ei": ""}
+    assert Analysis("en").question_terms("the cheese") == {"chees": ""}
+
+
+def test_a_pair_is_found_by_its_pair_alone(tmp_path: Path) -> None:
+    assert found(tmp_path, ["東京", "京東", "京の東"], "東京") == [0]
+    assert Analysis("en").terms("東京都") == ["東京", "京都"]
+    assert Analysis("en").words("東京都a") == ["a", "東京", "京都", "東", "京", "都"]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +236,7 @@ def test_ascii_text_is_analysed_as_before() -> None:
         *("run", "parse_json", "on", "httpserver", "v2.3.1", "the", "cat", "cafe", "pars", "json"),
         *("http", "server", "v2", "3", "1", "2.3.1"),
     ]
-    assert [str(Analysis(language)) for language in ("en", "fr", "ar", "none")] == ["3 en", "3 fr", "2 ar", "2 none"]
+    assert [str(Analysis(language)) for language in ("en", "fr", "ar", "none")] == ["4 en", "4 fr", "3 ar", "3 none"]
 
 
 def test_a_word_index_of_an_earlier_version_is_rebuilt_and_scores_as_before(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ import pytest
 from opened import snapshot_of, store_of, writer_of
 
 from indexer import Changes, Document, Index
-from indexer.stores.local.failpoint import STEPS
+from indexer.stores.addresses.open import open_store
+from indexer.stores.local.disk.failpoint import STEPS
 from indexer.stores.local.words import files as word_files
-from indexer.stores.open import open_store
 
 Answers = list[tuple[list[int], list[float], int]]
 QUESTIONS = ["number 7", "document seven", "tail", "odd 13", "the seventh"]
@@ -59,7 +59,7 @@ def answers(folder: Path) -> Answers:
 
 
 def notes(folder: Path) -> tuple[str, ...]:
-    """What the second of two snapshots notes after it has ranked by words."""
+    """The notes of the second of two snapshots after it has ranked by words."""
     store = open_store(folder)
     try:
         for _ in range(2):
@@ -144,7 +144,7 @@ def test_a_lagging_word_index_is_a_note(tmp_path: Path) -> None:
     with Index.open(make(tmp_path / "x.index")) as index:
         report = index.check()
         assert report.problems == ()
-        assert report.notes[0].startswith("the word index lags 1 passage(s) behind")
+        assert report.notes[0].startswith("the word index lags 1 passage behind")
         index.compact()
         assert index.check().notes == ()
 
@@ -225,7 +225,7 @@ def test_a_writer_killed_while_writing_words(tmp_path: Path, environment: Simple
     folder = make(tmp_path / "x.index")
     expected = close(answers(folder))
     code = (
-        "from indexer.stores.open import open_store\n"
+        "from indexer.stores.addresses.open import open_store\n"
         f"with open_store({str(folder)!r}).writer() as writer: writer.settle()"
     )
     killed = subprocess.run(
@@ -258,7 +258,8 @@ def test_a_full_disk_leaves_the_word_index_as_it_was(tmp_path: Path, monkeypatch
         with store_of(index).writer() as writer:
             (note,) = add(index, [Document("added", "committed all the same")]).notes
             assert writer.notes == (note,)
-            assert "could not be written" in note and "No space left" in note
+            assert "could not be written" in note
+            assert "No space left" in note
             assert index.get("added").text == "committed all the same"
         assert writer_of(index).remove(["added"]) == 1
         monkeypatch.undo()

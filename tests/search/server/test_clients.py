@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from indexer.encoders.tokenizer import Tokenizer
+from indexer.encoders.tokens.tokenizer import Tokenizer
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 
 from search.server import limits
 from search.server.guard import Rules, is_loopback
+from search.server.requests import EmbeddingsRequest
 
 SEARCH = "/v1/indexes/papers/search"
 TOKEN = "0123456789abcdef"
@@ -85,6 +87,62 @@ def test_only_healthz_is_open_without_the_token(open_client: Callable[..., TestC
 
 
 @pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (b'"' + b"a " * 500_001 + b'"', "input has 1,000,002 characters or tokens, and 1,000,000 is the limit"),
+        (b"[" + b'"a",' * 10_000 + b'"a"]', "at most 2048 items"),
+        (b"[" + b'"' + b"a" * 600_000 + b'",' + b'"' + b"a" * 600_000 + b'"]', "input has 1,200,000 characters"),
+        (b"[" + b"1," * 1_000_000 + b"1]", "at most 1000000 items"),
+        (b"[" + b"[1]," * 10_000 + b"[1]]", "at most 2048 items"),
+    ],
+    ids=["text", "texts", "long texts", "tokens", "lists"],
+)
+def test_too_much_to_embed_is_refused_before_it_is_tokenized(
+    shared: TestClient, monkeypatch: pytest.MonkeyPatch, texts: bytes, said: str
+) -> None:
+    monkeypatch.setattr("search.server.app.embed", lambda *_: pytest.fail("it was embedded"))
+    tracemalloc.start()
+    answer = shared.post("/v1/embeddings", content=b'{"model": "papers", "input": ' + texts + b"}")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_input")
+    assert said in answer.json()["error"]["message"]
+    assert peak < 100_000_000
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        b'"input": [' + b"[1]," * 3_500_000 + b"[1]]",
+        b'"input": [' + b"[1]," * 500_000 + b"[1]]",
+        b'"input": [' + b'"a",' * 3_500_000 + b'"a"]',
+        b'"input": "a"' + b"".join(b',"%d": 1' % number for number in range(300_000)),
+    ],
+    ids=["lists", "fewer lists", "texts", "members"],
+)
+def test_a_body_of_very_many_values_is_not_parsed(
+    shared: TestClient, monkeypatch: pytest.MonkeyPatch, members: bytes
+) -> None:
+    monkeypatch.setattr(EmbeddingsRequest, "model_validate_json", lambda _: pytest.fail("it was parsed"))
+    answer = shared.post("/v1/embeddings", content=b'{"model": "papers", ' + members + b"}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_input")
+    assert answer.json()["error"]["message"].startswith("the body has too many values: send at most 2,048 texts")
+
+
+def test_brackets_and_commas_within_texts_are_not_values(shared: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search.server.app.embed", lambda request, _: {"texts": len(request.input)})
+    texts = ['the moon [{"a": [1, 2]}], \\' + "[" * 300 + ":" * 300 + "\u00e9" * 300] * 1000
+    body = json.dumps({"model": "papers", "input": texts}).encode()
+    assert len(body) > 1 << 20
+    assert shared.post("/v1/embeddings", content=body).json() == {"texts": 1000}
+
+
+def test_ten_thousand_values_are_one_condition(shared: TestClient) -> None:
+    answer = shared.post(SEARCH, json={"query": "moon", "where": {"year": {"in": list(range(-7979, 2021))}}})
+    assert sorted(hit["uri"] for hit in answer.json()["hits"]) == ["bread", "moon"]
+
+
+@pytest.mark.parametrize(
     ("body", "said"),
     [
         (b"", "EOF"),
@@ -122,8 +180,11 @@ def test_only_healthz_is_open_without_the_token(open_client: Callable[..., TestC
         (b'{"query": "a", "where": {"year": {"$gt": 1}}}', "$gt"),
         (b'{"query": "a", "where": {"year)) OR 1=1 --": 1}}', "no field"),
         (b'{"query": "a", "where": "yeer = 1"}', "near: year"),
+        (b'{"query": "a", "where": {"or": [' + b'{"year": 1},' * 500 + b'{"year": 2}]}}', "more than 500 conditions"),
+        (b'{"query": "a", "where": {"year": {"in": [' + b"1," * 10_000 + b"2]}}}", "10,001 values, and at most 10,000"),
+        (b'{"query": "a", "where": {"lang": {"like": "' + b"_" * 1001 + b'"}}}', "1,001 characters, and at most 1,000"),
     ],
-    ids=range(35),
+    ids=range(38),
 )
 def test_a_bad_body_says_what_is_wrong(shared: TestClient, body: bytes, said: str) -> None:
     answer = shared.post(SEARCH, content=body)
@@ -198,7 +259,7 @@ def test_an_error_of_ours_tells_nothing(shared: TestClient, monkeypatch: pytest.
 
 
 def exchange(port: int, sent: bytes, timeout_s: float = 20) -> bytes:
-    """What a server answers to these bytes until it closes the connection."""
+    """Return the server's answer to these bytes until it closes the connection."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout_s) as connection:
         connection.sendall(sent)
         received = b""
@@ -228,6 +289,10 @@ def test_bytes_that_are_not_quite_http(serving: Any, own_vectors: Path) -> None:
         ):
             answer = exchange(service.port, request)
             assert status in answer.partition(b"\r\n")[0], request[:80]
+        both = b"POST /v1/indexes/vectors/search HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+        both += b"Content-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+        answer = exchange(service.port, both + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (answer.count(b"HTTP/1.1 "), answer[:13]) == (1, b"HTTP/1.1 400 ")
         body = json.dumps({"query": "moon"}).encode()
         smuggled = (
             head

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from indexer import Document, Index
 from indexer.map.file import NAME, Map, write_map
 from indexer.map.regions import Region
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
 from search.server.maps import contains
 
 MAP = "/v1/indexes/papers/map"
@@ -89,7 +89,7 @@ def test_without_a_map_the_answer_says_how_to_get_one(
     for path in ("", "/places", "/colours?field=lang"):
         answer = client.get(f"{MAP}{path}")
         assert (answer.status_code, answer.json()["slug"]) == (404, "no-map")
-        assert "likewise map" in answer.json()["detail"]
+        assert answer.json()["detail"] == "there is no map of this index: its owner has to make one"
     keep(papers, Map(URIS, PLACES, ()))
     assert client.get(MAP).json()["documents"] == 4
     with Index.open(papers) as index:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,9 @@ import anyio
 import pytest
 from starlette.testclient import TestClient
 
+from indexer.errors import DeadlinePassed
+from search import Hits, Query, Searcher
+from search.server import create_app
 from search.server.limits import Lane
 from search.server.problems import Problem
 
@@ -75,6 +79,60 @@ def test_a_call_that_waits_too_long_is_given_up_and_never_runs() -> None:
 
     anyio.run(ask)
     assert ran == ["first"]
+
+
+def test_a_search_ends_at_its_deadline(shared: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search.server.app.SEARCH_SECONDS", -1.0)
+    answer = shared.post(SEARCH, json={"query": "moon", "where": "year >= 2019"})
+    assert (answer.status_code, answer.json()["slug"]) == (503, "too-slow")
+    assert "a filter with fewer conditions" in answer.json()["detail"]
+    monkeypatch.undo()
+    assert shared.post(SEARCH, json={"query": "moon", "where": "year >= 2019"}).status_code == 200
+
+
+ASKS = b'{"query": "moon", "mode": "words"}'
+CALLS = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": ' + ASKS + b"}}"
+
+
+@pytest.mark.parametrize(("path", "body"), [(SEARCH, ASKS), ("/mcp", CALLS)], ids=["search", "mcp"])
+def test_a_search_ends_when_its_client_has_left(
+    papers: Path, monkeypatch: pytest.MonkeyPatch, path: str, body: bytes
+) -> None:
+    app = create_app({"papers": str(papers)})
+    ended, begun = list[type[BaseException]](), threading.Event()
+
+    def forever(searcher: Searcher, query: Query) -> Hits:
+        begun.set()
+        try:
+            while True:
+                searcher.count("year >= 2019")
+        except DeadlinePassed as error:
+            ended.append(type(error))
+            raise
+
+    async def ask() -> None:
+        sent = list[Any]()
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive() -> Any:
+            if (message := next(messages, None)) is not None:
+                return message
+            while not begun.is_set():
+                await anyio.sleep(0.01)
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"127.0.0.1"), (b"accept", b"application/json"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "scheme": "http"}
+        await app(scope | {"query_string": b"", "client": ("127.0.0.1", 1)}, receive, send)
+        assert json.loads(sent[1]["body"])["slug"] == "disconnected"
+
+    with TestClient(app, base_url="http://127.0.0.1"):
+        monkeypatch.setattr(Searcher, "answer", forever)
+        anyio.run(ask)
+    assert ended == [DeadlinePassed]
 
 
 def test_work_that_fails_frees_its_thread() -> None:

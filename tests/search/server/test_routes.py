@@ -18,7 +18,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
-from indexer.errors import BadInput, NotAnIndex
+from indexer.errors import BadInput, EndpointUnavailable, NotAnIndex
 from search import Searcher
 from search.evaluation.measures import read_qrels, read_queries
 from search.server import create_app
@@ -82,6 +82,7 @@ def test_indexes_are_described(client: TestClient) -> None:
                 "model": "words",
                 "dimensions": 64,
                 "fields": {"lang": ["text"], "tags": ["text"], "year": ["number"]},
+                "more_fields": 0,
             }
         ]
     }
@@ -163,13 +164,34 @@ def test_judgments_are_written_for_evaluate_and_tune(writer: TestClient, papers:
     assert judge("full moon", "moon", 1)["judgments"] == [{"uri": "moon", "grade": 1}]
     (folder / "qrels.tsv").write_text("nothing\n")
     damaged = judge("full moon", "moon", 1)
-    assert (damaged["slug"], str(folder) in damaged["detail"]) == ("judgments-damaged", False)
+    assert damaged["slug"] == "judgments-damaged"
+    assert str(folder) not in damaged["detail"]
 
 
 def test_an_index_of_own_vectors_takes_no_documents(open_client: Callable[..., TestClient], own_vectors: Path) -> None:
     client = open_client({"v": own_vectors}, writable=True)
     refused = client.put("/v1/indexes/v/documents", json={"documents": [{"uri": "a", "text": "a"}]})
     assert (refused.status_code, refused.json()["slug"]) == (400, "no-model")
+
+
+def test_clients_are_told_nothing_of_a_command_line(
+    open_client: Callable[..., TestClient], own_vectors: Path, likewise: Callable[..., Any]
+) -> None:
+    client = open_client({"v": own_vectors})
+    answer = client.post("/v1/indexes/v/search", json={"query": "moon", "mode": "dense"})
+    sentence = 'v: holds your own vectors and has no model: give the question\'s vector, or ask with the mode "words"'
+    assert (answer.status_code, answer.json()["detail"]) == (400, sentence)
+    said = likewise("search", own_vectors, "moon")
+    assert said.err.strip().endswith('or ask with the mode "words" (--mode words)')
+
+
+def test_a_uri_that_is_put_twice_is_named(writer: TestClient) -> None:
+    documents = [{"uri": "twice", "text": "first"}, {"uri": "twice", "text": "last"}]
+    answer = writer.put(DOCUMENTS, json={"documents": documents}).json()
+    assert answer["added"] == ["twice"]
+    assert answer["notes"] == [
+        "these uris came more than once in one call, and the last document of each was kept: 'twice'"
+    ]
 
 
 def test_nothing_is_written_without_writable(client: TestClient, papers: Path) -> None:
@@ -315,3 +337,44 @@ def test_an_application_is_refused_before_it_serves(tmp_path: Path, papers: Path
         create_app({})
     with pytest.raises(BadInput, match="token is empty"):
         create_app({"a": str(papers)}, token=" ")
+
+
+def test_a_document_with_very_many_fields_is_refused_and_few_fields_are_listed(
+    writer: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = {f"f{number:05}": {"a": number} for number in range(1001)}
+    body = {"documents": [{"uri": "many", "text": "many fields", "metadata": many}]}
+    refused = writer.put("/v1/indexes/papers/documents", json=body)
+    assert refused.status_code == 400
+    assert "the document has 1,001 metadata fields, and 1,000 is the limit" in refused.json()["detail"]
+    many.popitem()
+    assert writer.put("/v1/indexes/papers/documents", json=body).status_code == 200
+    asked = list[str]()
+    values = Searcher.values
+    monkeypatch.setattr(Searcher, "values", lambda *given: asked.append(given[1]) or values(*given))
+    answered = writer.get("/v1/indexes/papers/fields").json()
+    names = [field["name"] for field in answered["fields"]]
+    assert (len(asked), names[:2], names[197:]) == (202, ["f00000.a", "f00001.a"], ["f00197.a", "lang", "year"])
+    assert answered["more_fields"] == 803
+    described = writer.get("/v1/indexes").json()["indexes"][0]
+    assert (list(described["fields"]), described["more_fields"]) == (names, 803)
+
+
+def test_words_answer_a_hybrid_question_whose_model_fails(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def unreachable(*_: object) -> None:
+        raise EndpointUnavailable("http://10.1.1.1:11434/v1 does not answer")
+
+    monkeypatch.setattr("search.ranker.Ranker.encode", unreachable)
+    for _ in range(2):
+        answered = client.post(SEARCH, json={"query": "moon earth", "where": "year >= 2019"}).json()
+        assert (answered["mode"], [hit["uri"] for hit in answered["hits"]]) == ("words", ["moon"])
+        assert answered["notes"] == ["the model of this index does not answer at this moment: ranked by words alone"]
+    causes = [record.message for record in caplog.records if "10.1.1.1" in record.message]
+    assert causes == ["papers: hybrid questions are answered by words alone: http://10.1.1.1:11434/v1 does not answer"]
+    explained = client.post(SEARCH, json={"query": "moon earth", "explain": True}).json()
+    assert explained["notes"][-1].endswith("ranked by words alone, and not explained")
+    for other in ({"mode": "dense"}, {"min_score": 0.0}, {"query": "the"}):
+        refused = client.post(SEARCH, json={"query": "moon earth", "mode": "hybrid"} | other)
+        assert (refused.status_code, refused.json()["slug"]) == (502, "endpoint-unavailable")

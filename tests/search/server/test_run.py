@@ -1,4 +1,4 @@
-"""The process: what it says, how it ends, what it refuses to start with, and workers that die."""
+"""The process: what it says, how it ends, and workers that die."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 from indexer import Index
-from search.served import addresses_by_name
 
 
 def ask(address: str, query: str = "moon", name: str = "vectors", timeout_s: float = 10) -> list[str]:
@@ -41,7 +40,7 @@ def test_it_says_where_it_serves_and_ends_with_0(serving: Any, own_vectors: Path
 
 
 def test_it_finishes_what_it_accepted(serving: Any, own_vectors: Path) -> None:
-    """A request whose body is still coming when the service is told to end is answered."""
+    """A request is answered even if its body is still arriving when the service gets the signal to end."""
     body = json.dumps({"query": "moon"}).encode()
     with serving(own_vectors) as service, socket.create_connection(("127.0.0.1", service.port), timeout=20) as client:
         head = f"POST /v1/indexes/vectors/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -151,57 +150,3 @@ def await_true(condition: Callable[[], bool]) -> None:
             return
         threading.Event().wait(0.05)
     raise AssertionError("it did not happen within 20 seconds")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        ([], 2, "name the INDEX to serve"),
-        (["{}", "{}"], 2, "both named 'vectors'"),
-        (["{}", "--host", "0.0.0.0"], 2, "there is no token"),
-        (["{}", "--host", "::"], 2, "there is no token"),
-        (["{}", "--host", "no.such.host.invalid", "--token-file", "{token}"], 3, "no.such.host.invalid"),
-        (["{}", "--port", "{taken}"], 3, "in use"),
-        (["{}", "--token-file", "{empty}"], 2, "holds no token"),
-        (["{}", "a={}", "--watch", "."], 2, "--watch needs exactly one INDEX, and 2 are served"),
-        (["{}", "--workers", "0"], 2, "1<=x<=64"),
-        (["{}", "--rerank", "no-such-model"], 2, "no-such-model"),
-        (["/no/such.index"], 2, "/no/such.index"),
-    ],
-)
-def test_what_it_refuses_to_start_with(
-    likewise: Any, own_vectors: Path, tmp_path: Path, arguments: list[str], code: int, said: str
-) -> None:
-    (tmp_path / "empty").write_text("\n")
-    (tmp_path / "token").write_text("secret\n")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        values = {"taken": str(taken.getsockname()[1]), "empty": tmp_path / "empty", "token": tmp_path / "token"}
-        ended = likewise("serve", *(argument.format(own_vectors, **values) for argument in arguments))
-    assert (ended.code, ended.out) == (code, "")
-    assert said in ended.err
-
-
-def test_names_of_indexes(tmp_path: Path) -> None:
-    (tmp_path / "a=b.index").mkdir()
-    given = [
-        "papers.index",
-        "notes=/x/y",
-        "postgresql://me@host/db?index=law",
-        "pg=postgresql://h/db",
-        str(tmp_path / "a=b.index"),
-    ]
-    assert addresses_by_name(given) == {
-        "papers": "papers.index",
-        "notes": "/x/y",
-        "law": "postgresql://me@host/db?index=law",
-        "pg": "postgresql://h/db",
-        "a-b": str(tmp_path / "a=b.index"),
-    }
-    assert list(addresses_by_name(["postgresql://h/db", "."])) == ["default", Path.cwd().name]
-    assert addresses_by_name([str(tmp_path / "notes" / ".likewise")]) == {
-        "notes": str(tmp_path / "notes" / ".likewise")
-    }
-    assert addresses_by_name([".."]) == {Path.cwd().parent.name: ".."}
-    assert addresses_by_name(["notes=~/notes.index"]) == {"notes": str(Path("~/notes.index").expanduser())}

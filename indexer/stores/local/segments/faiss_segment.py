@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged
 from indexer.records import Vector
-from indexer.stores.local.masks import MAX_EXACT_ROWS, Mask
 from indexer.stores.local.segments.files import Positions, SegmentFile, map_positions, paths, publish, verify
+from indexer.stores.local.segments.masks import MAX_EXACT_ROWS, Mask
 from indexer.stores.vectors import to_float32
 
 # A forked child has none of the threads that FAISS would wait for, so FAISS works in the calling thread there.
@@ -33,12 +33,12 @@ os.register_at_fork(after_in_child=lambda: faiss.omp_set_num_threads(1))
 EXACT, APPROXIMATE = "exact", "approximate"
 
 MIN_APPROXIMATE_ROWS = 256
-"""With fewer rows there is nothing to train on: such a segment is exact, whatever was asked for."""
+"""Minimum rows of an approximate segment. With fewer rows there is nothing to train on, so the segment is exact."""
 
 _BATCH_ROWS = 16_384
 
 _TUNING_QUESTIONS = 256
-"""Questions an approximate segment is tuned with: they measure recall to about half a percentage point."""
+"""Number of questions that tune an approximate segment: they measure recall to about half a percentage point."""
 
 _TUNED_MISS_SHARE = 0.5
 """Tuning aims at this share of the misses that are allowed, because real questions were up to one percentage point
@@ -48,7 +48,7 @@ _TUNED_DEPTHS = (10, 100, 1000)
 """Numbers of nearest rows that a segment is tuned to find."""
 
 _MAX_CANDIDATES = 8192
-"""The ten nearest of a million passages are among the first 700 candidates; of ten million they need more."""
+"""Maximum candidates. The ten nearest of a million passages are among the first 700; ten million passages need more."""
 
 _CANDIDATE_COST_CODES = 30
 """Scoring one candidate takes as long as scanning about this many codes."""
@@ -256,11 +256,11 @@ class FaissSegment:
         return to_float32(self._rows[positions])
 
     def search(self, vector: Vector, n: int, mask: Mask | None, depth: int | None) -> SegmentHits:
-        """Return the n best positions for a unit vector (dimensions,); fewer only where fewer are allowed.
+        """Return the n best positions for a unit vector (dimensions,), or all allowed positions if there are fewer.
 
         Args:
             mask: the allowed positions; None allows all.
-            depth: how many of them have to be right; None looks at every allowed row, whatever the kind.
+            depth: number of the best positions that must be right; None scores every allowed row, whatever the kind.
         """
         n = min(n, len(self._rows) if mask is None else mask.count)
         if not n:
@@ -282,7 +282,7 @@ class FaissSegment:
     def _search_lists(
         self, vector: Vector, n: int, reach: Reach, mask: Mask | None, selector: faiss.IDSelector | None
     ) -> tuple[Vector, NDArray[np.int64]]:
-        """Return the n best of the candidates that the nearest lists propose; fewer where those hold fewer."""
+        """Return the n best candidates of the nearest lists, or all candidates if there are fewer."""
         assert self._ivf is not None
         if mask is None or mask.per_list is None:
             probes = math.ceil(reach.rows * self._ivf.nlist / len(self._rows))
@@ -303,8 +303,8 @@ class FaissSegment:
 def _in_this_thread() -> Iterator[None]:
     """Let FAISS work in the calling thread alone.
 
-    It has nothing to share out for one question, and the threads that it would wake spin until it ends: at 5,000
-    passages a search took 2 to 4 ms of CPU instead of 0.2 ms (2 cores, Xeon). Building a segment uses all cores.
+    One question is too little work for several threads, and the other threads would spin until the search ends: at
+    5,000 passages a search took 2 to 4 ms of CPU instead of 0.2 ms (2 cores, Xeon). Building a segment uses all cores.
     """
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
@@ -320,7 +320,8 @@ def _without_padding(scores: Vector, positions: NDArray[np.int64]) -> tuple[Vect
 
 
 class PlainSegment:
-    """Rows that are kept in memory and scanned with numpy: the tail, or those of a segment whose file is damaged."""
+    """Rows that are kept in memory and scanned with numpy: the rows of the tail, or of a segment whose file is
+    damaged."""
 
     def __init__(self, vectors: Vector, positions: Positions) -> None:
         self.vectors, self.positions = vectors, positions

@@ -18,18 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged, StorageError
-from indexer.stores.local.failpoint import failpoint
+from indexer.stores.local.disk.failpoint import failpoint
 
 _ID = np.dtype("<i8")
 _LIST = np.dtype("<i4")
 
 _MAX_READ_BYTES = 2**18
-"""Size up to which a file of positions is read instead of mapped: 16,384 passages of an exact segment."""
+"""Maximum size of a file of positions that is read and not mapped: 16,384 passages of an exact segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """A row of the table `segment`: the record that the catalog keeps of a segment's files.
+    """A row of the table `segment`: the catalog's record of a segment's files.
 
     Attributes:
         file: name of its files in segments/, without suffix.
@@ -73,9 +73,9 @@ class Positions:
 
     @cached_property
     def _by_document(self) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-        """The documents in ascending order, and the position of each; None where they are in this order already.
+        """The documents in ascending order, and the position of each; None if the documents are already in this order.
 
-        They are, unless a document was replaced: it keeps its id, and its passages get new ones.
+        A replaced document breaks the order: the document keeps its id, and its passages get new ids.
         """
         if bool((self.documents[1:] >= self.documents[:-1]).all()):
             return self.documents, None

@@ -1,8 +1,8 @@
 """The word index in a folder: derived from the catalog as segments are, and replaced as a whole.
 
 words/NAME/documents and words/NAME/passages are two indexes of tantivy_index.py. The catalog's row names the index that
-counts, with its checksums and the passage id up to which it is complete. Everything else in words/ is swept. Readers
-add for themselves what came or went since then (reader.py).
+counts, with its checksums and the passage id up to which it is complete. Everything else in words/ is swept. Each
+reader applies later additions and removals to an index of its own (reader.py).
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.errors import IndexDamaged, StorageError
+from indexer.errors import IndexDamaged, StorageError, count_of
 from indexer.stores.analysis import Analysis, stored_analysis
-from indexer.stores.local.failpoint import failpoint
+from indexer.stores.local.catalog.views import View, Views
+from indexer.stores.local.catalog.word_files import WordFiles
+from indexer.stores.local.disk.failpoint import failpoint
 from indexer.stores.local.segments.files import sha256_of, stamp_of, sync
-from indexer.stores.local.views import View, Views
-from indexer.stores.local.words.record import WordFiles
 
 if TYPE_CHECKING:
-    from indexer.stores.local.catalog import Catalog
+    from indexer.stores.local.catalog.catalog import Catalog
     from indexer.stores.tantivy_index import Engine, IndexedText
 
 UNITS = ("documents", "passages")
 
 CATCH_UP_PASSAGES = 4096
-"""Changed passages from which a writer catches up while documents come in: every reader would take half a second to add
-that many for itself."""
+"""Minimum changed passages before a writer catches up while documents are added. Every reader would need half a second
+to add this many by itself."""
 
 MAX_DELETED_SHARE = 0.2
-"""Share of deleted passages above which the index is rebuilt at the end of a run."""
+"""Maximum share of deleted passages. Above it, the word index is rebuilt at the end of a run."""
 
 
 def read_record(view: View) -> WordFiles | None:
-    """Return the record of the word index that the catalog names; None where there is none yet."""
+    """Return the record of the word index that the catalog names; None if there is no word index yet."""
     try:
         row = view.connection.execute("SELECT * FROM word_index").fetchone()
     except sqlite3.OperationalError:  # no writer has opened this index since word indexes were introduced
@@ -101,10 +101,8 @@ def check(view: View, folder: Path) -> tuple[list[str], list[str]]:
     if row.analysis != str(analysis_of(view)):
         note = "the word index is of an earlier version and is not used; the next indexing run or compact renews it"
         return [], [note]
-    note = (
-        f"the word index lags {lag} passage(s) behind; readers add them, the next indexing run or compact writes them"
-    )
-    return [], [note] if lag else []
+    behind = f"the word index lags {count_of(lag, 'passage')} behind"
+    return [], [f"{behind}; readers add them, the next indexing run or compact writes them"] if lag else []
 
 
 def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[IndexedText, list[IndexedText]]]:
@@ -125,16 +123,16 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
             (document,),
         ).fetchone()
         if row is None or not isinstance(row[2], str):
-            raise IndexDamaged("catalog.db: a passage has lost its document; likewise check says which")
+            raise view.damage("a passage has lost its document")
         title, format_, text = row
         read_as = format_ if whole is not None and spans[0][1] > whole else None
         yield indexed_texts(document, title, text, read_as, [span[1:] for span in spans], analysis)
 
 
 def _last_whole_text(view: View) -> int | None:
-    """Return the last passage that has the words of its whole text, link targets and comments too.
+    """Return the id of the last passage whose link targets and comments are in the word index.
 
-    It is None where all have: no writer has opened this index since these are left out.
+    It is None if this is true of all passages: no writer has opened the index since likewise leaves these words out.
     """
     try:
         (last_id,) = view.connection.execute("SELECT last_id FROM whole_text").fetchone()
@@ -151,12 +149,12 @@ def catch_up(
     *,
     thorough: bool = False,
 ) -> None:
-    """Bring the word index up to the catalog where enough passages have changed, and rebuild a damaged one.
+    """Bring the word index up to the catalog if enough passages have changed, and rebuild a damaged word index.
 
     Args:
-        min_changes: changed passages from which it is written.
-        max_deleted_share: share of deleted passages above which it is rebuilt from the catalog; 0 also rebuilds it
-            wherever that leaves it in fewer pieces. None never rebuilds it for this reason.
+        min_changes: minimum changed passages. With fewer, the word index is not written.
+        max_deleted_share: maximum share of deleted passages. Above it, the word index is rebuilt from the catalog. 0
+            also rebuilds a word index that would then have fewer pieces; None never rebuilds it for this reason.
         thorough: hash its files to learn whether they are damaged.
 
     Raises:
@@ -236,7 +234,7 @@ def _write(folder: Path, view: View, analysis: Analysis, base: WordFiles | None,
 
 
 def _let_others_read(files: Sequence[Path], like: Path) -> None:
-    """Give files the permissions of a new file: the engine makes some that only their owner may read.
+    """Give files the permissions of a new file. The engine makes some files that only their owner may read.
 
     Args:
         like: a folder that was made with the umask of this process, which can be learned only by changing it.

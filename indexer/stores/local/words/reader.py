@@ -20,11 +20,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from indexer.errors import IndexDamaged, StorageError
-from indexer.stores.local import queries
-from indexer.stores.local.connections import Identity, with_descriptors
-from indexer.stores.local.views import Lineage, State, View
+from indexer.stores.local.catalog import queries
+from indexer.stores.local.catalog.connections import Identity, with_descriptors
+from indexer.stores.local.catalog.views import CommitState, Lineage, View
+from indexer.stores.local.catalog.word_files import WordFiles
 from indexer.stores.local.words.files import UNITS, analysis_of, dead_ids, fill, paths, read_record, verify
-from indexer.stores.local.words.record import WordFiles
 from indexer.stores.port import Ids
 from indexer.stores.temporary import temporary_folder
 from indexer.stores.word_ranking import Words
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 class WordReader:
     """Finds the words that belong to a view. Safe to share among threads.
 
-    The words of a state are kept as long as a view of it is open or it is the newest. The files below them, which are
-    mapped into memory, are kept as long as a state has them: those of a replaced folder are released at the next
-    question of any kind.
+    The words of a state are kept while a view of the state is open or the state is the newest. Their files are mapped
+    into memory and are kept while a state uses them. The files of a replaced folder are released at the next question
+    of any kind.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process, self._lock = os.getpid(), threading.Lock()
-        self._words: WeakKeyDictionary[State, Words] = WeakKeyDictionary()
+        self._words: WeakKeyDictionary[CommitState, Words] = WeakKeyDictionary()
         self._overlays: WeakKeyDictionary[Lineage, _Overlay] = WeakKeyDictionary()
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class WordReader:
             self._overlays.clear()
 
     def _after_fork(self) -> None:
-        """Make an own overlay in a forked child when there is something new: the parent goes on writing to its own."""
+        """Let a forked child make an overlay of its own: the parent continues to write to the overlay they shared."""
         self._process, self._lock, self._overlays = os.getpid(), threading.Lock(), WeakKeyDictionary()
 
     def words_of(self, view: View) -> Words:
@@ -120,7 +120,7 @@ class _Overlay:
     """An index of the reader's own that follows the catalog from one generation to the next."""
 
     def __init__(self, folder: Path, view: View, row: WordFiles | None, problem: str = "") -> None:
-        """`problem`: why the writer's files are not to be used, if they are not."""
+        """`problem`: the reason for not using the writer's files, if there is one."""
         self._identity, self._generation = _index_identity(view), -1
         self.name = row.name if row is not None else ""
         self._analysis = analysis_of(view)
@@ -168,20 +168,21 @@ class _Overlay:
 
     @property
     def has_files(self) -> bool:
-        """Whether it is built on a word index that a writer wrote."""
+        """True if the overlay is built on a word index that a writer wrote."""
         return self._links is not None
 
     def is_ahead_of(self, view: View) -> bool:
         return self._identity == _index_identity(view) and self._generation > view.state.generation
 
     def can_advance_to(self, view: View, row: WordFiles | None) -> bool:
-        """Return whether it can become that view's: it is built on the same word index, and has no later state."""
+        """Return whether the overlay can be advanced to the view: both have the same word index, and the overlay is not
+        newer."""
         name = row.name if row is not None else ""
         same = self._identity == _index_identity(view) and self.name == name
         return same and self._generation <= view.state.generation and self._analysis == analysis_of(view)
 
     def advance(self, view: View) -> Words:
-        """Bring it up to this view and return the words of the view. It can only go forward from here."""
+        """Advance to this view and return its words. An earlier view can no longer be reached."""
         from indexer.stores.tantivy_index import Postings
 
         changed = self._apply_changes(view)
@@ -200,7 +201,7 @@ class _Overlay:
         return self._words
 
     def _apply_changes(self, view: View) -> bool:
-        """Add the passages that are new and delete those that are gone; return whether there were any."""
+        """Add new passages and delete removed passages; return whether there were any."""
         alive, _ = queries.live_ids(view, self._last_file_id + 1)
         removed = np.setdiff1d(self._added, alive).tolist()
         if self._last_file_id:

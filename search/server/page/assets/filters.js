@@ -71,7 +71,7 @@ function drawValues(field, picks, choose) {
     const label = text.length > LABEL ? `${text.slice(0, LABEL)}…` : text;
     return element("li", {}, element("label", { title: text.length > LABEL ? text : "" }, box,
       element("span", { className: "value" }, label),
-      element("span", { className: "count" }, String(value.documents), element("span", { className: "hidden-label" }, " documents"))));
+      element("span", { className: "count" }, String(value.documents), element("span", { className: "hidden-label" }, value.documents === 1 ? " document" : " documents"))));
   };
   // What one document alone has is shown on request: it says little about the collection.
   const shared = field.values.filter(({ documents }) => documents > 1).length;

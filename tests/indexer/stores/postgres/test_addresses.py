@@ -11,7 +11,7 @@ import pytest
 
 from indexer import Index
 from indexer.errors import BadInput
-from indexer.stores.open import is_uri, name_in, without_passwords
+from indexer.stores.addresses.open import is_uri, name_in, without_passwords
 from indexer.stores.postgres.address import parse_address, passwords
 from indexer.stores.postgres.schema import pgvector_version
 

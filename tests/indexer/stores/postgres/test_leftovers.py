@@ -1,4 +1,4 @@
-"""What broken-off commands leave: named by check, removed by a command, and never an index that somebody uses."""
+"""Leftovers of interrupted commands: check names them, a command removes them, and they are never an index in use."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from listeners import Calling
 from postgres_server import new_address, server_uri
 
 from indexer import Document, Index
-from indexer.copying import copy, drop_unfinished
-from indexer.core import IndexCore
-from indexer.embedding import settings_of_new
 from indexer.errors import IndexLocked
+from indexer.indexing.core import IndexCore
+from indexer.indexing.embedding import settings_of_new
 from indexer.listener import Commit
-from indexer.migrate import open_next, switch
-from indexer.stores.open import create_store, is_store, open_store
+from indexer.migration.migrate import open_next, switch
+from indexer.stores.addresses.copying import copy, drop_unfinished
+from indexer.stores.addresses.open import create_store, is_store, open_store
 from indexer.stores.port import SIDE_SLOTS
 from indexer.stores.postgres.address import parse_address
 from indexer.stores.postgres.connections import connect
@@ -63,7 +63,8 @@ def test_an_unfinished_copy_is_named_and_removed(
         with pytest.raises(IndexLocked, match="another process is making it"):
             drop_unfinished(target)
     said = likewise("copy", "--drop", shown, "--json")
-    assert (said.code, said.json["dropped"], said.json["bytes"] > 0) == (0, shown, True)
+    assert (said.code, said.json["dropped"]) == (0, shown)
+    assert said.json["bytes"] > 0
     assert command not in " ".join(likewise("check", other, "--json").json["notes"])
     assert "no unfinished copy is there" in likewise("copy", "--drop", target).err
     assert likewise("copy", "--drop", other).code == 2  # an index that is used

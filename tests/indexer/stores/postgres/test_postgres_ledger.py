@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from older_formats import forget_readers
 from opened import snapshot_of
 from postgres_server import new_address, server_uri
 
@@ -16,7 +17,7 @@ from indexer import Document, Index
 from indexer.errors import StorageError
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.settings import Settings
-from indexer.stores.open import create_store, open_store
+from indexer.stores.addresses.open import create_store, open_store
 from indexer.stores.port import Batch, LedgerRow, RunOutcome
 from indexer.stores.postgres.address import parse_address
 
@@ -48,6 +49,7 @@ class Old:
         ((self.tables,),) = self.run("SELECT tables FROM likewise.index WHERE name = %s", self.name)
         for reason, sentence in SENTENCES:
             self.run(f"UPDATE {self.tables}.ledger SET reason = %s WHERE reason = %s", sentence, reason.stored())
+        forget_readers(address)
         self.run("UPDATE likewise.index SET format_version = 1 WHERE name = %s", self.name)
 
     def run(self, query: str, *parameters: object) -> list[Any]:
@@ -71,7 +73,7 @@ def old() -> Iterator[Old]:
 
 
 FORMAT_1 = (1, [sentence for _, sentence in SENTENCES])
-FORMAT_2 = (2, [reason.stored() for reason, _ in SENTENCES])
+CURRENT = (3, [reason.stored() for reason, _ in SENTENCES])
 
 
 def ledger_of(address: str) -> list[LedgerRow]:
@@ -89,7 +91,7 @@ def test_readers_show_both_formats_and_the_first_writer_migrates(old: Old, likew
         assert index.remove([]) == 0
         index.compact()
         assert index.add([Document("e", "more")], vectors=VECTOR).added == ("e",)
-        assert (index.info().format_version, old.stored()) == (2, FORMAT_2)
+        assert (index.info().format_version, old.stored()) == (3, CURRENT)
         assert index.add([DOCUMENT], vectors=VECTOR).unchanged == ("d",)
     assert ledger_of(old.address) == ROWS
     assert likewise("info", old.address, "--ledger", "--json").out == before
@@ -111,10 +113,10 @@ def test_a_migration_that_fails_has_not_begun(old: Old) -> None:
         assert (index.info().documents, old.stored()) == (1, FORMAT_1)
         old.run(f"ALTER TABLE {old.tables}.ledger DROP CONSTRAINT c")
         index.add([Document("e", "more")], vectors=VECTOR)
-        assert (index.info().documents, old.stored()) == (2, FORMAT_2)
+        assert (index.info().documents, old.stored()) == (2, CURRENT)
 
 
-def test_roles_need_no_rights_to_alter(old: Old) -> None:
+def test_only_the_owner_migrates_and_then_other_roles_write(old: Old) -> None:
     role = f"role_{secrets.token_hex(4)}"
     old.run(f"CREATE ROLE {role}")
     old.run(f"GRANT USAGE ON SCHEMA likewise, {old.tables} TO {role}")
@@ -122,15 +124,18 @@ def test_roles_need_no_rights_to_alter(old: Old) -> None:
     address = f"{old.address}&options=-c%20role%3D{role}"
     try:
         assert (ledger_of(address), old.stored()) == (ROWS, FORMAT_1)
-        with Index.open(address) as index, pytest.raises(StorageError):
-            index.add([Document("e", "more")], vectors=VECTOR)
-        assert old.stored() == FORMAT_1
         old.run(f"GRANT UPDATE ON likewise.index TO {role}")
         old.run(f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {old.tables} TO {role}")
         old.run(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {old.tables} TO {role}")
         with Index.open(address) as index:
-            index.add([Document("e", "more")], vectors=VECTOR)
-        assert (ledger_of(address), old.stored()) == (ROWS, FORMAT_2)
+            wanted = "has format 1, and only the owner of its tables may bring it to format 3: let the owner write once"
+            with pytest.raises(StorageError, match=wanted):
+                index.add([Document("e", "more")], vectors=VECTOR)
+            assert old.stored() == FORMAT_1
+            with Index.open(old.address) as of_owner:
+                of_owner.compact()
+            assert old.stored() == CURRENT
+            assert index.add([Document("e", "more")], vectors=VECTOR).added == ("e",)
     finally:
         old.run(f"DROP OWNED BY {role}")
         old.run(f"DROP ROLE {role}")
@@ -144,7 +149,7 @@ def test_a_copy_inside_the_database_keeps_its_format(old: Old) -> None:
         assert index.info().format_version == 1
         assert list(snapshot_of(index).ledger("skipped")) == ROWS
         index.add([Document("e", "more")], vectors=VECTOR)
-        assert index.info().format_version == 2
+        assert index.info().format_version == 3
     store: Any = open_store(copy)
     store.engine.remove_index()
     store.close()

@@ -1,4 +1,5 @@
-"""Another index takes the place of one: readers keep theirs, writers wait or are told, and nothing is left behind."""
+"""Another index replaces an index: readers keep the old index, writers wait or get an error, and nothing is left
+behind."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from postgres_server import new_address, server_uri
 from indexer import Document, Index
 from indexer.errors import BadInput, IndexLocked, NotAnIndex, StorageError
 from indexer.settings import Settings
-from indexer.stores.life_cycle import draft
-from indexer.stores.open import create_store, engine_of, open_store
+from indexer.stores.addresses.life_cycle import draft
+from indexer.stores.addresses.open import create_store, engine_of, open_store
 from indexer.stores.postgres.engine import PostgresEngine
 from indexer.stores.postgres.tables import sweep
 
@@ -66,8 +67,8 @@ def test_what_a_killed_process_left_is_swept(address: str) -> None:
     code = (
         "import sys, os, signal\n"
         "from indexer.settings import Settings\n"
-        "from indexer.stores.life_cycle import draft\n"
-        "from indexer.stores.open import engine_of\n"
+        "from indexer.stores.addresses.life_cycle import draft\n"
+        "from indexer.stores.addresses.open import engine_of\n"
         "engine = engine_of(sys.argv[1])\n"
         "with engine.exclusive(), draft(engine, Settings(2)):\n"
         "    print('made', flush=True)\n"

@@ -16,7 +16,7 @@ import pytest
 from postgres_server import new_address
 
 from indexer import Document, Index
-from indexer.stores.open import open_store
+from indexer.stores.addresses.open import open_store
 from indexer.stores.postgres import words
 from indexer.stores.postgres.address import parse_address
 from search import Searcher
@@ -146,7 +146,7 @@ def test_a_replica_is_shared_and_followed(index: Index, cache: Path) -> None:
     assert len(replicas(cache)) == 2  # from here on the newer one is used
     code = (
         "import sys\nfrom indexer.stores.postgres import words\nwords.KEPT_PASSAGES = 5\nwords.KEPT_CHANGES = 3\n"
-        "from indexer.stores.open import open_store\n"
+        "from indexer.stores.addresses.open import open_store\n"
         "with open_store(sys.argv[1]).snapshot() as snapshot:\n    print(snapshot.words('pear', 20).matched)"
     )
     other = subprocess.run([sys.executable, "-c", code, address], capture_output=True, text=True, check=True)

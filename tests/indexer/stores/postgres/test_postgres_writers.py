@@ -20,8 +20,8 @@ from indexer import Document, Index
 from indexer.errors import StorageError
 from indexer.records import Span, Stamp
 from indexer.settings import Settings
+from indexer.stores.addresses.open import create_store, open_store
 from indexer.stores.hashes import row_hash
-from indexer.stores.open import create_store, open_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, LedgerRow, RunOutcome
 from indexer.stores.postgres import connections, tables
 from indexer.stores.postgres import writer as writing

@@ -1,4 +1,5 @@
-"""What a filter leaves is computed without a lock, which other questions would wait for and a fork would copy."""
+"""The documents that a filter leaves are computed without a lock. Other questions would wait for a lock, and a fork
+would copy it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from indexer.filters.parse import parse
-from indexer.stores.local import masks
+from indexer.stores.local.segments import masks
 from indexer.stores.postgres.selection import PostgresSelection
 from indexer.stores.postgres.views import Allowed
 

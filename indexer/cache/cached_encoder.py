@@ -1,0 +1,87 @@
+"""An encoder that looks for vectors in the user's cache first. It belongs to indexing: questions never use it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.cache.vector_cache import VectorCache
+from indexer.encoders import Encoder, Recipe, Role
+from indexer.encoders.machine.hardware import Precision
+from indexer.encoders.tokens.batching import tell
+from indexer.errors import NothingKnown
+from indexer.records import Vector
+from indexer.stores.vectors import from_blobs, to_blobs
+
+
+class CachedEncoder:
+    """The vectors of another encoder, as an index stores them: rounded to float16. Threads may share it."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        cache: VectorCache,
+        precision: Precision,
+        ready: Callable[[Encoder], Encoder] = lambda encoder: encoder,
+    ) -> None:
+        """Wrap `encoder`.
+
+        Args:
+            precision: the requested precision. Vectors of two precisions are kept apart.
+            ready: function that makes the encoder ready when a text must be embedded.
+        """
+        self._encoder, self._cache, self._precision, self._ready = encoder, cache, precision, ready
+
+    @property
+    def recipe(self) -> Recipe:
+        return self._encoder.recipe
+
+    @property
+    def dimensions(self) -> int:
+        return self._encoder.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self._encoder.max_tokens
+
+    def overhead(self, role: Role = "document") -> int:
+        return self._encoder.overhead(role)
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        return self._encoder.offsets(texts)
+
+    def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
+        """Return unit rows (texts, dimensions), float32 whose values are float16. Errors are the encoder's.
+
+        Equal texts are encoded once.
+        """
+        keys = [self._key(text, role, truncate) for text in texts]
+        blobs = {
+            key: blob
+            for key, blob in self._cache.get([*dict.fromkeys(keys)]).items()
+            if len(blob) == 2 * self.dimensions
+        }
+        missing = {key: index for index, key in reversed(list(enumerate(keys))) if key not in blobs}
+        tell(len(keys) - len(missing))
+        if missing:
+            order = sorted(missing.values())
+            try:
+                vectors = self._ready(self._encoder).encode([texts[index] for index in order], role, truncate)
+            except NothingKnown as error:
+                raise NothingKnown([order[place] for place in error.texts], self.recipe.model) from error
+            new = {keys[index]: blob for index, blob in zip(order, to_blobs(vectors), strict=True)}
+            self._cache.put(new)
+            blobs |= new
+        return from_blobs([blobs[key] for key in keys], self.dimensions)
+
+    def _key(self, text: str, role: Role, truncate: bool) -> bytes:
+        """Return the hash of everything that decides a vector."""
+        recipe = self.recipe
+        prompt = recipe.query_prompt if role == "query" else recipe.document_prompt
+        content = hashlib.sha256((prompt + text).encode("utf-8", "surrogatepass")).hexdigest()
+        fields = [recipe.identity, role, truncate, self._precision, content]
+        return hashlib.sha256(json.dumps(fields).encode()).digest()

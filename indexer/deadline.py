@@ -1,0 +1,38 @@
+"""The end of a question: at a given time, or as soon as nobody waits for the answer."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from indexer.errors import DeadlinePassed
+
+
+class Deadline:
+    """The end of the time that a question may take. Any thread may end it earlier.
+
+    Work checks the deadline between its steps: between two parts of a filter, between two segments, and while a
+    database compares rows.
+    """
+
+    __slots__ = ("_end", "_seconds")
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        """Begin to count the seconds."""
+        self._seconds, self._end = seconds, time.monotonic() + seconds
+
+    def cancel(self) -> None:
+        """End the time now, because nobody waits for the answer."""
+        self._end = -math.inf
+
+    def passed(self) -> bool:
+        return time.monotonic() > self._end
+
+    def check(self) -> None:
+        """Raise DeadlinePassed if the time is over."""
+        if self.passed():
+            raise DeadlinePassed(self._seconds)
+
+
+NEVER = Deadline()
+"""The deadline of questions that may take any time. Nobody cancels it."""

@@ -1,0 +1,1 @@
+"""Encoders around encoders: their parts, several over one model, and one that waits for its model."""

@@ -1,0 +1,136 @@
+"""An encoder that counts tokens without its model, which is loaded when a text is to be embedded.
+
+If all vectors come from the cache, an indexing run loads no model and imports no torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from os import PathLike
+from typing import Protocol
+
+from indexer.encoders.machine.runtime import Runtime
+from indexer.encoders.recipes.locate import find_model, fingerprint, lasting_name
+from indexer.encoders.recipes.port import Encoder, Role, steady
+from indexer.encoders.recipes.recipe import Recipe, RecipeSpec, is_endpoint
+from indexer.encoders.tokens.tokenizer import Tokenizer, Tokenizing
+from indexer.errors import Message, ModelError
+from indexer.records import Vector
+
+
+class KnownModels(Protocol):
+    """Recipes and tokenizers of models that were loaded before, as JSON: the user's cache."""
+
+    def model(self, key: bytes) -> tuple[str, str] | None:
+        """Return recipe and tokenizer; None if none are kept under this key."""
+
+    def keep_model(self, key: bytes, recipe: str, tokenizer: str) -> None:
+        """Keep recipe and tokenizer of a model."""
+
+
+class DeferredEncoder(Tokenizing):
+    """An `Encoder` of a known recipe and tokenizer. Threads may share it."""
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, load: Callable[[], Encoder]) -> None:
+        """Defer `load`, which returns the encoder of this recipe."""
+        self.recipe = recipe
+        self.tokenizer, self._load = tokenizer, load
+        self._lock = threading.Lock()
+        self._loaded: Encoder | None = None
+
+    def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
+        return steady(self.loaded).encode(texts, role, truncate)
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._loaded is not None
+
+    @property
+    def loaded(self) -> Encoder:
+        """The encoder itself. It is loaded now if it was not loaded before.
+
+        Raises:
+            ModelError: the model is not found, or no longer has the recipe.
+        """
+        with self._lock:
+            if self._loaded is None:
+                encoder = self._load()
+                if not encoder.recipe.same(self.recipe):
+                    raise ModelError(
+                        Message(
+                            f"model {self.recipe.model!r} now makes other vectors than when it was last loaded",
+                            ": run likewise cache --clear, and the command again",
+                        )
+                    )
+                self._loaded = encoder
+            return self._loaded
+
+
+def loaded(encoder: Encoder) -> Encoder:
+    """Return the encoder that a deferred encoder stands for; other encoders are returned as they are."""
+    return encoder.loaded if isinstance(encoder, DeferredEncoder) else encoder
+
+
+def is_loaded(encoder: Encoder) -> bool:
+    """Return whether the model of an encoder is loaded. It always is if the encoder was not deferred."""
+    return not isinstance(encoder, DeferredEncoder) or encoder.is_loaded
+
+
+def defer(
+    load: Callable[[], tuple[Encoder, Recipe]],
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder,
+    runtime: Runtime,
+    models: KnownModels,
+) -> tuple[Encoder, Recipe]:
+    """Return the encoder that `load` returns for this model. If its recipe and tokenizer are known, `load` is called
+    later."""
+    key = _key(model, runtime)
+    if key is None:
+        return load()
+    if (known := _known(models, key)) is not None:
+        recipe, tokenizer = known
+        if isinstance(model, Recipe):
+            recipe = model
+        counter = Tokenizer(tokenizer, recipe.max_tokens, recipe.query_prompt, recipe.document_prompt)
+        return DeferredEncoder(recipe, counter, lambda: load()[0]), recipe
+    encoder, recipe = load()
+    from indexer.encoders.chain.parts import on_torch
+
+    if (torch_encoder := on_torch(encoder)) is not None:
+        known_now = recipe.to_json(), torch_encoder.tokenizer.json
+        models.keep_model(key, *known_now)
+        models.keep_model(_key_of_recipe(recipe), *known_now)
+    return encoder, recipe
+
+
+def _known(models: KnownModels, key: bytes) -> tuple[Recipe, str] | None:
+    """Return recipe and tokenizer of a model; None if they are unknown, or if another version of likewise has written
+    them."""
+    if (kept := models.model(key)) is None:
+        return None
+    with suppress(ModelError):
+        return Recipe.from_json(kept[0]), kept[1]
+    return None
+
+
+def _key(model: object, runtime: Runtime) -> bytes | None:
+    """Return the hash of the request and the model's files, which decide a recipe; None if loading cannot be
+    deferred."""
+    if runtime.trust_remote_code or runtime.precision == "int8":
+        return None
+    if isinstance(model, Recipe):
+        return None if model.post or model.remote else _key_of_recipe(model)
+    spec = RecipeSpec.parse(str(model)) if isinstance(model, str | PathLike) else model
+    if not isinstance(spec, RecipeSpec) or spec.post or is_endpoint(spec.model):
+        return None
+    request = {**asdict(spec), "model": lasting_name(spec.model), "files": fingerprint(find_model(spec.model))}
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
+
+
+def _key_of_recipe(recipe: Recipe) -> bytes:
+    return hashlib.sha256(f"recipe {recipe.identity}".encode()).digest()

@@ -1,0 +1,1 @@
+"""A torch encoder compiled for OpenVINO."""

@@ -1,0 +1,160 @@
+"""Compiling a torch encoder into a folder that openvino/encoder.py runs without torch, and the cache of such folders.
+
+The graph itself is traced in graph.py. Its vectors are compared with torch's before the folder appears, so that a graph
+that gives other vectors is never used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from indexer.encoders.chain.parts import base_of, is_traceable, post_of, without_int8
+from indexer.encoders.compilation.graph import NotCompilable, write_graph
+from indexer.encoders.machine.hardware import Precision
+from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.files import GRAPH, GRAPH_FILES, MANIFEST, POST, RECIPE, TOKENIZER, damage
+from indexer.encoders.openvino.kept import kept_folder
+from indexer.encoders.recipes.locate import sha256
+from indexer.encoders.recipes.port import Encoder, steady
+from indexer.encoders.recipes.probes import PROBES
+from indexer.errors import NothingKnown
+
+MIN_TORCH_COSINE = 0.9995
+"""Minimum cosine between both runtimes on PROBES. All other texts then have at least 0.999."""
+
+
+def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto") -> None:
+    """Write `encoder` as a compiled encoder into `folder`, which is replaced if it exists.
+
+    If the user's cache holds the graph, the cached graph is copied and compared again, and no new graph is made.
+
+    Args:
+        precision: the precision of the compiled encoder; `auto` leaves the choice to the hardware.
+
+    Raises:
+        NotCompilable: this kind of encoder cannot be compiled, or the graph gives other vectors than torch.
+        ModelError: compiling failed for another reason.
+    """
+    encoder = steady(without_int8(encoder))  # The graph must be compared with torch in full precision.
+    inner, post = base_of(encoder), post_of(encoder)
+    if not is_traceable(inner):
+        raise NotCompilable(
+            f"model {encoder.recipe.model!r} is neither a transformer with pooling nor static: only torch can run it"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+        draft = Path(temporary) / "encoder"
+        draft.mkdir()
+        if not _copy_graph(kept_folder(encoder.recipe, precision), draft):
+            write_graph(inner, post, draft / GRAPH, whole=precision == "float32")
+        (draft / TOKENIZER).write_text(inner.tokenizer.json, encoding="utf-8")
+        (draft / RECIPE).write_text(encoder.recipe.to_json(), encoding="utf-8")
+        if post is not None:
+            (draft / POST).write_bytes(post.fitted_parameters)
+        sums = {file.name: sha256(file) for file in sorted(draft.iterdir())}
+        special: dict[str, object] = {} if inner.tokenizer.special_tokens else {"special_tokens": False}
+        cosine = 0.0
+        for hint in _hints(encoder, precision):
+            manifest = json.dumps({"precision": hint, "sha256": sums} | special, indent=1)
+            (draft / MANIFEST).write_text(manifest, encoding="utf-8")
+            cosine = _lowest_cosine(encoder, CompiledEncoder.open(draft, cache=None))
+            if cosine >= MIN_TORCH_COSINE:
+                break
+        else:
+            raise NotCompilable(
+                f"the compiled {encoder.recipe} differs from torch's (cosine {cosine:.4f}, below {MIN_TORCH_COSINE}): "
+                "it will run on torch"
+            )
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+
+
+def _copy_graph(cached: Path, draft: Path) -> bool:
+    """Copy the graph of a compiled encoder into `draft`. Return False if it is missing or damaged."""
+    if not cached.is_dir() or damage(cached):
+        return False
+    sums = json.loads((cached / MANIFEST).read_text(encoding="utf-8"))["sha256"]
+    try:
+        for name in GRAPH_FILES:
+            shutil.copyfile(cached / name, draft / name)
+    except FileNotFoundError:  # Another process has just removed it.
+        copied = False
+    else:
+        copied = all(sha256(draft / name) == sums[name] for name in GRAPH_FILES)
+    if not copied:
+        for name in GRAPH_FILES:
+            (draft / name).unlink(missing_ok=True)
+    return copied
+
+
+def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
+    """Return OpenVINO's names of the precisions to try, in this order; "" leaves the choice to OpenVINO.
+
+    With post-processing only float32 is tried: whitening magnifies rounding errors, and a graph that passes on this
+    machine might then fail on a machine that computes in bfloat16.
+    """
+    if precision == "auto":
+        return ("f32",) if post_of(encoder) is not None else ("", "f32")
+    return ("bf16",) if precision == "bfloat16" else ("f32",)
+
+
+def compile_in_cache(encoder: Encoder, precision: Precision = "auto") -> Path:
+    """Compile `encoder` in the user's cache folder, unless that was done before.
+
+    Returns:
+        The folder of the compiled encoder, for `CompiledEncoder.open`.
+
+    Raises:
+        ModelError: as `compile_encoder`.
+    """
+    folder = kept_folder(encoder.recipe, precision)
+    if not folder.is_dir() or damage(folder):
+        with _one_at_a_time(folder.parent):
+            if not folder.is_dir() or damage(folder):  # Another process may have been first.
+                # No other process compiles here now, so every draft is of a process that was killed.
+                for draft in folder.parent.glob(".*-*"):
+                    shutil.rmtree(draft, ignore_errors=True)
+                compile_encoder(encoder, folder, precision)
+    return folder
+
+
+@contextlib.contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Let only one process, and one of its threads, compile into `folder`; the others wait."""
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def _lowest_cosine(encoder: Encoder, compiled: CompiledEncoder) -> float:
+    """Return the lowest cosine between the two encoders' vectors of PROBES, encoded one by one and in a batch.
+
+    Raises:
+        NotCompilable: the model cannot read any of PROBES, so nothing can be compared.
+    """
+    probes = list(PROBES)
+    try:
+        expected = encoder.encode(probes, truncate=True)
+    except NothingKnown as error:
+        probes = [text for number, text in enumerate(probes) if number not in error.texts]
+        if not probes:
+            raise NotCompilable(
+                f"{encoder.recipe} knows no word of the texts that would prove its compiled encoder"
+            ) from error
+        expected = encoder.encode(probes, truncate=True)
+    cosines = [(expected * compiled.encode(probes, truncate=True)).sum(axis=1).min()]
+    for text in (probes[0], probes[-1]):
+        alone, compiled_alone = (each.encode([text], truncate=True) for each in (encoder, compiled))
+        cosines.append((alone * compiled_alone).sum())
+    return float(min(cosines))

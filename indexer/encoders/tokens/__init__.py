@@ -1,0 +1,1 @@
+"""Texts become batches of tokens."""

@@ -1,0 +1,146 @@
+"""Texts to token ids and offsets, with the `tokenizers` library alone. Every runtime uses this tokenizer.
+
+It handles prompts, special tokens, the token limit and truncation. Each runtime pads its own batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+
+from indexer.encoders.recipes.port import Role
+from indexer.encoders.recipes.recipe import Recipe
+from indexer.encoders.tokens.texts import checked_texts
+from indexer.errors import ModelError, TextTooLong
+
+Ids = NDArray[np.int32]
+"""Token ids (tokens,) of one text."""
+
+
+class Tokenizer:
+    """A model's tokenizer with its prompts and limit. It keeps no state between calls, so threads can share it."""
+
+    def __init__(
+        self,
+        json: str,
+        max_tokens: int,
+        query_prompt: str = "",
+        document_prompt: str = "",
+        special_tokens: bool = True,
+    ) -> None:
+        """Read a tokenizer.
+
+        Args:
+            json: the text of a tokenizer.json.
+            max_tokens: how many tokens the model reads of one text, special tokens and prompt counted.
+            query_prompt, document_prompt: text put before each text of that role.
+            special_tokens: whether the model reads special tokens around each text.
+
+        Raises:
+            ModelError: `json` is not a tokenizer, or the prompts leave no room for a text.
+        """
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_str(json)
+        except Exception as error:
+            raise ModelError(f"tokenizer.json cannot be read ({error}): fetch the model again") from error
+        # The file may turn on truncation and padding. Here a text is only truncated when the caller asks for it.
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self.json = json
+        self.max_tokens = max_tokens
+        self.special_tokens = special_tokens
+        self._prompts: dict[Role, str] = {"query": query_prompt, "document": document_prompt}
+        self._takes_spaces = any(
+            "a b"[start] == " " for start, _ in self._tokenizer.encode("a b", add_special_tokens=False).offsets
+        )
+        self._before, self._after = self._special_tokens() if special_tokens else ([], [])
+        for role in self._prompts:
+            if (taken := self.overhead(role)) >= max_tokens:
+                raise ModelError(
+                    f"the {role} prompt and special tokens take {taken} tokens of {max_tokens}: "
+                    "raise max_tokens or shorten the prompt"
+                )
+
+    def overhead(self, role: Role = "document") -> int:
+        """Return how many tokens special tokens and prompt add to every text of this role."""
+        prompt = self._tokenizer.encode(self._prompts[role], add_special_tokens=False)
+        return len(self._before) + len(prompt.ids) + len(self._after)
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """Return where the tokens of each text begin and end: (tokens, 2) in code points; see `Encoder.offsets`."""
+        texts = list(texts)
+        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        spans = [np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) for encoding in encoded]
+        if self._takes_spaces:
+            for text, text_spans in zip(texts, spans, strict=True):
+                _skip_leading_space(text, text_spans)
+        return spans
+
+    def ids(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> list[Ids]:
+        """Return the token ids of each text as the model reads it: special tokens around prompt and text.
+
+        Raises:
+            BadInput: a text is empty, only whitespace or not a string, or one string was given instead of a list.
+            TextTooLong: a text is over the limit and `truncate` is False.
+        """
+        texts = checked_texts(texts, role)
+        prompt = self._prompts[role]
+        encoded = self._tokenizer.encode_batch_fast([prompt + text for text in texts], add_special_tokens=False)
+        room = self.max_tokens - len(self._before) - len(self._after)
+        rows = [encoding.ids for encoding in encoded]
+        for index, row in enumerate(rows):
+            if len(row) > room:
+                if not truncate:
+                    raise TextTooLong(index, len(row) - room + self.max_tokens, self.max_tokens)
+                del row[room:]
+        return [np.array([*self._before, *row, *self._after], dtype=np.int32) for row in rows]
+
+    def decode(self, ids: Sequence[int]) -> str | None:
+        """Return the text of token ids, without special tokens; None if one of them is unknown."""
+        size = self._tokenizer.get_vocab_size()
+        if any(not 0 <= token < size for token in ids):
+            return None
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        return text
+
+    def _special_tokens(self) -> tuple[list[int], list[int]]:
+        """Return the ids of the special tokens before and after every text."""
+        plain = self._tokenizer.encode("a", add_special_tokens=False).ids
+        special = self._tokenizer.encode("a", add_special_tokens=True).ids
+        for start in range(len(special) - len(plain) + 1):
+            if special[start : start + len(plain)] == plain:
+                return special[:start], special[start + len(plain) :]
+        raise ModelError("the tokenizer changes a text when it adds special tokens: likewise cannot count them")
+
+
+def _skip_leading_space(text: str, spans: NDArray[np.int32]) -> None:
+    """Move each token's start, in place, past the space that byte-level BPE and SentencePiece count to the word."""
+    space = np.fromiter(map(str.isspace, text), np.bool_, len(text))
+    starts, ends = spans[:, 0], spans[:, 1]
+    while (leading := (starts < ends) & space[np.minimum(starts, len(text) - 1)]).any():
+        starts += leading
+
+
+class Tokenizing:
+    """The members of an `Encoder` that its recipe and its tokenizer answer, whatever computes the vectors."""
+
+    __slots__ = ()
+    recipe: Recipe
+    tokenizer: Tokenizer
+
+    @property
+    def dimensions(self) -> int:
+        return self.recipe.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self.recipe.max_tokens
+
+    def overhead(self, role: Role = "document") -> int:
+        return self.tokenizer.overhead(role)
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        return self.tokenizer.offsets(texts)

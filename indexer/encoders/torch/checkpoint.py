@@ -1,0 +1,120 @@
+"""A model's folder, read through its configuration files: parts, prompts, tokenizer and token limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from indexer.encoders.recipes.locate import find_model, fingerprint, lasting_name, read_json
+from indexer.encoders.recipes.recipe import Combine, Pooling, Recipe, RecipeSpec
+from indexer.encoders.torch.pooling_head import transformer_settings
+from indexer.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A requested model and the folder that holds it. Every member raises ModelError for files that make no sense.
+
+    Attributes:
+        spec: the request.
+        trust_remote_code: whether Python code that comes with the model may run.
+    """
+
+    spec: RecipeSpec
+    trust_remote_code: bool
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder with the model's files; a hub model is fetched if it is not in the local cache."""
+        return find_model(self.spec.model)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 over weights, tokenizer and configuration."""
+        return fingerprint(self.folder)
+
+    @cached_property
+    def transformer(self) -> Path | None:
+        """The folder of the transformer module, or None for a model without one."""
+        modules = read_json(self.folder / "modules.json", None)
+        if modules is None:
+            return self.folder
+        is_transformer = modules[0]["type"].rpartition(".")[2] == "Transformer"
+        return self.folder / modules[0]["path"] if is_transformer else None
+
+    @cached_property
+    def prompts(self) -> tuple[str, str]:
+        """Prompts for queries and documents, chosen as sentence-transformers' encode_query and encode_document do."""
+        settings = read_json(self.folder / "config_sentence_transformers.json", {})
+        prompts = settings.get("prompts") or {}
+        default = prompts.get(settings.get("default_prompt_name") or "", "")
+        query = prompts.get("query", default)
+        document = next((prompts[name] for name in ("document", "passage", "corpus") if name in prompts), default)
+        return (
+            query if self.spec.query_prompt is None else self.spec.query_prompt,
+            document if self.spec.document_prompt is None else self.spec.document_prompt,
+        )
+
+    def limit(self, place: Path, positions: int) -> int:
+        """Return how many tokens the model reads of one text, special tokens and prompt counted.
+
+        The number is the requested limit, or else the limit in the Transformer module's settings, or else the
+        tokenizer's limit.
+
+        Args:
+            place: the transformer's folder.
+            positions: number of positions of the transformer, which is the maximum that it can read.
+
+        Raises:
+            ModelError: the requested number does not fit the transformer.
+        """
+        configured = transformer_settings(place).get("max_seq_length")
+        configured = configured or read_json(place / "tokenizer_config.json", {}).get("model_max_length") or positions
+        limit = min(int(configured), positions) if self.spec.max_tokens is None else self.spec.max_tokens
+        if not 0 < limit <= positions:
+            raise ModelError(f"model {self.spec.model!r} reads at most {positions} tokens, not {limit}")
+        return limit
+
+    def tokenizer_json(self, place: Path) -> str:
+        """Return the text of tokenizer.json; transformers converts the tokenizer of a model without that file.
+
+        Raises:
+            ModelError: there is no tokenizer that can be converted.
+        """
+        if (place / "tokenizer.json").is_file():
+            return (place / "tokenizer.json").read_text(encoding="utf-8")
+        from transformers import AutoTokenizer
+
+        try:
+            slow = AutoTokenizer.from_pretrained(place, trust_remote_code=self.trust_remote_code, local_files_only=True)
+            text: str = slow.backend_tokenizer.to_str()
+        except Exception as error:
+            raise ModelError(
+                f"{place} holds no tokenizer that likewise can use ({type(error).__name__}): fetch it again"
+            ) from error
+        return text
+
+    def recipe(
+        self,
+        width: int,
+        limit: int,
+        layers: tuple[int, ...] = (),
+        combine: Combine = "mean",
+        pooling: Pooling | None = None,
+    ) -> Recipe:
+        """Return the recipe of this model's vectors.
+
+        Args:
+            width: dimensions of the model's vectors; the request may keep fewer.
+            limit: maximum tokens of one text, as `limit` returns them.
+            layers, combine, pooling: as in `Recipe`; left out for the model's own modules.
+
+        Raises:
+            ModelError: more dimensions are requested than the model gives.
+        """
+        kept = width if self.spec.dimensions is None else self.spec.dimensions
+        if not 0 < kept <= width:
+            raise ModelError(f"model {self.spec.model!r} gives {width} dimensions: {kept} cannot be kept")
+        name = lasting_name(self.spec.model)
+        return Recipe(name, self.fingerprint, kept, limit, layers, combine, pooling, *self.prompts)

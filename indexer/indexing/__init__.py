@@ -1,0 +1,1 @@
+"""Whole runs and what they need: sources in, documents embedded and committed."""

@@ -1,0 +1,267 @@
+"""Preparing documents for an index: validating them, comparing them with what is stored, and making batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.errors import BadInput
+from indexer.exchange import Embedded
+from indexer.records import Document, Section, Span
+from indexer.settings import Meaning
+from indexer.stores.flatten import scalars
+from indexer.stores.hashes import content_hash, row_hash
+from indexer.stores.port import EmbeddedDocument, Hashes
+from indexer.stores.vectors import unit_rows
+
+Incoming = tuple[Document, Embedded | None]
+"""A document, with its passages and vectors if it brings its own."""
+
+Vectors = NDArray[np.floating] | Sequence[NDArray[np.floating]]
+"""One row per document (n, dimensions), or for each document the rows of its passages (passages, dimensions)."""
+
+Spans = Sequence[Sequence[tuple[int, int]]]
+"""For each document the (start, end) of its passages, in code points of its text."""
+
+
+_NAMED_URIS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedDocument:
+    """A document that differs from what is stored, and what to do with it.
+
+    Attributes:
+        action: "embed" it; "keep" the passages and vectors that it brings; or "rewrite" only its row, because its
+            passages have not changed.
+        embedded: passages and vectors that it brings; None unless the action is "keep".
+    """
+
+    document: Document
+    hashes: Hashes
+    action: Literal["embed", "keep", "rewrite"]
+    embedded: Embedded | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Documents compared with the index and embedded, ready to be committed.
+
+    Attributes:
+        work: new and changed documents; without spans if only the row is written.
+        unchanged: uris of documents that are the same as stored.
+        empty: uris of documents whose text has no token that the model reads.
+        compared_with: hashes of the documents in the index at the time of comparison, by uri.
+        notes: facts from the encoder that the caller should know.
+    """
+
+    work: tuple[EmbeddedDocument, ...]
+    unchanged: tuple[str, ...]
+    empty: tuple[str, ...]
+    compared_with: Mapping[str, Hashes]
+    notes: tuple[str, ...] = ()
+
+    def states(self) -> dict[str, Literal["indexed", "updated", "unchanged", "skipped"]]:
+        """Return the state of each uri for the ledger, once this is committed."""
+        return {
+            **{item.document.uri: "updated" if item.spans is None else "indexed" for item in self.work},
+            **dict.fromkeys(self.unchanged, "unchanged"),
+            **dict.fromkeys(self.empty, "skipped"),
+        }
+
+
+def without_vectors(documents: Iterable[Document] | Document) -> tuple[list[Incoming], tuple[str, ...]]:
+    """Return valid documents to embed, and a note if a uri occurs more than once. Its last document is kept.
+
+    Raises:
+        BadInput: a document that cannot be stored.
+    """
+    listed = _listed(documents)
+    for document in listed:
+        validate(document)
+    by_uri = {document.uri: document for document in listed}
+    return [(document, None) for document in by_uri.values()], _repeated(listed) if len(by_uri) < len(listed) else ()
+
+
+def _repeated(documents: Sequence[Document]) -> tuple[str, ...]:
+    """Return the note that names the repeated uris. Only the last document of each is kept."""
+    counts = Counter(document.uri for document in documents)
+    uris = [uri for uri, count in counts.items() if count > 1]
+    more = f" and {len(uris) - _NAMED_URIS:,} more" if len(uris) > _NAMED_URIS else ""
+    named = ", ".join(repr(uri) for uri in uris[:_NAMED_URIS])
+    return (f"these uris came more than once in one call, and the last document of each was kept: {named}{more}",)
+
+
+def with_own_vectors(
+    documents: Iterable[Document] | Document, vectors: Vectors, spans: Spans | None, dimensions: int
+) -> list[Incoming]:
+    """Return valid documents with the vectors they bring.
+
+    Args:
+        vectors: one row per document, which becomes one passage; with `spans`, an array of rows per document.
+        spans: the passages of each document, in the order of its rows.
+        dimensions: width of a vector; 0 for the width of the first vector.
+
+    Raises:
+        BadInput: a document that cannot be stored, a uri that comes twice, or vectors or spans that do not fit.
+    """
+    listed = _listed(documents)
+    seen: set[str] = set()
+    for document in listed:
+        validate(document, empty=True)
+        if document.uri in seen:
+            raise BadInput(f"{document.uri}: comes twice in one call, with two vectors: give each uri once")
+        seen.add(document.uri)
+    if spans is None:
+        rows = unit_rows(vectors, dimensions or _width(vectors), [document.uri for document in listed])
+        return [
+            (document, Embedded((Span(0, len(document.text)),), row[None, :]))
+            for document, row in zip(listed, rows, strict=True)
+        ]
+    for name, value in (("vectors", vectors), ("spans", spans)):
+        if not isinstance(value, Sequence | np.ndarray) or len(value) != len(listed):
+            raise BadInput(
+                f"{name} must have one item per document when spans are given: {len(listed)} documents, but "
+                + (f"{len(value)} {name}" if isinstance(value, Sequence | np.ndarray) else type(value).__name__)
+            )
+    incoming: list[Incoming] = []
+    for document, places, array in zip(listed, spans, vectors, strict=True):
+        passages = _passages(document, places)
+        dimensions = dimensions or _width(array)
+        names = [f"{document.uri}, passage {number}" for number in range(len(passages))]
+        rows = unit_rows(array, dimensions, names)
+        incoming.append((document, Embedded(passages, rows)))
+    return incoming
+
+
+def _listed(documents: Iterable[Document] | Document) -> list[Document]:
+    if not isinstance(documents, Document | Iterable):
+        raise BadInput(f"the documents are not a list but {type(documents).__name__}")
+    return [documents] if isinstance(documents, Document) else list(documents)
+
+
+def _width(vectors: Vectors) -> int:
+    """Return the width of the first vector; 0 if there is none, which is reported when the shape is checked."""
+    try:
+        shape = np.shape(vectors[0]) if len(vectors) else np.shape(vectors)
+    except (TypeError, KeyError, ValueError):  # not rows of numbers
+        return 0
+    return int(shape[-1]) if shape else 0
+
+
+def _passages(document: Document, places: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
+    """Return the passages of a document at these offsets, with the heading and page of the section they begin in."""
+    if not isinstance(places, Sequence | np.ndarray) or not len(places):
+        raise BadInput(f"{document.uri}: has no passages: give at least one (start, end) per document")
+    passages = []
+    for place in places:
+        is_pair = isinstance(place, Sequence) and len(place) == 2 and all(isinstance(one, Integral) for one in place)
+        if not is_pair or not 0 <= place[0] < place[1] <= len(document.text):
+            length = len(document.text)
+            raise BadInput(f"{document.uri}: {place!r:.80} is not a (start, end) within its {length} characters")
+        start, end = int(place[0]), int(place[1])
+        section = next((section for section in reversed(document.sections) if section.start <= start), Section(0))
+        passages.append(Span(start, end, heading=section.heading, page=section.page))
+    return tuple(passages)
+
+
+def diff(
+    incoming: Sequence[Incoming], stored: Mapping[str, Hashes], meaning: Meaning
+) -> tuple[list[ChangedDocument], tuple[str, ...]]:
+    """Compare documents with what is stored: return the changed documents, and the uris of the unchanged.
+
+    Args:
+        stored: hashes of the documents that the index has, by uri.
+        meaning: everything that the vectors depend on, except the document itself.
+    """
+    changed: list[ChangedDocument] = []
+    unchanged: list[str] = []
+    for document, embedded in incoming:
+        hashes = Hashes(content_hash(document, meaning, _vector_content(document, embedded)), row_hash(document))
+        before = stored.get(document.uri)
+        same_content = before is not None and before.content == hashes.content
+        if before == hashes:
+            unchanged.append(document.uri)
+        elif same_content:
+            changed.append(ChangedDocument(document, hashes, "rewrite"))
+        elif embedded is not None:
+            changed.append(ChangedDocument(document, hashes, "keep", embedded))
+        else:
+            changed.append(ChangedDocument(document, hashes, "embed"))
+    return changed, tuple(unchanged)
+
+
+def _vector_content(document: Document, embedded: Embedded | None) -> bytes:
+    """Return the bytes that the user's own vectors add to the content hash.
+
+    These are the vectors and, unless the only passage is the whole text, the offsets of the passages.
+    """
+    if embedded is None or embedded.recipe:
+        return b""
+    rows = embedded.vectors.astype("<f2").tobytes()
+    if len(embedded.spans) == 1 and (embedded.spans[0].start, embedded.spans[0].end) == (0, len(document.text)):
+        return rows
+    return rows + np.array([(span.start, span.end) for span in embedded.spans], "<i8").tobytes()
+
+
+def refuse_empty(prepared: Prepared) -> None:
+    """Raise BadInput if a document has no text that the model reads."""
+    if prepared.empty:
+        raise BadInput(f"{prepared.empty[0]}: has no text that the model can read")
+
+
+def batches(documents: Iterable[Incoming], batch_characters: Callable[[], int]) -> Iterator[list[Incoming]]:
+    """Yield documents in batches that reach a number of characters, which `batch_characters` returns each time."""
+    batch: list[Incoming] = []
+    characters = 0
+    for item in documents:
+        batch.append(item)
+        characters += len(item[0].text) + 256
+        if characters >= batch_characters():
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def validate(document: Document, *, empty: bool = False) -> None:
+    """Raise BadInput for a document that cannot be stored without loss; `empty` allows it to have no text."""
+    if not isinstance(document, Document):
+        raise BadInput(f"{document!r:.80} is not a Document: give likewise a list of Document(uri, text, ...)")
+    if not isinstance(document.uri, str) or not document.uri:
+        raise BadInput(f"a document needs a uri that is a non-empty string, not {document.uri!r}")
+    optional = {"path": document.path, "format": document.format, "modified": document.modified}
+    strings = {"uri": document.uri, "title": document.title, "text": document.text}
+    for name, value in (strings | {name: value for name, value in optional.items() if value is not None}).items():
+        if not isinstance(value, str):
+            raise BadInput(f"{document.uri}: its {name} is not a string but {type(value).__name__}")
+        if "\0" in value:
+            raise BadInput(f"{document.uri}: its {name} holds a NUL character at {value.index(chr(0))}")
+        if (broken := broken_at(value)) is not None:
+            raise BadInput(f"{document.uri!r}: its {name} is not valid Unicode at character {broken}")
+    if not empty and not document.text.strip():
+        raise BadInput(f"{document.uri}: has no text, so no search could find it: leave it out")
+    if not isinstance(document.sections, Sequence):
+        raise BadInput(f"{document.uri}: its sections are not a sequence but {type(document.sections).__name__}")
+    for section in document.sections:
+        wrong = not isinstance(section, Section) or not isinstance(section.heading, str)
+        if wrong or not all(type(number) is int for number in (section.start, section.page or 0)):
+            raise BadInput(f"{document.uri}: its section {section!r:.80} is not a Section(start, heading, page)")
+    if not isinstance(document.metadata, Mapping):
+        raise BadInput(f"{document.uri}: its metadata is not a mapping but {type(document.metadata).__name__}")
+    scalars(document.uri, document.metadata)
+
+
+def broken_at(text: str) -> int | None:
+    """Return the offset of a lone surrogate, which is half a character and cannot be stored; None if there is none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return None

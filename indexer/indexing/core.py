@@ -1,0 +1,369 @@
+"""`IndexCore`: the store, the settings and the encoder of an open index, and how documents become a commit.
+
+`Index` is the public class. The command line, ingest.py and rebuild.py use `IndexCore`, because they hold the writer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from itertools import islice
+from os import PathLike
+from types import TracebackType
+from typing import Self
+
+from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
+from indexer.encoders.endpoints.endpoint_address import EndpointAddress
+from indexer.encoders.recipes.recipe import is_endpoint
+from indexer.errors import BadInput, IndexDamaged, ModelError
+from indexer.indexing.batches import Incoming, Prepared, diff, refuse_empty
+from indexer.indexing.context import Context
+from indexer.indexing.embedding import (
+    BATCH_CHARACTERS,
+    COMMIT_S,
+    FIRST_BATCH_CHARACTERS,
+    FIT_BATCH_CHARACTERS,
+    Embedding,
+    Ready,
+)
+from indexer.indexing.identity import as_fitted, index_was_replaced, require_recipe
+from indexer.records import Changes, Document, Span, Vector
+from indexer.settings import Settings
+from indexer.stores.addresses.open import open_store
+from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Store, Writer
+
+Model = str | PathLike[str] | Recipe | RecipeSpec | Encoder
+"""A model as a caller names it: a name, a folder, a recipe, its text, an endpoint's address or an encoder."""
+
+
+class IndexCore:
+    """An open index for code that writes to it. Safe to share among threads.
+
+    Attributes:
+        store: the store of the index.
+        context: options for working on the index.
+        settings: the settings when the index was opened, or when this object last changed them.
+    """
+
+    def __init__(self, store: Store, encoder: Encoder | None = None, context: Context | None = None) -> None:
+        """Work on the index of a store.
+
+        Args:
+            encoder: encoder of the index's recipe; None loads the encoder when it is needed.
+        """
+        self.store = store
+        self.context = context or Context()
+        self.settings = self.stored_settings()
+        self._encoder = encoder
+        self._languages_read = False
+        self._speed: float | None = None  # characters that are embedded in a second; None before the first batch
+        self._first_texts: list[str] = []  # texts of documents whose languages are read together with later documents
+        self._embedding = Embedding(self.settings.passages) if self.settings.passages else None
+
+    @classmethod
+    def open(
+        cls, address: str | PathLike[str], model: Model | None = None, context: Context | None = None
+    ) -> IndexCore:
+        """Open an index that exists; arguments and errors are those of `Index.open`."""
+        core = cls(open_store(address), None, context)
+        return core if model is None else core.with_model(model)
+
+    def with_model(self, model: Model) -> IndexCore:
+        """Return this index with the encoder of `model`.
+
+        If the model is behind an endpoint, requests go to the address that `model` names.
+
+        Raises:
+            RecipeMismatch: the index was made with another model.
+        """
+        if isinstance(model, Recipe):
+            self.require(model)
+            return self
+        if isinstance(model, str) and is_endpoint(model) and self.recipe is not None and self.recipe.remote is not None:
+            model = replace(self.recipe, model=str(EndpointAddress.parse(model)))
+        return self.with_encoder(*get_encoder(model, self.context.runtime))
+
+    def with_encoder(self, encoder: Encoder, recipe: Recipe) -> IndexCore:
+        """Return this index with an encoder of `recipe`. Raises RecipeMismatch as `require` does for `recipe`."""
+        self.require(recipe)
+        with self.store.snapshot() as snapshot:
+            fitted = as_fitted(encoder, self.recipe, snapshot.fitted_parameters())
+        return IndexCore(self.store, fitted, self.context)
+
+    def close(self) -> None:
+        self.store.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def address(self) -> str:
+        return self.store.address
+
+    @property
+    def recipe(self) -> Recipe | None:
+        return self.settings.recipe
+
+    def writer(self) -> AbstractContextManager[Writer]:
+        """Hold the writer of the store for the length of a block. The context decides whether to wait for another
+        writer."""
+        return self.store.writer(wait=self.context.wait, listener=self.context.listener)
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Keep everybody from writing to the index for the length of a block, as `Engine.exclusive` does."""
+        return self.store.engine.exclusive(wait=self.context.wait, listener=self.context.listener)
+
+    def stored_settings(self) -> Settings:
+        """Return the settings that are stored now."""
+        with self.store.snapshot() as snapshot:
+            return snapshot.settings
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder of the index's recipe, loaded on first use and shared by the process.
+
+        With a cache, the model may be loaded when the first text is embedded.
+
+        Raises:
+            BadInput: the index holds vectors of the user's own.
+            RecipeMismatch: the model of this name has other weights now.
+        """
+        if self._encoder is None:
+            if self.recipe is None:
+                missing = "holds your own vectors and has no model: there is nothing to load or compile"
+                raise BadInput(f"{self.address}: {missing}")
+            with self.store.snapshot() as snapshot:
+                fitted_parameters = snapshot.fitted_parameters()
+            context = self.context
+            self._encoder, _ = get_encoder(self.recipe, context.runtime, fitted_parameters, context.vector_cache)
+        return self._encoder
+
+    def require(self, recipe: Recipe) -> None:
+        """Raise RecipeMismatch, naming both recipes, unless vectors of `recipe` may be mixed with the index's."""
+        require_recipe(self.address, self.recipe, recipe)
+
+    def cached(self, encoder: Encoder, ready: Ready = lambda encoder: encoder) -> Encoder:
+        """Return `encoder` behind the cache. Without a cache, make the encoder ready now."""
+        if self.context.vector_cache is None:
+            return ready(encoder)
+        from indexer.cache.cached_encoder import CachedEncoder
+
+        return CachedEncoder(encoder, self.context.vector_cache, self.context.runtime.precision, ready)
+
+    def record_model_place(self, model: str) -> None:
+        """Store the name or folder under which the model of this recipe is found now."""
+
+        def renamed(stored: Settings) -> Settings:
+            assert stored.recipe is not None
+            return replace(stored, recipe=replace(stored.recipe, model=model))
+
+        with self.writer() as writer:
+            self.settings = writer.change(renamed)
+
+    def compile(self) -> None:
+        """Write the encoder as a graph; errors are those of `Index.compile`."""
+        if self.recipe is not None and self.recipe.remote is not None:
+            raise ModelError(
+                f"{self.address}: its model is behind {self.recipe.model}, where there is nothing to compile"
+            )
+        from indexer.encoders.chain.deferred import loaded
+        from indexer.encoders.compilation.export import compile_encoder
+
+        with self.writer():
+            compile_encoder(loaded(self.encoder), self.store.artifacts())
+
+    @property
+    def batch_characters(self) -> int:
+        """Number of characters to embed and commit together: what is embedded in `COMMIT_S`, within bounds. The first
+        batch is larger if post-processing is fitted to it."""
+        if self.recipe is None:
+            return BATCH_CHARACTERS  # Nothing is embedded.
+        if not self.recipe.fitted:
+            return FIT_BATCH_CHARACTERS
+        if self._speed is not None:
+            return min(BATCH_CHARACTERS, int(self._speed * COMMIT_S))
+        is_calibrated = self.context.runtime.precision == "int8"  # on the first batch
+        return BATCH_CHARACTERS if is_calibrated else min(BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS)
+
+    @property
+    def read_characters(self) -> int:
+        """Number of characters that a run reads before it embeds. A commit may have fewer, but of records with one id
+        only the last is embedded if they were read together."""
+        return max(BATCH_CHARACTERS, self.batch_characters)
+
+    def commit(self, batch: Sequence[Incoming]) -> Changes:
+        """Embed what is new in one batch and commit it.
+
+        Raises:
+            BadInput: a document has no text that the model can read; nothing of the batch is stored.
+        """
+        prepared = self.prepare(batch)  # without the lock, so that others can write during this time
+        refuse_empty(prepared)
+        if not prepared.work:
+            return Changes(unchanged=prepared.unchanged, notes=prepared.notes)
+        with self.writer() as writer:
+            self._require_as_opened()
+            if self._hashes(batch) != prepared.compared_with:
+                notes = prepared.notes  # an encoder tells them once
+                prepared = self.prepare(batch)
+                prepared = replace(prepared, notes=notes + prepared.notes)
+                refuse_empty(prepared)
+            earlier_notes = len(writer.notes)
+            changes = writer.put(Batch(prepared.work))
+            notes = tuple(dict.fromkeys((*prepared.notes, *writer.notes[earlier_notes:])))
+            return replace(changes, unchanged=prepared.unchanged, notes=notes)
+
+    def prepare(self, batch: Sequence[Incoming], *, more_follow: bool = False) -> Prepared:
+        """Compare valid documents of distinct uris with the index, and embed new and changed documents.
+
+        Args:
+            more_follow: see `read_languages`.
+        """
+        self._require_as_opened()
+        notes: list[str] = []
+        hashes = self._hashes(batch)
+        meaning = self.settings.meaning
+        changed, unchanged = diff(batch, hashes, meaning)
+        if new := [item.document for item in changed if item.action != "rewrite"]:
+            notes.extend(self.read_languages(new, more_follow=more_follow))
+        if self.recipe is not None and not self.recipe.fitted:
+            self._fit([item.document for item in changed if item.action == "embed"])
+        # What was fitted is a part of every content hash. Another thread may have fitted it since the comparison.
+        if meaning != self.settings.meaning:
+            changed, unchanged = diff(batch, hashes, self.settings.meaning)
+        embedded, embedding_notes = self._embed([item.document for item in changed if item.action == "embed"])
+        notes.extend(embedding_notes)
+        passages = iter(embedded)
+        work: list[EmbeddedDocument] = []
+        empty: list[str] = []
+        for item in changed:
+            if item.action == "rewrite":
+                work.append(EmbeddedDocument(item.document, item.hashes))
+                continue
+            spans, vectors = next(passages) if item.embedded is None else (item.embedded.spans, item.embedded.vectors)
+            if spans:
+                work.append(EmbeddedDocument(item.document, item.hashes, spans, vectors))
+            else:
+                empty.append(item.document.uri)
+        return Prepared(tuple(work), unchanged, tuple(empty), hashes, tuple(dict.fromkeys(notes)))
+
+    def _embed(self, documents: Sequence[Document]) -> tuple[list[tuple[tuple[Span, ...], Vector]], tuple[str, ...]]:
+        """Return the passages and vectors of each document, and notes."""
+        if not documents:
+            return [], ()
+        if self._embedding is None:
+            raise BadInput(f"{documents[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
+        began = time.monotonic()
+        embedded = self._embedding.embed(self.encoder, documents, cached=self.cached, listener=self.context.listener)
+        characters = sum(len(document.text) + 256 for document in documents)
+        self._speed = characters / max(time.monotonic() - began, 1e-9)
+        return embedded
+
+    def read_languages(self, documents: Sequence[Document] = (), *, more_follow: bool = False) -> list[str]:
+        """Detect the languages of the first documents that this object writes. This is done once, because a sample is
+        enough.
+
+        The languages decide the language of a new index if the language was left to be detected. If the documents are
+        too short, the next documents decide.
+
+        Args:
+            more_follow: whether a later call follows. The first call is then left to it if it has few documents.
+
+        Returns:
+            Notes for the user. The listener receives them now, before these documents are embedded.
+        """
+        if self._languages_read:
+            return []
+        from indexer.languages.detect import SAMPLE_TEXTS, languages_of, say_something
+        from indexer.languages.notes import other_language_note, unread_note, word_language
+
+        texts = [*self._first_texts, *(document.text for document in documents)]
+        if more_follow and len(texts) < SAMPLE_TEXTS and sum(map(len, texts)) < BATCH_CHARACTERS:
+            self._first_texts = texts
+            return []
+        self._first_texts = []
+        stored = self.stored_settings()
+        if stored.language_open:
+            texts += self._stored_texts(SAMPLE_TEXTS)
+        if not say_something(texts):
+            return []
+        self._languages_read = True
+        shares = languages_of(texts)
+        if stored.language_open:
+            self.settle_language(word_language(shares))
+            other = None
+        else:
+            other = other_language_note(stored.language, shares)
+        unread = unread_note(self.recipe, shares) if self.recipe is not None else None
+        notes = [message for message in (unread, other) if message is not None]
+        for message in notes:
+            self.context.listener.note(message)
+        return notes
+
+    def _stored_texts(self, count: int) -> list[str]:
+        """Return the texts of the first documents of the index, up to a damaged one."""
+        texts: list[str] = []
+        with suppress(IndexDamaged):  # this run may be there to replace it
+            texts.extend(document.text for document in islice(self.store.iterate(), count))
+        return texts
+
+    def settle_language(self, language: str) -> None:
+        """Store the language of an index without a language, unless another writer has stored one."""
+        with self.writer() as writer:
+            self._require_as_opened()
+            self.settings = writer.change(
+                lambda stored: (
+                    replace(stored, language=language, language_open=False) if stored.language_open else stored
+                )
+            )
+
+    def take_width(self, dimensions: int) -> None:
+        """Set the width of vectors in an index that was made for any width and has no vectors yet."""
+        with self.writer() as writer:
+            self._require_as_opened()
+            self.settings = writer.change(lambda stored: replace(stored, dimensions=stored.dimensions or dimensions))
+
+    def _hashes(self, batch: Sequence[Incoming]) -> Mapping[str, Hashes]:
+        with self.store.snapshot() as snapshot:
+            return snapshot.hashes([document.uri for document, _ in batch])
+
+    def _require_as_opened(self) -> None:
+        """Raise RecipeMismatch if another index has replaced the opened index."""
+        if not self.settings.dimensions:
+            stored = self.stored_settings()
+            if replace(self.settings, dimensions=stored.dimensions).kind == stored.kind:
+                self.settings = stored  # another writer has added the first vector
+        if self.settings.kind != self.stored_settings().kind:
+            with self.writer():  # wait for another thread that is just storing what it fitted
+                if self.settings.kind != self.stored_settings().kind:
+                    raise index_was_replaced(self.address)
+
+    def _fit(self, documents: Sequence[Document]) -> None:
+        """Fit the recipe's post-processing to passages of these documents and store it, before any is committed.
+
+        The caller holds the writer lock: only one writer may fit the recipe, and nothing may be written before.
+        """
+        if not documents:
+            return
+        from indexer.encoders import fit_post
+
+        with self.writer() as writer:
+            recipe = self.settings.recipe
+            if recipe is None or recipe.fitted:  # another thread has fitted it
+                return
+            self._require_as_opened()  # raises if another process has fitted it
+            assert self._embedding is not None
+            assert recipe.post is not None
+            vectors = self._embedding.sample(self.encoder, documents)
+            fitted = fit_post(self.encoder, vectors, recipe.post, recipe.dimensions)
+            settings = writer.change(lambda stored: replace(stored, recipe=fitted.recipe), fitted.fitted_parameters)
+            # Set before the settings: another thread that sees the fitted recipe must find this encoder.
+            self._encoder = fitted
+            self.settings = settings

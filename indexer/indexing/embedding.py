@@ -1,0 +1,249 @@
+"""Cutting documents into passages and embedding them, and the settings of a new index.
+
+batches.py and core.py decide which documents are new and what is committed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from os import PathLike, fspath
+from typing import Literal
+
+import numpy as np
+
+from indexer.cache.vector_cache import VectorCache
+from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, steady
+from indexer.encoders.machine.runtime import Runtime
+from indexer.encoders.recipes.locate import DEFAULT_MODEL
+from indexer.encoders.recipes.recipe import is_endpoint
+from indexer.encoders.tokens.batching import watching
+from indexer.errors import BadInput, NothingKnown, TextTooLong
+from indexer.listener import SILENT, Collecting, Listener
+from indexer.passages.cut import PassageSettings, cut, default_overlap, embedded_texts, whole_number
+from indexer.records import Document, Span, Vector
+from indexer.settings import Settings
+from indexer.stores.analysis import AUTO, is_auto
+
+Ready = Callable[[Encoder], Encoder]
+"""Makes an encoder ready to embed a batch of documents."""
+
+BATCH_CHARACTERS = 512 * 1024
+"""Number of characters that are embedded and committed together: a few seconds of work, with bounded memory."""
+
+FIRST_BATCH_CHARACTERS = 16_000
+"""Characters of the first batch otherwise, at which the speed of the model is measured."""
+
+COMMIT_S = 10.0
+"""Seconds of embedding after which to commit, so that an interruption costs no more."""
+
+FIT_BATCH_CHARACTERS = 16 * 1024 * 1024
+"""Number of characters of a first batch to which post-processing is fitted: about FIT_SAMPLE_PASSAGES passages."""
+
+FIT_SAMPLE_PASSAGES = 20_000
+"""Maximum passages that post-processing is fitted to."""
+
+_PLAIN_TEXT = "On 12 May 2020 the weather in the city was good, and 7 people came."
+"""A sentence with a token that every sound model knows: most models know English words, the others digits."""
+
+
+class Embedding:
+    """Cuts documents into passages by an encoder's own tokens, and embeds them with it."""
+
+    def __init__(self, settings: PassageSettings) -> None:
+        self._settings = settings
+        self._slack = 0
+        self._calibrated = False
+        self._override_told = False
+
+    def embed(
+        self,
+        encoder: Encoder,
+        documents: Sequence[Document],
+        *,
+        cached: Callable[[Encoder, Ready], Encoder] = lambda encoder, ready: ready(encoder),
+        listener: Listener = SILENT,
+    ) -> tuple[list[tuple[tuple[Span, ...], Vector]], tuple[str, ...]]:
+        """Return the passages of each document with their vectors (passages, dimensions), and notes.
+
+        All passages are encoded together. One note reports that the requested or chosen runtime cannot be used.
+
+        Args:
+            cached: function that puts the user's cache of vectors before an encoder. The encoder is made ready when it
+                is needed.
+            listener: receives the number of passages after each batch of the model.
+
+        Returns:
+            One pair per document. A passage whose tokens the model does not know is left out.
+
+        Raises:
+            NothingKnown: the model knows no token of any passage, nor of a plain sentence.
+            TextTooLong: the tokenizer makes far more tokens of prefix and passage together than of each alone.
+        """
+        if not documents:
+            return [], ()
+        notes = Collecting()
+        unreadable: set[str] = set()
+        while True:
+            spans = cut(documents, encoder, self._settings, self._slack)
+            if unreadable:
+                spans = _without(unreadable, documents, spans)
+            texts = _texts(documents, spans)
+            try:
+                ready = partial(self._ready, texts=texts, listener=notes)
+                with watching(_counter(len(texts), listener)):
+                    vectors = cached(encoder, ready).encode(texts, role="document")
+                break
+            except NothingKnown as error:
+                if unreadable or (len(error.texts) == len(texts) > 1 and not _knows_words(cached(encoder, ready))):
+                    raise
+                unreadable.update(texts[index] for index in error.texts)
+            except TextTooLong as error:
+                # Some tokenizers read prefix and passage, joined, as a token or two more than the two apart.
+                if self._slack >= self._settings.max_tokens // 4:
+                    raise
+                self._slack += error.tokens - error.limit
+        ends = np.cumsum([len(document_spans) for document_spans in spans])[:-1]
+        rows_of = zip(spans, np.split(vectors, ends), strict=True)
+        return [(tuple(document_spans), rows) for document_spans, rows in rows_of], tuple(notes.texts)
+
+    def _ready(self, encoder: Encoder, *, texts: Sequence[str], listener: Listener) -> Encoder:
+        """Return the encoder for a batch of these passages. Behind an endpoint there is no runtime to choose."""
+        if encoder.recipe.remote is not None:
+            return encoder
+        from indexer.encoders import calibrate_int8
+        from indexer.encoders.chain.deferred import loaded
+        from indexer.encoders.documents import for_documents, ignored_override
+
+        encoder = loaded(encoder)
+        if not self._override_told and (message := ignored_override(encoder)):
+            self._override_told = True
+            listener.note(message)
+        if not self._calibrated:
+            with watching(None):
+                calibrate_int8(encoder, texts)
+            self._calibrated = True
+        return for_documents(encoder, listener=listener)
+
+    def sample(self, encoder: Encoder, documents: Sequence[Document]) -> Vector:
+        """Return unit rows (passages, dimensions) of at most FIT_SAMPLE_PASSAGES passages, evenly spread.
+
+        The rows always come from the encoder's own runtime, because the fitted parameters are applied to its vectors.
+        """
+        encoder = steady(encoder)
+        texts = _texts(documents, cut(documents, encoder, self._settings, self._slack))
+        sample = texts[:: -(-len(texts) // FIT_SAMPLE_PASSAGES) or 1]
+        try:
+            return encoder.encode(sample, role="document", truncate=True)
+        except NothingKnown as error:
+            readable = [text for index, text in enumerate(sample) if index not in set(error.texts)]
+            return encoder.encode(readable, role="document", truncate=True)
+
+
+def _counter(total: int, listener: Listener) -> Callable[[int], None]:
+    """Return a function that adds up batches of passages for a listener. Threads may share it."""
+    done, lock = 0, threading.Lock()
+
+    def count(passages: int) -> None:
+        nonlocal done
+        with lock:
+            done += passages
+            listener.embedded(done, total)
+
+    return count
+
+
+def _knows_words(encoder: Encoder) -> bool:
+    """Return whether a model knows any word of a plain sentence. A model that knows neither the sentence nor any text
+    is broken."""
+    try:
+        encoder.encode([_PLAIN_TEXT], role="document", truncate=True)
+    except NothingKnown:
+        return False
+    return True
+
+
+def _without(unreadable: set[str], documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[list[Span]]:
+    """Return the spans of each document whose embedded text is readable."""
+    return [
+        [
+            span
+            for span, text in zip(document_spans, embedded_texts(document, document_spans), strict=True)
+            if text not in unreadable
+        ]
+        for document, document_spans in zip(documents, spans, strict=True)
+    ]
+
+
+def _texts(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[str]:
+    """Return the texts of all passages as they are embedded."""
+    return [
+        text
+        for document, document_spans in zip(documents, spans, strict=True)
+        for text in embedded_texts(document, document_spans)
+    ]
+
+
+def settings_of_new(
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None,
+    *,
+    dimensions: int | Literal["auto"] | None = None,
+    max_tokens: int | None = None,
+    overlap: int | None = None,
+    language: str = AUTO,
+    tokenizer: str | PathLike[str] | None = None,
+    runtime: Runtime | None = None,
+    cache: VectorCache | None = None,
+) -> tuple[Settings, Encoder | None]:
+    """Return the settings of a new index and its encoder, or None for an index of the user's own vectors.
+
+    Args:
+        model, dimensions, max_tokens, overlap, language, tokenizer: as in `Index.create`.
+        runtime: how the encoder computes.
+        cache: if the cache knows the recipe of the model, the model is loaded only when a text is embedded.
+
+    Raises:
+        BadInput: the settings do not fit the model.
+        ModelError: the model cannot be loaded.
+    """
+    if dimensions is not None:
+        width = 0 if dimensions == "auto" else whole_number("dimensions", dimensions)
+        if model is not None or (dimensions != "auto" and width < 1):
+            raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
+        return _in_language(language, Settings(width)), None
+    model = _endpoint_spec(model, max_tokens, tokenizer)
+    encoder, recipe = get_encoder(DEFAULT_MODEL if model is None else model, runtime, models=cache)
+    limit = encoder.max_tokens
+    if (room := limit if max_tokens is None else whole_number("max tokens", max_tokens)) > limit:
+        raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
+    passages = PassageSettings(room, whole_number("overlap", overlap) if overlap is not None else default_overlap(room))
+    return _in_language(language, Settings(recipe.dimensions, recipe, passages)), encoder
+
+
+def _in_language(language: str, settings: Settings) -> Settings:
+    """Return the settings of a new index with its language. Without a language, the first documents will decide it."""
+    if is_auto(language):
+        return replace(settings, language_open=True)
+    return replace(settings, language=language)
+
+
+def _endpoint_spec(
+    model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None,
+    max_tokens: int | None,
+    tokenizer: str | PathLike[str] | None,
+) -> str | PathLike[str] | Recipe | RecipeSpec | Encoder | None:
+    """Return the model; behind an endpoint, with the tokenizer and the token limit that were given."""
+    spec = RecipeSpec.parse(model) if isinstance(model, str) and is_endpoint(model) else model
+    if isinstance(spec, RecipeSpec) and is_endpoint(spec.model):
+        return replace(
+            spec,
+            max_tokens=spec.max_tokens if max_tokens is None else whole_number("max tokens", max_tokens),
+            tokenizer=spec.tokenizer if tokenizer is None else fspath(tokenizer),
+        )
+    if isinstance(spec, RecipeSpec) and spec.input_type:
+        raise BadInput(f"input_type is for a model behind an endpoint, which {spec.model!r:.80} is not: leave it out")
+    if tokenizer is not None:
+        raise BadInput("a tokenizer is given for a model behind an endpoint: this model has its own; leave it out")
+    return model

@@ -1,0 +1,55 @@
+"""The identity of an index: which vectors may be added to it, and the error if another index has replaced it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from indexer.encoders import Encoder, Recipe
+from indexer.errors import Message, RecipeMismatch
+
+
+def require_recipe(address: str, stored: Recipe | None, other: Recipe) -> None:
+    """Check that vectors of a recipe may be added to an index.
+
+    Args:
+        address: of the index, for the message.
+        stored: the index's recipe; None for an index of the user's own vectors.
+        other: the recipe to check. If its post-processing is not fitted, the index's parameters are used.
+
+    Raises:
+        RecipeMismatch: the vectors may not be mixed; the message names both recipes.
+    """
+    if other.post and not other.fitted and stored:
+        other = replace(other, post_sha256=stored.post_sha256)
+    if stored is None or not stored.same(other):
+        made_with = _describe(stored) if stored else "vectors of your own"
+        raise RecipeMismatch(
+            Message(
+                f"{address}: was made with {made_with} and not with {_describe(other)}: "
+                "their vectors do not mix; use that model, or rebuild the index with the new one",
+                " (--rebuild)",
+            )
+        )
+
+
+def _describe(recipe: Recipe) -> str:
+    return f"{recipe} (weights {recipe.fingerprint[:12]}, up to {recipe.max_tokens} tokens)"
+
+
+def as_fitted(encoder: Encoder, recipe: Recipe | None, fitted_parameters: bytes | None) -> Encoder:
+    """Return the encoder with the fitted post-processing of an index, unless it already has its own.
+
+    Args:
+        recipe: recipe of the index.
+        fitted_parameters: parameters of the post-processing, as the index stores them; None without post-processing.
+    """
+    if recipe is None or fitted_parameters is None or encoder.recipe.post:
+        return encoder
+    from indexer.encoders.recipes.postprocessing import with_post
+
+    return with_post(encoder, recipe, fitted_parameters)
+
+
+def index_was_replaced(address: str) -> RecipeMismatch:
+    """Return the error for an opened index that was replaced by an index of another model."""
+    return RecipeMismatch(f"{address}: the folder now contains an index made with another model: open it again")

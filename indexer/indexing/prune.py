@@ -1,0 +1,113 @@
+"""Documents that their sources no longer have: what `--prune` removes, what it keeps, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from indexer.errors import BadInput
+from indexer.indexing.ingest import Run, left_out_rows
+from indexer.ledger import Code, LedgerState, Reason
+from indexer.stores.port import Snapshot
+
+_NAMED = 5
+"""Maximum files that a message names. Further files are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The documents that the sources of a run no longer have.
+
+    Attributes:
+        uris: uris of the documents that pruning removes.
+        elsewhere: uris that only the index with the other model still has. Pruning removes their rows of the ledger.
+        ignored: uris of documents whose file exists but is ignored now. These documents are kept.
+        doubtful: files with documents and with something that failed, and folders that cannot be listed. Their
+            documents are kept, because they may still be there.
+        unlisted: SOURCE arguments that are missing or cannot be listed. If there is one, nothing is pruned.
+        total: how many documents the index has.
+    """
+
+    uris: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    total: int = 0
+
+    @property
+    def is_most(self) -> bool:
+        """True if these are more than half of the documents of the index. Pruning removes them only if confirmed."""
+        return 2 * len(self.uris) > self.total
+
+    def refusal(self, *, yes: bool) -> BadInput | None:
+        """Return the error that says why nothing is pruned; None if pruning is possible."""
+        if self.unlisted:
+            return BadInput(
+                f"{', '.join(self.unlisted)}: missing or cannot be listed, so nothing was pruned: make it readable, "
+                "or leave it out"
+            )
+        if self.is_most and not yes:
+            return BadInput(
+                f"pruning would remove {len(self.uris):,} of {self.total:,} documents, more than half: nothing was "
+                "pruned; add --yes if that is meant"
+            )
+        return None
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the user of a run that prunes should know."""
+        if not self.doubtful or self.unlisted:
+            return ()
+        named = ", ".join(self.doubtful[:_NAMED])
+        more = f" and {len(self.doubtful) - _NAMED:,} more" if len(self.doubtful) > _NAMED else ""
+        return (f"pruning keeps the documents of files and folders that could not be read whole: {named}{more}",)
+
+
+def find_lost(snapshot: Snapshot, runs: Sequence[Run]) -> Lost:
+    """Return the documents that the sources of runs cover but no longer contain, or skip now.
+
+    Args:
+        runs: runs that have read their sources to the end, one after the other, under one lock.
+    """
+    kept: set[str] = set()
+    ignored: set[str] = set()
+    uris: dict[str, None] = {}
+    doubtful: dict[str, None] = {}
+    for row in snapshot.ledger_of_documents():
+        uris[row.uri] = None
+        doubt = _doubt(runs, row.file)
+        if doubt is not None:
+            doubtful[doubt] = None
+        if doubt is not None or not _is_missing(row.state, row.reason) or not _is_covered(runs, row.file):
+            kept.add(row.uri)
+        elif any(run.ignores(row.file) for run in runs):
+            ignored.add(row.uri)
+    lost = [uri for uri in uris if uri not in kept]
+    elsewhere = [
+        row.uri
+        for row in left_out_rows(snapshot)
+        if row.state == "gone" or (row.state == "skipped" and row.reason.code is Code.LEFT_OUT_SINCE)
+        if _is_covered(runs, row.file) and _doubt(runs, row.file) is None
+        if not any(run.ignores(row.file) for run in runs)
+    ]
+    return Lost(
+        tuple(uri for uri in lost if uri not in ignored),
+        tuple(elsewhere),
+        tuple(uri for uri in lost if uri in ignored),
+        tuple(sorted(doubtful)),
+        tuple(argument for run in runs for argument in run.unlisted),
+        snapshot.documents,
+    )
+
+
+def _is_missing(state: LedgerState, reason: Reason) -> bool:
+    return state == "gone" or (state == "skipped" and reason.code is not Code.DUPLICATE)
+
+
+def _is_covered(runs: Sequence[Run], file: str) -> bool:
+    return any(source.covers(file) for run in runs for source in run.sources)
+
+
+def _doubt(runs: Sequence[Run], file: str) -> str | None:
+    """Return the file itself or the folder above it that could not be read whole; None if there is none."""
+    return next((doubt for run in runs if (doubt := run.doubt(file)) is not None), None)

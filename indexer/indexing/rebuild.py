@@ -1,0 +1,96 @@
+"""Embedding a whole index again, with another model or other passages. The old index is used until the new index is
+complete.
+
+The documents are read from the old index, so that documents whose source is gone are not lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from shlex import quote
+
+from indexer.encoders import Encoder
+from indexer.errors import BadInput, count_of
+from indexer.indexing.batches import Incoming, batches
+from indexer.indexing.core import IndexCore
+from indexer.ledger import Code
+from indexer.settings import Settings
+from indexer.stores.addresses.life_cycle import draft
+from indexer.stores.port import SIDE_SLOTS, Batch, LedgerRow, Writer
+
+
+@contextmanager
+def rebuild_index(
+    old: IndexCore,
+    describe: Callable[[], tuple[Settings, Encoder | None]],
+) -> Iterator[tuple[IndexCore, tuple[str, ...]]]:
+    """Make the successor of an index, filled with its documents. It replaces the index if the block ends without error.
+
+    Searches use the old index until then, and find the new one by themselves afterwards.
+
+    Args:
+        describe: returns the settings and the encoder of the successor.
+
+    Yields:
+        The successor, and notes: on documents that the new model cannot read, and the notes of the encoder.
+
+    Raises:
+        BadInput: the index holds the user's own vectors, which no model can make again.
+    """
+    if old.recipe is None:
+        raise BadInput(f"{old.address}: holds your own vectors; make a new index and add them again")
+    engine = old.store.engine
+    with old.exclusive():
+        if any(map(engine.exists, SIDE_SLOTS)):
+            raise BadInput(
+                f"{old.address}: vectors of another model stand beside it, which a rebuild would remove: remove them "
+                f"with likewise migrate {quote(old.address)} --drop, or change the model with likewise migrate"
+            )
+        settings, encoder = describe()
+        successor = draft(engine, _carry_over(old.stored_settings(), settings))
+        with successor as store, IndexCore(store, encoder, old.context) as new, store.writer() as writer:
+            notes = _copy_documents(old, new, writer)
+            yield new, (*notes, *writer.notes)
+
+
+def _carry_over(old: Settings, new: Settings) -> Settings:
+    """Return the new settings with the old recall and sources, and what `tune` learned if the recipe is the same."""
+    words_bias = old.words_bias if old.recipe == new.recipe else None
+    return replace(new, recall=old.recall, words_bias=words_bias, sources=old.sources)
+
+
+def _copy_documents(old: IndexCore, new: IndexCore, writer: Writer) -> list[str]:
+    """Copy the documents and the ledger, and return notes."""
+    notes: list[str] = []
+    rows: dict[str, list[LedgerRow]] = {}
+    with old.store.snapshot() as snapshot:
+        for row in snapshot.ledger():
+            rows.setdefault(row.uri, []).append(row)
+    for batch in batches(((document, None) for document in old.store.iterate()), lambda: new.batch_characters):
+        notes.extend(_commit(new, writer, batch, rows))
+    # The remaining rows belong to no document: files and records that were skipped or failed.
+    writer.put(Batch(rows=[row for remaining in rows.values() for row in remaining]))
+    return notes
+
+
+def _commit(
+    new: IndexCore, writer: Writer, batch: Sequence[Incoming], rows: dict[str, list[LedgerRow]]
+) -> tuple[str, ...]:
+    prepared = new.prepare(batch)
+    notes = prepared.notes
+    if prepared.empty:
+        notes = (
+            *notes,
+            f"without a text that the new model can read, and left out: {count_of(len(prepared.empty), 'document')}, "
+            f"such as {prepared.empty[0]}",
+        )
+    left_out = dict.fromkeys(prepared.empty, Code.UNREADABLE())
+    carried = [
+        replace(row, state="skipped", reason=left_out[row.uri]) if row.uri in left_out else row
+        for document, _ in batch
+        for row in rows.pop(document.uri, ())
+    ]
+    writer.put(Batch(prepared.work, carried))
+    return notes

@@ -1,0 +1,155 @@
+"""A whole indexing run: read sources, prune, settle, measure the cosines and compile the encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from indexer.encoders import Encoder, steady
+from indexer.errors import BadInput, ModelError
+from indexer.indexing.core import IndexCore
+from indexer.indexing.ingest import Run, Summary
+from indexer.indexing.prune import Lost, find_lost
+from indexer.map.draw import redraw_if_outdated
+from indexer.sources import ReadOptions, Source
+from indexer.sources.recorded import record
+from indexer.stores.port import Writer
+
+if TYPE_CHECKING:
+    from indexer.encoders.torch.int8 import Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a run.
+
+    Attributes:
+        summary: the counts of the run.
+        pruned: how many documents were removed because their source no longer has them.
+        lost: the documents that their sources no longer have, before any were removed.
+        refused: why nothing was pruned although pruning was requested.
+        notes: sentences that the caller should read.
+        documents, passages: how many the index has now.
+    """
+
+    summary: Summary
+    pruned: int
+    lost: Lost
+    refused: BadInput | None
+    notes: tuple[str, ...]
+    documents: int
+    passages: int
+
+
+def index_sources(
+    index: IndexCore,
+    writer: Writer,
+    groups: Sequence[tuple[ReadOptions, Sequence[Source]]],
+    *,
+    prune: bool = False,
+    yes: bool = False,
+    recall: float | None = None,
+) -> Outcome:
+    """Read sources into an index, which remembers them for `likewise update`.
+
+    Args:
+        groups: the sources, grouped by the options for reading them.
+        prune: remove documents that are no longer in their source; with `yes` even more than half of the index.
+        recall: share of the ten nearest passages that an approximate segment must find.
+    """
+    runs: list[Run] = []
+    summary = Summary()
+    for options, sources in groups:
+        _remember(index, writer, sources, options)
+        run = Run(index, writer, options)
+        summary += run.feed(sources)
+        runs.append(run)
+    # Only now, because a document that one group has lost may be in the sources of a later group.
+    with index.store.snapshot() as snapshot:
+        lost = find_lost(snapshot, runs)
+    refused = lost.refusal(yes=yes) if prune else None
+    pruned = writer.remove([*lost.uris, *lost.elsewhere]) if prune and refused is None else 0
+    notes = [*lost.notes()] if prune else []
+    writer.settle(recall)
+    if any(run.embedded for run in runs) or is_unfinished(index):
+        notes.extend(after_embedding(index, writer))
+    notes.extend(dict.fromkeys(note for run in runs for note in run.notes))
+    notes.extend(redraw_if_outdated(index.store, index.context.listener))
+    with index.store.snapshot() as snapshot:
+        return Outcome(summary, pruned, lost, refused, tuple(notes), snapshot.documents, snapshot.passages)
+
+
+def _remember(index: IndexCore, writer: Writer, sources: Sequence[Source], options: ReadOptions) -> None:
+    """Record the sources, so that `likewise update` reads them again."""
+    with index.store.snapshot() as snapshot:
+        earlier = snapshot.settings.sources
+    if (remembered := tuple(record(earlier, sources, options))) != earlier:
+        writer.change(lambda settings: replace(settings, sources=remembered))
+
+
+def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
+    """Measure the index's cosines and compile its encoder. Return notes, such as the accuracy that int8 has lost."""
+    from indexer.calibration.background import renew
+
+    if index.recipe is None:
+        return []
+    try:
+        encoder = index.encoder
+        renew(index.store, index.cached(steady(encoder)))
+    except ModelError as error:  # possible where every passage came with its vectors
+        return [f"{error}: the vectors are stored, but hits will have no percentiles"]
+    if index.recipe.remote is not None:
+        if not _settled(index):
+            writer.change(lambda settings: replace(settings, uncompiled="the model is behind an endpoint"))
+        return []
+    index.context.listener.step("compiling the encoder, so that questions are quick")
+    notes = _compile(index, writer)
+    lost = _loss(encoder)
+    if lost is not None:
+        cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
+        notes.append(f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}")
+    return notes
+
+
+def _loss(encoder: Encoder) -> Loss | None:
+    """Return the loss of an encoder that computes in int8; None for others, and for an encoder that is not loaded."""
+    from indexer.encoders.chain.deferred import is_loaded, loaded
+
+    if not is_loaded(encoder):
+        return None
+    from indexer.encoders.chain.parts import int8_loss
+
+    return int8_loss(loaded(encoder))
+
+
+def is_unfinished(index: IndexCore) -> bool:
+    """Return whether the run that embedded these documents was interrupted before its end."""
+    with index.store.snapshot() as snapshot:
+        return not _settled(index) and snapshot.documents > 0
+
+
+def _settled(index: IndexCore) -> bool:
+    """Return whether the encoder was compiled, or could not be."""
+    return index.store.artifacts().exists() or bool(index.stored_settings().uncompiled)
+
+
+def _compile(index: IndexCore, writer: Writer) -> list[str]:
+    """Compile the encoder unless this was tried before. If it fails, record the reason and return a note."""
+    if _settled(index):
+        return []
+    from indexer.encoders.openvino.kept import keep, take_kept
+
+    artifacts = index.store.artifacts()
+    cached = index.recipe if index.context.vector_cache is not None else None
+    if cached is not None and take_kept(cached, artifacts):
+        return []
+    try:
+        index.compile()
+        if cached is not None:
+            keep(cached, artifacts)
+    except ModelError as error:
+        reason = str(error)
+        writer.change(lambda settings: replace(settings, uncompiled=reason))
+        return [f"{error}: a question will take some seconds"]
+    return []

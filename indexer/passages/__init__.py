@@ -1,0 +1,1 @@
+"""Documents in pieces: cutting, markup that readers do not see, and sentences."""

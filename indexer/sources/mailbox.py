@@ -1,0 +1,189 @@
+"""The messages of a mailbox (mbox or Maildir) as entries, each a document of its own.
+
+The uri is `MAILBOX#message-id`, or `MAILBOX#` and a hash of the message if it has no id or another message of the
+mailbox has the id. A message keeps its uri as long as it is in the mailbox. The ledger has the hash of each message
+(`Reason.mark`). So, if a mailbox has changed, only its new messages are parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import BinaryIO
+
+from indexer.ledger import HELD, NO_REASON, Code
+from indexer.records import Document, KnownFile, Stamp
+from indexer.sources.content import Skip, Unreadable
+from indexer.sources.entry import Entry, ReadOptions, entry_of
+from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.formats import EML, reader_of
+from indexer.sources.limits import MAX_EXPANSION
+from indexer.sources.maildir import message_files
+from indexer.sources.mbox import message_places, read_message
+from indexer.sources.message import Message
+from indexer.sources.titles import title_of
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """A mailbox whose messages are read.
+
+    Attributes:
+        path: absolute path of the mbox file, or of the folder of a Maildir.
+        format: short name of its format.
+        options: which messages are too large.
+    """
+
+    path: str
+    format: str
+    options: ReadOptions
+
+    def uri(self, name: str) -> str:
+        return f"{self.path}#{name}"
+
+    def entry(self, message: Message, uri: str, file: str, stamp: Stamp) -> Entry:
+        """Parse a message and return its entry.
+
+        Args:
+            file: the path of its file in the ledger.
+        """
+        try:
+            if message.is_expunged:
+                raise Skip(Code.EXPUNGED())
+            most = MAX_EXPANSION * self.options.max_bytes
+            content = EXTRACTOR.extract(uri, EML.module, most, data=message.data)
+            if not content.text.strip():
+                raise Skip(Code.NO_TEXT())
+        except Skip as skip:
+            return Entry(uri, file, "skipped", skip.reason, stamp=stamp)
+        except Unreadable as error:
+            return Entry(uri, file, "failed", error.reason, stamp=stamp)
+        document = Document(
+            uri=uri,
+            text=content.text,
+            title=title_of(content, EML, ""),
+            metadata={**content.metadata, "size": message.size},
+            path=self.path,
+            format=self.format,
+            modified=_in_utc(content.metadata.get("date", "")),
+            sections=content.sections,
+        )
+        entry = entry_of(document, file, stamp, content.note, content.unread)
+        # Without a mark, the next run parses the message again: only a message that is parsed has notes in the ledger.
+        return entry if entry.notes else replace(entry, reason=replace(content.note, mark=message.mark))
+
+
+def read_mbox(stream: BinaryIO, mailbox: Mailbox, stamp: Stamp, known: KnownFile | None) -> Iterator[Entry]:
+    """Yield the entries of the messages of an mbox.
+
+    Args:
+        known: the record of the ledger for the file. A message that it has is not parsed.
+    """
+    limit = mailbox.options.max_bytes
+    uris = _MboxUris(mailbox, known)
+    waiting: list[tuple[int, int]] = []
+
+    def entry(begin: int, end: int, *, may_wait: bool) -> Entry | None:
+        message = read_message(stream, begin, end, limit)
+        uri, is_unchanged = uris.recorded(message)
+        if is_unchanged and not message.is_expunged:
+            return Entry(uri, mailbox.path, "unchanged", replace(NO_REASON, mark=message.mark), stamp=stamp)
+        if not uri and may_wait and uris.may_belong_to_a_later_one(message):
+            return None
+        uri = uri or uris.new(message)
+        if end - begin > limit:
+            reason = Code.TOO_LARGE(f"{(end - begin) / 2**20:,.1f}", f"{mailbox.options.max_file_mb:g}")
+            return Entry(uri, mailbox.path, "skipped", reason, stamp=stamp)
+        return mailbox.entry(message, uri, mailbox.path, stamp)
+
+    for begin, end in message_places(stream):
+        if (found := entry(begin, end, may_wait=True)) is None:
+            waiting.append((begin, end))
+        else:
+            yield found
+    for begin, end in waiting:
+        found = entry(begin, end, may_wait=False)
+        assert found is not None
+        yield found
+
+
+class _MboxUris:
+    """The uris of the messages of an mbox: uris from the ledger, and new uris."""
+
+    def __init__(self, mailbox: Mailbox, known: KnownFile | None) -> None:
+        self._mailbox = mailbox
+        self._by_mark: dict[str, list[str]] = {}  # several uris only of messages that are equal
+        self._known: set[str] = set()
+        self._changed: set[str] = set()  # to be parsed, although the message is as it was
+        self._given: set[int] = set()  # hashes of the uris of this run
+        for uri, state, reason in known.entries if known is not None else ():
+            self._by_mark.setdefault(reason.mark or uri.removeprefix(mailbox.uri("")), []).append(uri)
+            self._known.add(uri)
+            if state not in HELD or not reason.mark:
+                self._changed.add(uri)
+        is_whole = known is not None and known.stamp.size >= 0 and known.readers == {reader_of(mailbox.format)}
+        self._may_skip = is_whole and not mailbox.options.rehash
+
+    def recorded(self, message: Message) -> tuple[str, bool]:
+        """Return the uri that the ledger has for a message, empty if it is new; and whether it need not be parsed."""
+        uris = self._by_mark.get(message.mark)
+        if not uris:
+            return "", False
+        uri = uris.pop(0)
+        self._given.add(hash(uri))
+        return uri, self._may_skip and uri not in self._changed
+
+    def may_belong_to_a_later_one(self, message: Message) -> bool:
+        """Return whether a later message may be the message that the ledger has under the id of this new message."""
+        uri = self._mailbox.uri(message.id)
+        return bool(message.id) and uri in self._known and hash(uri) not in self._given
+
+    def new(self, message: Message) -> str:
+        """Return the uri of a message that the ledger does not have."""
+        uri = self._mailbox.uri(message.id or message.mark)
+        if hash(uri) in self._given:
+            uri = self._mailbox.uri(message.mark)
+        self._given.add(hash(uri))
+        return uri
+
+
+class MaildirUris:
+    """The uris of new and changed messages of Maildirs, one Maildir after another.
+
+    Attributes:
+        known: returns the record of the ledger for the path of a file.
+    """
+
+    def __init__(self, known: Callable[[str], KnownFile | None]) -> None:
+        self.known = known
+        self._maildir = ""
+        self._holders: dict[str, str] = {}  # the file of each uri
+
+    def uri(self, mailbox: Mailbox, message: Message, file: str) -> str:
+        """Return the uri of a message.
+
+        Args:
+            file: the path of its file in the ledger.
+        """
+        if mailbox.path != self._maildir:
+            self._maildir = mailbox.path
+            self._holders = {uri: name for name, _ in message_files(mailbox.path) for uri in self._recorded(name)}
+        by_mark = mailbox.uri(message.mark)
+        if not message.id or by_mark in self._recorded(file):
+            return by_mark
+        uri = mailbox.uri(message.id)
+        return uri if self._holders.setdefault(uri, file) == file else by_mark
+
+    def _recorded(self, file: str) -> list[str]:
+        recorded = self.known(file)
+        return [uri for uri, _, _ in recorded.entries] if recorded is not None else []
+
+
+def _in_utc(date: str) -> str | None:
+    """Return a date of a message as `Document.modified` has it; None if it cannot be read."""
+    try:
+        moment = datetime.fromisoformat(date)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,217 @@
+"""Programs of the user that extract text from files which no reader knows, or in which a reader finds no text.
+
+A program runs without a shell, in a process group and an empty folder of its own, with limits of time, memory and
+output. What it writes to its standard output, in UTF-8, is the text.
+"""
+
+# ruff: noqa: PTH110, PTH113, PTH117, PTH119, PTH122
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from indexer.errors import BadInput
+from indexer.ledger import Code
+from indexer.records import KnownFile
+from indexer.sources.content import Assembly, Content, Skip, Unreadable
+from indexer.sources.formats import FORMATS, TEXT, is_read_by, reader_of
+
+FILE = "{file}"
+"""The part of a command that the absolute path of the file replaces."""
+
+_NOT_OPENED = (Code.EMPTY, Code.TOO_LARGE)
+"""Reasons for which neither a reader nor a program gets the file."""
+
+_CHUNK_BYTES = 2**16
+_ERROR_BYTES = 4096
+"""Bytes at the end of standard error that are kept, for its last line."""
+
+# Limits are set in the child by a process that then becomes the program: code between fork and exec of a process with
+# threads may wait forever.
+_LAUNCHER = """
+import os, resource, sys
+def limit(kind, most):
+    hard = resource.getrlimit(kind)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
+limit(resource.RLIMIT_CORE, 0)
+limit(resource.RLIMIT_CPU, int(sys.argv[2]))
+limit(resource.RLIMIT_AS, int(sys.argv[1]))
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractorProgram:
+    """A program for one kind of file.
+
+    Attributes:
+        kind: ".png" for files with this extension, which no reader knows; "pdf" for files of this format in which its
+            reader finds no text.
+        command: the absolute path of the program and its arguments, one of which has "{file}".
+        seconds, memory_mb, output_mb: limits for one file; a megabyte has 2**20 bytes.
+
+    Raises:
+        BadInput: it cannot be run like this. The message says what to change.
+    """
+
+    kind: str
+    command: tuple[str, ...]
+    seconds: float = 120
+    memory_mb: float = 2048
+    output_mb: float = 64
+
+    def __post_init__(self) -> None:
+        formats = {format_.name for format_ in FORMATS.values() if format_.kind == "extracted"}
+        if self.kind in FORMATS:
+            name = FORMATS[self.kind].name
+            advice = f'name its format "{name}" for files without text' if name in formats else "leave it out"
+            raise BadInput(f'extractor of "{self.kind}": likewise reads these files itself: {advice}')
+        if self.kind not in formats and (self.kind != self.kind.lower() or not _is_extension(self.kind)):
+            known = ", ".join(sorted(formats))
+            raise BadInput(
+                f'extractor of "{self.kind}": give an extension in lower case such as ".png", or one of {known}'
+            )
+        if problem := _problem(self.command):
+            raise BadInput(f'extractor of "{self.kind}": {problem}')
+        if not all(0 < limit <= 10**6 for limit in (self.seconds, self.memory_mb, self.output_mb)):
+            raise BadInput(f'extractor of "{self.kind}": its limits must be above 0, up to 1,000,000')
+
+    @property
+    def name(self) -> str:
+        """The program's own name, without its folder."""
+        return os.path.basename(self.command[0])
+
+    @property
+    def reader(self) -> str:
+        """The name and a hash of the whole command, which the ledger has for files that were read by it."""
+        return f"{self.name}/{blake2b(repr(self.command).encode(), digest_size=4).hexdigest()}"
+
+    def read(self, path: str) -> Content:
+        """Return the text that the program writes for a file, with its name in the metadata.
+
+        Form feeds, which programs write between pages, begin sections.
+
+        Raises:
+            Unreadable: it failed, was over a limit, or did not write UTF-8.
+            Skip: it wrote nothing.
+        """
+        try:
+            text = self._run(path).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Unreadable(Code.PROGRAM_NOT_UTF_8(self.name, f"{error.start + 1:,}")) from error
+        assembly, pages = Assembly(), text.rstrip().split("\f")
+        for number, page in enumerate(pages, 1):
+            if len(pages) > 1:
+                assembly.section(page=number)
+            assembly.add(page)
+        content = assembly.content("", {"extracted_by": self.name})
+        if not content.text:
+            raise Skip(Code.PROGRAM_WITHOUT_TEXT(self.name))
+        return content
+
+    def _run(self, path: str) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="likewise-") as folder:
+            command = [self.command[0], *(part.replace(FILE, path) for part in self.command[1:])]
+            cpu_seconds = int(self.seconds * (os.cpu_count() or 1)) + 1
+            limits = [str(int(self.memory_mb * 2**20)), str(cpu_seconds)]
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _LAUNCHER, *limits, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": folder, "TMPDIR": folder},
+                cwd=folder,
+                start_new_session=True,
+            )
+            with process:
+                try:
+                    return self._output(process)
+                finally:
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)  # also what it has left running
+
+    def _output(self, process: subprocess.Popen[bytes]) -> bytes:
+        deadline = time.monotonic() + self.seconds
+        output, errors = bytearray(), b""
+        too_slow = Unreadable(Code.PROGRAM_TOO_SLOW(self.name, f"{self.seconds:g}"))
+        with selectors.DefaultSelector() as selector:
+            for stream in filter(None, (process.stdout, process.stderr)):
+                selector.register(stream, selectors.EVENT_READ)
+            while selector.get_map():
+                ready = selector.select(max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    raise too_slow
+                for key, _ in ready:
+                    chunk = os.read(key.fd, _CHUNK_BYTES)
+                    if not chunk:
+                        selector.unregister(key.fileobj)
+                    elif key.fileobj is process.stdout:
+                        output += chunk
+                    else:
+                        errors = (errors + chunk)[-_ERROR_BYTES:]
+                if len(output) > self.output_mb * 2**20:
+                    raise Unreadable(Code.PROGRAM_TOO_MUCH_OUTPUT(self.name, f"{self.output_mb:g}"))
+        try:
+            code = process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired as error:
+            raise too_slow from error
+        if code:
+            lines = errors.decode("utf-8", "replace").split("\n")
+            last = next((line.strip() for line in reversed(lines) if line.strip()), "it writes no error")
+            raise Unreadable(Code.PROGRAM_FAILED(self.name, "signal" if code < 0 else "exit", abs(code), last))
+        return bytes(output)
+
+
+def program_for(extractors: Sequence[ExtractorProgram], *kinds: str) -> ExtractorProgram | None:
+    """Return the program for the first of these extensions and formats that has one."""
+    return next((each for kind in kinds for each in extractors if each.kind == kind), None)
+
+
+def is_read_alike(path: str, recorded: KnownFile, extractors: Sequence[ExtractorProgram]) -> bool:
+    """Return whether a file would be read again by the reader or program that has read it, as far as its name tells."""
+    extension, readers = os.path.splitext(path)[1].lower(), recorded.readers
+    if program := program_for(extractors, extension, *(reader.partition("/")[0] for reader in readers)):
+        readers -= {program.reader}
+        is_skipped = any(state == "skipped" and reason.code not in _NOT_OPENED for _, state, reason in recorded.entries)
+        if reader_of(TEXT.name) in readers or (readers and is_skipped):
+            return False
+    return is_read_by(path, readers)
+
+
+def _is_extension(kind: str) -> bool:
+    return kind.startswith(".") and len(kind) > 1 and not {".", "/"}.intersection(kind[1:])
+
+
+def _problem(command: tuple[str, ...]) -> str:
+    """Return why a command cannot be run, and what to do; empty if it can."""
+    if not command or not all(isinstance(part, str) and part and "\0" not in part for part in command):
+        return (
+            f'give a list of texts, the program and its arguments, such as ["/usr/bin/tesseract", "{FILE}", "stdout"]'
+        )
+    program = command[0]
+    real = os.path.realpath(program)
+    problems = (
+        (not os.path.isabs(program), f"{program} is a relative path: give the absolute one"),
+        (not os.path.exists(program), f"{program} does not exist: install it, or correct the path"),
+        (real != program, f"{program} is reached by a link: give the file itself, {real}"),
+        (not _is_program(program), f"{program} cannot be executed: give the path of a program"),
+        (
+            not any(FILE in part for part in command[1:]),
+            f'no argument has "{FILE}", which the path of a file replaces: add it',
+        ),
+    )
+    return next((problem for is_one, problem in problems if is_one), "")
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)

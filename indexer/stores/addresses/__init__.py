@@ -1,0 +1,1 @@
+"""An address becomes an engine, and its slots are made, replaced and copied."""

@@ -1,0 +1,246 @@
+"""Copies between stores of any kind: documents, passages, vectors bit for bit, the ledger and all settings.
+
+Nothing is embedded. An interrupted copy continues where it stopped, because a document that is in both with the
+same hashes is not copied again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+
+from indexer.errors import BadInput, IndexDamaged, count_of
+from indexer.listener import SILENT, Commit, Listener
+from indexer.records import Stamp
+from indexer.stores.addresses.life_cycle import draft, unfinished
+from indexer.stores.addresses.open import engine_of
+from indexer.stores.port import Batch, Engine, RunOutcome, Snapshot, Store, Writer
+
+T = TypeVar("T")
+
+BATCH_DOCUMENTS = 256
+ROUNDS = 3
+"""Maximum rounds of a copy. Each round copies the documents that writers have changed during the round before."""
+
+QUESTIONS = 25
+"""Number of questions that both indexes answer at the end of a copy."""
+
+_HITS = 10
+_MAX_SCORE_ERROR = 2e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The outcome of a copy.
+
+    Attributes:
+        copied: documents that were written; the others were there already.
+        removed: documents of an interrupted copy that the original no longer has.
+        documents, passages: how many the copy holds.
+        questions: how many questions both answered with the same hits.
+    """
+
+    copied: int
+    removed: int
+    documents: int
+    passages: int
+    questions: int
+
+
+def copy(source: Store, destination: str, listener: Listener = SILENT) -> Copied:
+    """Make the index at `destination` equal to `source`.
+
+    A new index appears only when it is complete. An interrupted copy continues when it is started again.
+    An existing index at `destination` gets the documents that it lacks. The listener receives every commit.
+
+    Raises:
+        BadInput: the existing index has another model, or documents that the source does not have.
+        IndexDamaged: the two are not equal at the end, or a document of the source is damaged.
+        StorageError: the disk or the database refuses.
+    """
+    with closing(engine_of(destination)) as engine:
+        if engine.exists():
+            target = engine.open()
+            _require_part(source, target)
+            return copy_into(source, target, listener)
+        with source.snapshot() as snapshot:
+            settings = snapshot.settings
+        with unfinished(engine, settings) as target:
+            return copy_into(source, target, listener)
+
+
+def drop_unfinished(address: str) -> int:
+    """Remove what an interrupted copy, and what a killed command was making, at an address; return its size in bytes.
+
+    Raises:
+        BadInput: there is no such thing.
+        IndexLocked: another process is filling it.
+        StorageError: the disk or the database refuses.
+    """
+    with closing(engine_of(address)) as engine:
+        swept = engine.sweep()
+        if engine.exists("unfinished"):
+            return swept + engine.discard("unfinished")
+        if not swept:
+            raise BadInput(f"{engine.address}: no unfinished copy is there")
+        return swept
+
+
+def copy_into(source: Store, target: Store, listener: Listener = SILENT) -> Copied:
+    """Make a store equal to another: an empty one, or one that an interrupted copy left.
+
+    Writers may change the source during the copy. Their changes are copied too, unless they never pause. Until the
+    end the target has a run that did not finish, which `check` reports.
+
+    Raises:
+        BadInput: the target has another recipe or other passages.
+        IndexDamaged: the two are not equal at the end, or a document of the source is damaged.
+    """
+    with target.writer() as writer:
+        _require_same_kind(source, target)
+        run = writer.begin_run()
+        copied = removed = 0
+        for _ in range(ROUNDS):
+            more, fewer = _copy_documents(source, target, writer, listener)
+            copied, removed = copied + more, removed + fewer
+            if not more and not fewer:
+                break
+        finished = _copy_ledger(source, writer, run)
+        _copy_settings(source, target, writer)
+        writer.settle()
+        writer.end_run(run, RunOutcome(finished=finished))
+    return _verified(source, target, copied, removed)
+
+
+def backup(store: Store, destination: Engine) -> tuple[str, ...]:
+    """Copy an index as of one commit, or nothing at all; between a folder and a database as `copy_into` does.
+
+    Returns:
+        Facts about the copy that the caller should know.
+
+    Raises:
+        BadInput: something exists there already.
+        StorageError: the disk or the database refuses.
+    """
+    with store.snapshot() as snapshot:
+        settings = snapshot.settings
+    with closing(destination), draft(destination, settings) as copy:
+        if type(destination) is type(store.engine):
+            return store.duplicate(copy)
+        copy_into(store, copy)
+    return ()
+
+
+def _require_part(source: Store, target: Store) -> None:
+    """Refuse a target whose documents a copy would remove."""
+    with source.snapshot() as one, target.snapshot() as other:
+        if one.history == other.history:
+            raise BadInput(f"{target.address}: is the index that is to be copied: give the copy another name")
+        strangers = other.hashes().keys() - one.hashes().keys()
+    if strangers:
+        raise BadInput(
+            f"{target.address}: holds {count_of(len(strangers), 'document')} that {source.address} does not have, such "
+            f"as {min(strangers)}: nothing was copied; give the copy another name"
+        )
+
+
+def _require_same_kind(source: Store, target: Store) -> None:
+    with source.snapshot() as one, target.snapshot() as other:
+        if one.settings.kind != other.settings.kind:
+            raise BadInput(
+                f"{target.address}: has another model, or other passages, than {source.address}: nothing was copied; "
+                "give the copy another name"
+            )
+
+
+def _copy_documents(source: Store, target: Store, writer: Writer, listener: Listener) -> tuple[int, int]:
+    """Copy what differs; return how many documents were copied and removed."""
+    with source.snapshot() as one, target.snapshot() as other:
+        wanted, held = dict(one.hashes()), other.hashes()
+    gone = [uri for uri in held if uri not in wanted]
+    if gone:
+        writer.remove(gone)
+    missing = {uri for uri, hashes in wanted.items() if held.get(uri) != hashes}
+    done, copied, passages = len(wanted) - len(missing), 0, 0
+    if missing:
+        chosen = (item for item in source.export() if item.document.uri in missing)
+        for batch in _batches(chosen, BATCH_DOCUMENTS):
+            # With the hashes from before it was read: if it was changed in between, the next round copies it again.
+            changes = writer.put(Batch([replace(item, hashes=wanted[item.document.uri]) for item in batch]))
+            copied += len(batch)
+            passages += sum(len(item.spans or ()) for item in batch)
+            listener.committed(Commit(copied, passages, done + copied, len(wanted), changes))
+    return copied, len(gone)
+
+
+def _copy_ledger(source: Store, writer: Writer, run: int) -> dict[str, Stamp]:
+    """Write every entry of the ledger as an entry of this run; return the files that the end of the run must finish."""
+    with source.snapshot() as snapshot:
+        files, rows = snapshot.files(), list(snapshot.ledger())
+    for batch in _batches(rows, 10 * BATCH_DOCUMENTS):
+        writer.put(Batch(rows=batch, run=run))
+    return {path: file.stamp for path, file in files.items() if file.stamp.size >= 0}
+
+
+def _copy_settings(source: Store, target: Store, writer: Writer) -> None:
+    """Copy what was measured and learned, the fitted parameters, the compiled encoder and the map."""
+    with source.snapshot() as one, target.snapshot() as other:
+        settings, fitted, has_fitted = one.settings, one.fitted_parameters(), other.fitted_parameters() is not None
+    writer.change(lambda _: settings, None if has_fitted else fitted)
+    for original, copy in ((source.artifacts(), target.artifacts()), (source.derived(), target.derived())):
+        if original.is_dir() and not copy.exists():
+            shutil.copytree(original, copy)
+
+
+def _verified(source: Store, target: Store, copied: int, removed: int) -> Copied:
+    with source.snapshot() as one, target.snapshot() as other:
+        if one.hashes() != other.hashes() or one.passages != other.passages:
+            raise IndexDamaged(
+                f"{target.address}: has {other.documents} documents and {other.passages} passages, and the original "
+                f"{one.documents} and {one.passages}, or others changed during the copy: run the same copy again"
+            )
+        asked = _questions(one)
+        for vector in asked:
+            mine, theirs = (_hits(snapshot, vector) for snapshot in (one, other))
+            if not _agree(mine, theirs):
+                raise IndexDamaged(f"{target.address}: answers a question with other hits than the original")
+        return Copied(copied, removed, other.documents, other.passages, len(asked))
+
+
+def _questions(snapshot: Snapshot) -> list[np.ndarray]:
+    """Return questions made of the index's own vectors: means of three random passages, unless they cancel out."""
+    rows = snapshot.sample(3 * QUESTIONS, seed=3).vectors
+    random, questions = np.random.default_rng(3), []
+    for _ in range(QUESTIONS if len(rows) else 0):
+        total = rows[random.integers(len(rows), size=3)].sum(axis=0)
+        length = float(np.linalg.norm(total))
+        questions.append(np.asarray(total / length if length > 1e-3 else rows[0], np.float32))
+    return questions
+
+
+def _hits(snapshot: Snapshot, vector: np.ndarray) -> list[tuple[str, int, float]]:
+    ranking = snapshot.dense(vector, _HITS, None, "passage", exact=True)
+    passages = snapshot.passages_by_id(ranking.passages.tolist())
+    return [(p.uri, p.start, float(score)) for p, score in zip(passages, ranking.scores, strict=True)]
+
+
+def _agree(one: Sequence[tuple[str, int, float]], other: Sequence[tuple[str, int, float]]) -> bool:
+    """Return whether hits are the same. Hits with nearly equal scores may be in another order."""
+    if len(one) != len(other) or any(
+        abs(mine[2] - theirs[2]) > _MAX_SCORE_ERROR for mine, theirs in zip(one, other, strict=True)
+    ):
+        return False
+    last = one[-1][2] + _MAX_SCORE_ERROR if one else 0.0
+    return {hit[:2] for hit in one if hit[2] > last} == {hit[:2] for hit in other if hit[2] > last}
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch

@@ -1,0 +1,124 @@
+"""The engine of an address, and the index that is there. The only file outside of the engines that names an engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from contextlib import closing
+from os import PathLike
+from pathlib import Path
+from urllib.parse import unquote
+
+from indexer.errors import BadInput
+from indexer.settings import Settings
+from indexer.stores.addresses.life_cycle import create
+from indexer.stores.port import Engine, Store
+
+_CATALOG, _LOCK = "catalog.db", "LOCK"
+_SCHEMES = ("postgresql://", "postgres://")
+_NAME = re.compile(r"[?&]index=([^&#]*)")
+_DEFAULT_NAME = "default"
+
+_MISWRITTEN = re.compile(r"\s*postgres(?:ql)?(?:\+\w+)?:/", re.IGNORECASE)
+"""The beginning of a text that is meant as the URI of a database. A URI of SQLAlchemy names a driver too."""
+
+_PASSWORD = re.compile(
+    r"(\bpostgres(?:ql)?(?:\+\w+)?://[^\s:@/?]*):(?:[^\s/?]*|(?!\d*(?:[/?,\s]|$))\S*)@", re.IGNORECASE
+)
+"""A password in the URI of a database. A password with an @ or a slash is not valid in a URI, but it is found too."""
+
+_FIRST_PARAMETERS = re.compile(r"(?<=[?&])(?:(?:ssl)?password=[^&\s]*&)+")
+_LAST_PARAMETERS = re.compile(r"[?&](?:ssl)?password=[^&\s]*")
+
+_DRIVERS = ("psycopg", "pgvector")
+
+
+def is_uri(address: str | PathLike[str]) -> bool:
+    """Return whether an address is the URI of an index in a database, and not a path.
+
+    Raises:
+        BadInput: it was meant as such a URI, and would be a path that holds a password.
+    """
+    if not isinstance(address, str) or address.startswith(_SCHEMES):
+        return isinstance(address, str)
+    if _MISWRITTEN.match(address):
+        raise BadInput(
+            "the address of a database begins with postgresql:// in small letters, without a driver or a space: write "
+            "postgresql://USER@HOST/DATABASE?index=NAME"
+        )
+    return False
+
+
+def name_in(uri: str) -> str:
+    """Return the name of the index that the URI of a database gives."""
+    names = _NAME.findall(uri)
+    return unquote(names[-1]) if names else _DEFAULT_NAME
+
+
+def without_passwords(text: str) -> str:
+    """Return an address or a message without the passwords of the URIs in it."""
+    if "://" not in text:
+        return text
+    text = _FIRST_PARAMETERS.sub("", _PASSWORD.sub(r"\1@", text))
+    return _LAST_PARAMETERS.sub("", text)
+
+
+def engine_of(address: str | PathLike[str]) -> Engine:
+    """Return the engine of an address: the path of a folder, or the URI of an index in a database.
+
+    Raises:
+        BadInput: the engine needs a package that is not installed.
+    """
+    if not is_uri(address):
+        from indexer.stores.local.engine import LocalEngine
+
+        return LocalEngine(Path(address))
+    try:
+        from indexer.stores.postgres.engine import PostgresEngine
+    except ImportError as error:
+        if error.name is None:  # psycopg is there, and the library of the server's clients is not
+            missing = f"{_DRIVERS[0]}: {error}".splitlines()[0]
+        elif error.name.partition(".")[0] in _DRIVERS:
+            missing = f"{error.name}, which is not installed"
+        else:
+            raise
+        raise BadInput(
+            f"an index in a database needs {missing}: pip install 'likewise[postgres]', or in a clone "
+            "pip install -e '.[postgres]'"
+        ) from error
+    return PostgresEngine.at(str(address))
+
+
+def open_store(address: str | PathLike[str]) -> Store:
+    """Open the index at an address.
+
+    Raises:
+        NotAnIndex: there is no index; it is raised when the index is read.
+    """
+    return engine_of(address).open()
+
+
+def create_store(address: str | PathLike[str], settings: Settings) -> Store:
+    """Make an empty index at an address. Errors are those of `life_cycle.create`."""
+    engine = engine_of(address)
+    try:
+        return create(engine, settings)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def is_store(address: str | PathLike[str]) -> bool:
+    """Return whether there is an index at an address. It may be damaged.
+
+    Raises:
+        StorageError: this user may not look into the folder, or the database cannot be asked.
+    """
+    engine = engine_of(address)
+    with closing(engine):
+        return engine.exists()
+
+
+def holds_store(names: Collection[str]) -> bool:
+    """Return whether a folder with files of these names is a store, whose files are not documents."""
+    return _CATALOG in names and _LOCK in names

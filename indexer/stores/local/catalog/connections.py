@@ -1,0 +1,394 @@
+"""Connections that read a catalog, also in a read-only folder, and the errors to raise if this fails.
+
+Idle connections are kept for the next question, as many as a limit for the whole process allows.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import resource
+import shutil
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from shlex import quote
+from typing import Any, TypeVar
+
+from indexer.deadline import NEVER, Deadline
+from indexer.errors import IndexDamaged, LikewiseError, Message, NewerFormat, NotAnIndex, StorageError, in_shell
+from indexer.stores.local.catalog.filter_sql import add_functions
+from indexer.stores.local.disk.drafts import notes_on_abandoned
+from indexer.stores.temporary import temporary_folder
+
+FORMAT_VERSION = 4
+"""The newest format this version reads; schema.py writes it."""
+
+DATES_SINCE = 2
+"""The first format in which a text that reads as a date has a second row of type date."""
+
+NOTES_SINCE = 4
+"""The first format in which the ledger has the readers of files and notes on what was not read."""
+
+Identity = tuple[int, ...]
+
+T = TypeVar("T")
+
+_MAX_IDLE_SHARE = 0.5
+"""Maximum share of the process's file descriptors for idle connections."""
+
+_MAX_IDLE_DESCRIPTORS = 512
+"""Maximum file descriptors for idle connections. Each connection may also keep 2 MB of pages; opening a connection
+takes 0.6 ms."""
+
+_DESCRIPTORS_PER_CONNECTION = 3
+"""The catalog, its log, and the memory that connections to one file share."""
+
+_DAMAGE_CODES = {sqlite3.SQLITE_OK, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
+
+
+_STEPS = 1000
+"""Number of SQLite's steps between two checks of a deadline: 20 µs if values are short. A step may read a long text."""
+
+
+class _CurrentDeadline:
+    """The deadline of the question that uses a connection now."""
+
+    __slots__ = ("deadline",)
+
+    def __init__(self) -> None:
+        self.deadline = NEVER
+
+    def check(self) -> None:
+        self.deadline.check()
+
+
+class CatalogConnection(sqlite3.Connection):
+    """A connection whose statements end when the deadline of the present question has passed."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # Not this object itself: SQLite keeps the function that checks, and neither would ever be collected.
+        self._current = _CurrentDeadline()
+        add_functions(self, self._current.check)
+
+    @property
+    def deadline(self) -> Deadline:
+        return self._current.deadline
+
+    @deadline.setter
+    def deadline(self, deadline: Deadline) -> None:
+        if deadline is not self._current.deadline:
+            self._current.deadline = deadline
+            self.set_progress_handler(None if deadline is NEVER else deadline.passed, _STEPS)
+
+
+def read_error(catalog: Path, error: Exception) -> LikewiseError:
+    """Return the error to raise if the catalog cannot be read. Only few of SQLite's errors mean that the catalog is
+    damaged."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code & 0xFF not in _DAMAGE_CODES and code != sqlite3.SQLITE_IOERR_SHORT_READ:
+        return StorageError(
+            f"{catalog}: cannot be opened now ({error}): look at its permissions, at free memory, and at how many "
+            "files this process has open"
+        )
+    return damaged(catalog, f"is not a readable catalog ({error})")
+
+
+def damaged(catalog: Path, problem: str) -> IndexDamaged:
+    """Return the error for a catalog that nothing but a backup or a new index can replace."""
+    return IndexDamaged(
+        Message(
+            f"{catalog}: {problem}; restore a backup, or move the folder away and index again",
+            f": likewise index {quote(str(catalog.parent))} SOURCE",
+        )
+    )
+
+
+def open_catalog(catalog: Path, mode: str) -> CatalogConnection:
+    """Open a catalog for reading.
+
+    Args:
+        mode: parameters of an SQLite URI, such as "mode=ro".
+
+    Raises:
+        NewerFormat, IndexDamaged, StorageError: it cannot be read.
+    """
+    connection = None
+    try:
+        connection = sqlite3.connect(
+            f"{catalog.absolute().as_uri()}?{mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=CatalogConnection,
+        )
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        if connection is not None:
+            connection.close()
+        raise read_error(catalog, error) from error
+    if version > FORMAT_VERSION:
+        connection.close()
+        raise NewerFormat(
+            f"{catalog.parent}: has format {version} and this likewise reads up to {FORMAT_VERSION}: upgrade likewise"
+        )
+    return connection
+
+
+def permission_error(folder: Path, error: PermissionError) -> StorageError:
+    """Return the error to raise if this user may not enter a folder, and likewise cannot know whether it is an
+    index."""
+    return StorageError(
+        f"{folder}: cannot be opened ({error.strerror}): ask the owner for permission to read and enter this folder "
+        "and the folders above it"
+    )
+
+
+def has_catalog(folder: Path) -> bool:
+    """Return whether there is a catalog in a folder.
+
+    Raises:
+        StorageError: this user may not enter the folder.
+    """
+    try:
+        return (folder / "catalog.db").exists()
+    except PermissionError as error:
+        raise permission_error(folder, error) from error
+
+
+def identity_of(folder: Path) -> Identity:
+    """Return device and inode of a catalog, and in a read-only folder also the sizes and times of its files.
+
+    Raises:
+        NotAnIndex: the folder has no catalog.
+        StorageError: this user may not enter the folder.
+    """
+    try:
+        status = (folder / "catalog.db").stat()
+    except PermissionError as error:
+        raise permission_error(folder, error) from error
+    except OSError as error:
+        problem = "is not a folder" if folder.exists() else "does not exist"
+        problem = "has no catalog.db" if folder.is_dir() else problem
+        if (folder / "segments").is_dir():  # it was an index
+            raise NotAnIndex(damaged(folder / "catalog.db", "is missing").args[0]) from error
+        name, source = quote(str(folder)), "SOURCE"
+        if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):  # no index can be made at this place
+            name, source = quote(f"{folder}.index"), name
+        raise NotAnIndex(
+            Message(
+                f"{folder}: there is no index here, it {problem}",
+                f"; make one with: likewise index {name} {source}{_what_was_left(folder)}",
+            )
+        ) from error
+    if os.access(folder, os.W_OK):
+        return status.st_dev, status.st_ino
+    log = folder / "catalog.db-wal"
+    files = (status, log.stat()) if log.exists() else (status,)
+    return tuple(value for file in files for value in (file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns))
+
+
+def _what_was_left(folder: Path) -> str:
+    """Return what killed commands were making at an address, as a part of an error."""
+    real = folder.resolve()
+    return "".join(f"; {in_shell(note)}" for note in notes_on_abandoned(real.parent, real))
+
+
+def copy_catalog(owner: object, folder: Path) -> tuple[Path, Callable[[], object]]:
+    """Copy the catalog and its log, both of the same moment; return the folder of the copy and a function to remove it.
+
+    The copy is also removed when `owner` is collected.
+    """
+    copy, remove = temporary_folder(owner, "likewise-")
+    earlier: object = None
+    while earlier != (earlier := identity_of(folder)):
+        for name in ("catalog.db", "catalog.db-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copy(folder / name, copy)
+    return copy, remove
+
+
+class IdleConnections:
+    """The connections to one catalog that wait for its next question. Safe to share among threads.
+
+    All catalogs of the process share one limit. If it is exceeded, the least recently used catalogs close all of their
+    connections. Closing only some would free too little: SQLite keeps the file descriptor of a closed connection as
+    long as another connection to the same file is open. For the same reason a catalog keeps all of its connections
+    while any of them is lent. Connections that are lent are not limited.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[CatalogConnection] = []
+        self._closed = False
+        self._lent = 0
+        self._peak = 0  # connections open at once since there was none: descriptors are held for this many
+        self._last_use = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def lend(self) -> CatalogConnection | None:
+        """Return an idle connection; None if the caller has to open a connection.
+
+        Each call is followed by one call of `take_back` or `discard`.
+        """
+        with _pool.lock:
+            self._lent += 1
+            self._last_use = next(_pool.uses)
+            if self._waiting:
+                return self._waiting.pop()
+            if self._lent > self._peak:
+                self._peak = self._lent
+                _pool.catalogs.add(self)
+                _pool.has_grown = True
+        return None
+
+    def take_back(self, connection: CatalogConnection) -> None:
+        """Keep a connection for the next question. Close it if the limit is reached or the catalog was released."""
+        with _pool.lock:
+            self._waiting.append(connection)
+            surplus = self._count_return()
+        _close(surplus)
+
+    def discard(self) -> None:
+        """Count a connection that does not come back: it could not be opened, or the caller has closed it."""
+        with _pool.lock:
+            surplus = self._count_return()
+            self._forget_if_empty()
+        _close(surplus)
+
+    def close(self) -> None:
+        """Close the waiting connections now, and the lent connections when they are returned."""
+        with _pool.lock:
+            self._closed = True
+            surplus = self._remove_waiting()
+        _close(surplus)
+
+    def _count_return(self) -> list[CatalogConnection]:
+        """Count one lent connection less, and return the connections that the caller must close now."""
+        self._lent -= 1
+        if self._closed:
+            return self._remove_waiting()
+        return _pool.surplus(_max_idle_connections()) if _pool.has_grown else []
+
+    def _remove_waiting(self) -> list[CatalogConnection]:
+        waiting, self._waiting = self._waiting, []
+        self._forget_if_empty()
+        return waiting
+
+    def _forget_if_empty(self) -> None:
+        if not self._lent and not self._waiting:
+            self._peak = 0
+            _pool.catalogs.discard(self)
+
+
+class _Pool:
+    """The limit that the idle connections of all catalogs in this process share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # collecting garbage may close an index in the middle of lending
+        self.uses = itertools.count(1)
+        self.catalogs: weakref.WeakSet[IdleConnections] = weakref.WeakSet()  # the catalogs with idle connections
+        self.has_grown = False  # since the connections were last within the limit
+        self._inherited: list[CatalogConnection] = []
+
+    def surplus(self, limit: int) -> list[CatalogConnection]:
+        """Return connections to close, so that at most `limit` connections of unused catalogs remain open."""
+        held = sum(catalog._peak for catalog in self.catalogs)
+        connections: list[CatalogConnection] = []
+        if held > limit:
+            # Where one is lent, closing the others would free nothing, and the next question would open them again.
+            unused = (catalog for catalog in self.catalogs if not catalog._lent)
+            for catalog in sorted(unused, key=lambda catalog: catalog._last_use):
+                held -= catalog._peak
+                connections += catalog._remove_waiting()
+                if held <= limit:
+                    break
+        self.has_grown = held > limit
+        return connections
+
+    def remove_all(self) -> list[CatalogConnection]:
+        """Return every connection that waits, for the caller to close."""
+        return [connection for catalog in list(self.catalogs) for connection in catalog._remove_waiting()]
+
+    def after_fork(self) -> None:
+        """Leave the parent's connections alone in a child, also when the child ends, because SQLite forbids sharing
+        them."""
+        self.lock = threading.RLock()
+        for catalog in list(self.catalogs):
+            self._inherited += catalog._waiting
+            catalog._waiting, catalog._lent, catalog._peak = [], 0, 0
+        self.catalogs.clear()
+
+
+_pool = _Pool()
+os.register_at_fork(after_in_child=_pool.after_fork)
+
+
+def _max_idle_connections() -> int:
+    """Return how many connections may wait in this process."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    descriptors = _MAX_IDLE_DESCRIPTORS
+    if allowed != resource.RLIM_INFINITY:
+        descriptors = min(descriptors, int(allowed * _MAX_IDLE_SHARE))
+    return descriptors // _DESCRIPTORS_PER_CONNECTION
+
+
+def _close(connections: list[CatalogConnection]) -> None:
+    for connection in connections:
+        connection.close()
+
+
+def close_idle() -> int:
+    """Close every connection of this process that waits for a question; return how many there were."""
+    with _pool.lock:
+        surplus = _pool.remove_all()
+    _close(surplus)
+    return len(surplus)
+
+
+def with_descriptors(action: Callable[[], T]) -> T:
+    """Return the result of an action that opens files.
+
+    If it fails because the process may open no more files, idle connections are closed and it is tried once more.
+
+    Raises:
+        StorageError: the process has too many other files open.
+    """
+    has_closed = False
+    while True:
+        try:
+            return action()
+        except (LikewiseError, OSError, ValueError) as error:
+            if not _may_lack_descriptors(error):
+                raise
+            if has_closed or not close_idle():
+                raise _too_many_files(error) from error
+            has_closed = True
+
+
+def _too_many_files(error: Exception) -> Exception:
+    if isinstance(error, StorageError):
+        return error
+    return StorageError(f"{error}: close some of the files that this process has open, or allow it more (ulimit -n)")
+
+
+def _may_lack_descriptors(error: BaseException) -> bool:
+    """Return whether too many open files may be the reason: SQLite only reports that it cannot open or read one."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if getattr(cause, "errno", 0) in _TOO_MANY_FILES:
+            return True
+        if any(os.strerror(code) in str(cause) for code in _TOO_MANY_FILES):
+            return True
+        if getattr(cause, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}:
+            return True
+        cause = cause.__cause__
+    return False

@@ -1,0 +1,1 @@
+"""The meaning of a command line: its options, the index, and the configuration files."""

@@ -1,0 +1,1 @@
+"""The commands of `likewise`, one file per command."""

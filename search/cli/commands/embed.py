@@ -1,0 +1,262 @@
+"""likewise embed: write vectors of texts, or of their tokens or words, to a file for other programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from indexer.errors import count_of
+from search.cli.arguments.options import HelpfulCommand, RareOption, json_option, trust_option
+from search.cli.terminal.output import number, on_terminal, printable, quiet_libraries, say, say_json, warn
+
+if TYPE_CHECKING:
+    from indexer.encoders import Encoder, Role
+    from indexer.encoders.inspection.vector_files import EmbeddedText
+    from indexer.encoders.recipes.recipe import RecipeSpec
+    from search.cli.terminal.texts import InputText
+
+    Load = Callable[[RecipeSpec], Encoder]
+
+_BATCH_TEXTS = 1024
+_BATCH_TEXTS_OF_TOKENS = 32  # fewer, because every token has a vector
+_HISTOGRAM_TEXTS = 1024
+
+
+@click.command(cls=HelpfulCommand)
+@click.argument("texts", nargs=-1, metavar="TEXT... | -")
+@click.option(
+    "--file", "path", metavar="FILE", type=Path, help="Read texts from FILE: one per line, or .jsonl with text."
+)
+@click.option("--jsonl", is_flag=True, help="Read lines as JSON objects with text, and perhaps id.")
+@click.option("--model", metavar="NAME|PATH", help="The model.  [default: all-MiniLM-L6-v2]")
+@click.option(
+    "--pooling",
+    metavar="P",
+    help="How to pool hidden states: cls, mean, max, mean_sqrt_len, weighted_mean, last or pooler.",
+)
+@click.option("--layers", metavar="L", help="Which hidden layers to pool: -1, -2, 7, -4..-1.")
+@click.option("--combine", metavar="C", help="How to combine several layers: mean, sum or concat.")
+@click.option(
+    "--recipe",
+    "recipes",
+    multiple=True,
+    metavar="R",
+    help="All four options in one: MODEL:POOLING@LAYERS+COMBINE. Repeatable.",
+)
+@click.option("--role", type=click.Choice(["document", "query"]), default="document", show_default=True,
+              help="Which of the model's prompts to put before each text, if it has prompts.")  # fmt: skip
+@click.option("--truncate", is_flag=True, help="Cut texts that are longer than the model reads.")
+@click.option("--tokens", is_flag=True, help="Write one vector per token, as the layers give it: not of unit length.")
+@click.option("--words", is_flag=True, help="Write one vector per word: the mean of its tokens' vectors.")
+@click.option("-o", "--output", type=Path, metavar="FILE", help="The .npy, .safetensors or .jsonl file to write.")
+@click.option("--format", "kind", metavar="F", help="npy, safetensors or jsonl.  [default: by the ending of the file]")
+@click.option("--histogram", type=Path, metavar="FILE", help="Draw the distribution of hidden values in each layer.")
+@click.option(
+    "--precision",
+    cls=RareOption,
+    metavar="P",
+    help="auto, float32, bfloat16 or int8.  [default: auto; for tokens and words float32]",
+)
+@click.option("--device", cls=RareOption, default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
+@trust_option
+@json_option
+def embed(
+    texts: tuple[str, ...],
+    path: Path | None,
+    jsonl: bool,
+    model: str | None,
+    pooling: str | None,
+    layers: str | None,
+    combine: str | None,
+    recipes: tuple[str, ...],
+    role: Role,
+    truncate: bool,
+    tokens: bool,
+    words: bool,
+    output: Path | None,
+    kind: str | None,
+    histogram: Path | None,
+    precision: str | None,
+    device: str,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> None:
+    """Embed each TEXT, or each line of standard input (-), and write the vectors.
+
+    Without --output the vectors are printed as JSON lines. Vectors of texts have unit length. Recipes that share a
+    model share one forward pass. A .npy file has room for one recipe, a .safetensors file has one tensor per recipe.
+    --json prints a summary of the file that was written. --histogram draws the first 1,024 texts.
+
+    \b
+    likewise embed "how do vaccines work" "bread" -o two.npy
+    likewise embed --file notes.jsonl --recipe all-MiniLM-L6-v2 --recipe all-MiniLM-L6-v2:cls@-2 -o both.safetensors
+    likewise embed - --format jsonl < sentences.txt
+    likewise embed "on the river bank" --tokens --layers -4..-1 --combine concat -o tokens.npy
+    """
+    from indexer.encoders.chain.parts import calibrate_int8
+    from indexer.encoders.inspection.plots import picture
+    from indexer.encoders.inspection.vector_files import format_of, open_vectors
+    from indexer.encoders.load import load_encoder
+    from indexer.errors import BadInput
+    from search.cli.terminal.texts import read_texts
+
+    if recipes and (model or pooling or layers or combine):
+        raise BadInput("--recipe replaces --model, --pooling, --layers and --combine: give one or the other")
+    if bool(texts) == (path is not None) or ("-" in texts and len(texts) > 1):
+        raise BadInput("give TEXT..., or - for standard input, or --file FILE: one of the three")
+    if tokens and words:
+        raise BadInput("--tokens writes one vector per token and --words one per word: choose one")
+
+    chosen_precision = precision or ("float32" if tokens or words else "auto")
+
+    def load(spec: RecipeSpec) -> Encoder:
+        trust = trust_remote_code
+        return load_encoder(spec, precision=chosen_precision, device=device, trust_remote_code=trust)  # type: ignore[arg-type]
+
+    file_kind = format_of(output, kind)
+    histogram_file = picture(histogram) if histogram else None
+    source = read_texts(texts, path, jsonl)
+    size = _BATCH_TEXTS_OF_TOKENS if tokens or words else _BATCH_TEXTS
+    count = cut = 0
+    with open_vectors(output, file_kind) as out:
+        batch = list(islice(source, size))
+        if not batch:
+            raise BadInput(f"{path or 'standard input'} holds no text: there is nothing to embed")
+        with quiet_libraries():
+            specs = _specs(recipes, model, pooling, layers, combine)
+            encoders = {name: load(spec) for name, spec in specs.items()}
+            for encoder in encoders.values():
+                calibrate_int8(encoder, [text.text for text in batch])
+            embed_batch = _batch_embedder(encoders, role, truncate, tokens, words, trust_remote_code)
+            draw = _Histogram(encoders, specs, load, role, trust_remote_code) if histogram_file else None
+        while batch:
+            rows = embed_batch(batch, count)
+            # Files and pipes get a text as it is. On a terminal its escape characters are replaced.
+            out.write([_printable(row) for row in rows] if output is None and sys.stdout.isatty() else rows)
+            cut += _count_too_long(encoders, role, batch) if truncate else 0
+            if draw:
+                draw.add(batch, truncate)
+            count += len(batch)
+            _progress(f"{count_of(count, 'text')}" if output else "")
+            batch = list(islice(source, size))
+    _progress("")
+    if draw and histogram_file:
+        draw.save(histogram_file)
+    if cut:
+        warn(f"cut at the model's token limit: {number(cut)} of {count_of(count, 'text')}")
+    if output is not None:
+        widths = {row.name: row.vectors.shape[-1] for row in rows}
+        unit = ", one vector per token" if tokens else ", one vector per word" if words else ""
+        summary = {"output": str(output), "format": file_kind, "texts": count, "cut": cut, "dimensions": widths}
+        _print_summary({**summary, "histogram": str(histogram_file) if histogram_file else None}, unit, as_json)
+
+
+def _specs(
+    recipes: Sequence[str], model: str | None, pooling: str | None, layers: str | None, combine: str | None
+) -> dict[str, RecipeSpec]:
+    """Return the recipes to embed with, by the name of their vectors: a recipe as the user wrote it."""
+    from indexer.encoders.recipes.locate import DEFAULT_MODEL
+    from indexer.encoders.recipes.recipe import RecipeSpec
+
+    if recipes:
+        return {recipe: RecipeSpec.parse(recipe) for recipe in recipes}
+    spec = RecipeSpec.chosen(model or DEFAULT_MODEL, pooling, layers, combine)
+    return {str(spec): spec}
+
+
+def _batch_embedder(
+    encoders: dict[str, Encoder], role: Role, truncate: bool, tokens: bool, words: bool, trust_remote_code: bool
+) -> Callable[[list[InputText], int], list[EmbeddedText]]:
+    """Return a function that embeds a batch of texts, given the number of its first text."""
+    from indexer.encoders.inspection.many_recipes import TokenEmbedder, embed_texts
+    from indexer.errors import BadInput, TextTooLong
+
+    token_embedder = TokenEmbedder(encoders, role, words, trust_remote_code) if tokens or words else None
+
+    def embed_batch(batch: list[InputText], start: int) -> list[EmbeddedText]:
+        items = [(text.id, text.text) for text in batch]
+        try:
+            if token_embedder:
+                return token_embedder.embed(items, truncate, start)
+            return embed_texts(encoders, items, role, truncate, start)
+        except TextTooLong as error:
+            excess = f"{number(error.tokens)} tokens and the model reads {error.limit}"
+            raise BadInput(
+                f"{batch[error.index].place} has {excess}: shorten it, cut it into passages, or add --truncate"
+            ) from error
+
+    return embed_batch
+
+
+def _count_too_long(encoders: dict[str, Encoder], role: Role, batch: list[InputText]) -> int:
+    """Return the number of texts that at least one of the encoders must cut."""
+    texts = [text.text for text in batch]
+    too_long: set[int] = set()
+    distinct = {(encoder.recipe.fingerprint, encoder.max_tokens): encoder for encoder in encoders.values()}
+    for encoder in distinct.values():
+        limit = encoder.max_tokens - encoder.overhead(role)
+        too_long |= {index for index, spans in enumerate(encoder.offsets(texts)) if len(spans) > limit}
+    return len(too_long)
+
+
+class _Histogram:
+    """Counts the hidden values of every layer of one model."""
+
+    def __init__(
+        self,
+        encoders: dict[str, Encoder],
+        specs: dict[str, RecipeSpec],
+        load: Load,
+        role: Role,
+        trust_remote_code: bool,
+    ) -> None:
+        from indexer.encoders.inspection.hidden_states import require_layers
+        from indexer.encoders.inspection.many_recipes import TokenEmbedder
+        from indexer.encoders.inspection.plots import LayerHistogram
+        from indexer.encoders.recipes.recipe import RecipeSpec
+        from indexer.errors import BadInput
+
+        models = {spec.model for spec in specs.values()}
+        if len(models) > 1:
+            raise BadInput(f"--histogram draws the layers of one model, not of {', '.join(sorted(models))}")
+        (self._model,) = models
+        layers = require_layers(next(iter(encoders.values()))).transformer.layers + 1
+        by_layer = {str(layer): load(RecipeSpec(self._model, "mean", (layer,))) for layer in range(layers)}
+        self._embedder = TokenEmbedder(by_layer, role, words=False, trust_remote_code=trust_remote_code)
+        self._counts, self._texts = LayerHistogram(layers), 0
+
+    def add(self, batch: list[InputText], truncate: bool) -> None:
+        counted = batch[: _HISTOGRAM_TEXTS - self._texts]
+        self._texts += len(counted)
+        for start in range(0, len(counted), _BATCH_TEXTS_OF_TOKENS):
+            part = counted[start : start + _BATCH_TEXTS_OF_TOKENS]
+            for row in self._embedder.embed([(text.id, text.text) for text in part], truncate):
+                self._counts.add(int(row.name), row.vectors)
+
+    def save(self, path: Path) -> None:
+        texts = count_of(self._texts, "text")
+        self._counts.save(path, f"{self._model}: hidden values of the tokens of {texts}")
+
+
+def _print_summary(summary: dict[str, Any], unit: str, as_json: bool) -> None:
+    if as_json:
+        say_json(summary)
+        return
+    recipes = "; ".join(f"{name}, {width} dimensions" for name, width in summary["dimensions"].items())
+    texts = count_of(summary["texts"], "text")
+    say(f"{summary['output']}: {texts}, {recipes}{unit}")
+
+
+def _printable(row: EmbeddedText) -> EmbeddedText:
+    return replace(row, text=printable(row.text), tokens=row.tokens and tuple(printable(token) for token in row.tokens))
+
+
+def _progress(text: str) -> None:
+    if on_terminal():
+        click.echo(f"\033[K{text}\r", err=True, nl=False)

@@ -1,0 +1,241 @@
+"""likewise index: create or update an index from files, folders, records or standard input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from search.cli.arguments.options import (
+    RareOption,
+    SourceCommand,
+    complete_path,
+    json_option,
+    no_wait_option,
+    recall_option,
+    trust_option,
+    unless_configured,
+)
+from search.cli.indexing.vector_options import VectorOptions
+from search.cli.terminal.output import warn
+
+if TYPE_CHECKING:
+    from indexer.encoders.machine.hardware import Precision
+
+
+@click.command("index", cls=SourceCommand)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_path)
+@click.option(
+    "--model",
+    metavar="NAME|PATH|URL#NAME",
+    help="The model of a new index, here or behind an endpoint.  [default: all-MiniLM-L6-v2]",
+)
+@click.option(
+    "--tokenizer",
+    cls=RareOption,
+    metavar="NAME|PATH",
+    help="What cuts passages for the model of an endpoint.  [default: by characters]",
+)
+@click.option(
+    "--input-type",
+    cls=RareOption,
+    is_flag=True,
+    help="Tell a new index's endpoint whether a text is a query or a document, as input_type.",
+)
+@click.option(
+    "--pooling",
+    cls=RareOption,
+    metavar="P",
+    help="How to pool hidden states into a vector: cls, mean, max, last, pooler, ...",
+)
+@click.option("--layers", cls=RareOption, metavar="L", help="Which hidden layers to pool, such as -2 or -4..-1.")
+@click.option("--combine", cls=RareOption, metavar="C", help="How to combine several layers: mean, sum or concat.")
+@click.option(
+    "--max-tokens", type=int, help="Most tokens in a passage; a new endpoint needs it.  [default: the model's limit]"
+)
+@click.option(
+    "--overlap",
+    cls=RareOption,
+    type=int,
+    help="Tokens that neighbouring passages share.  [default: 32, or a quarter of --max-tokens below 128]",
+)
+@click.option("--dimensions", cls=RareOption, type=int, metavar="N",
+              help="Make a new index without a model, for records that bring vectors of N numbers.")  # fmt: skip
+@click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
+@click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
+@click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@click.option("--no-ignore", is_flag=True,
+              help="Read also what .gitignore, .likewiseignore and the default list leave out of folders.")  # fmt: skip
+@click.option(
+    "--rehash", cls=RareOption, is_flag=True, help="Read every file, even if its size and time have not changed."
+)
+@click.option("--rebuild", is_flag=True, help="Embed all documents again, with other settings or another model.")
+@click.option(
+    "--max-file-mb",
+    type=click.FloatRange(min=0.001),
+    metavar="MB",
+    default=64,
+    show_default=True,
+    help="Skip files and records that are larger.",
+)
+@click.option(
+    "--id-field", multiple=True, metavar="F", help="Field of a record with its uri.  [default: _id, id, uri, doc_id]"
+)
+@click.option("--title-field", multiple=True, metavar="F", help="Field of a record with its title.  [default: title]")
+@click.option(
+    "--text-field",
+    multiple=True,
+    metavar="F",
+    help="Field of a record with its text.  [default: text, body, content, abstract]",
+)
+@click.option(
+    "--language",
+    metavar="L",
+    help="Language whose word endings a search by words ignores, or none.  [default: auto, that of the texts]",
+)
+@recall_option
+@click.option("--precision", cls=RareOption, default="auto", type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
+              show_default=True, help="Precision of the weights; int8 is calibrated on the documents.")  # fmt: skip
+@click.option(
+    "--device", cls=RareOption, default="auto", show_default=True, metavar="D", help="Device: cpu, cuda, mps, ..."
+)
+@trust_option
+@click.option("--no-cache", cls=RareOption, is_flag=True, help="Embed without the cache of vectors: likewise cache.")
+@click.option("--stream", cls=RareOption, is_flag=True, help="Print the uris of each commit as a line of JSON.")
+@no_wait_option
+@json_option
+def index_command(
+    path: str,
+    sources: tuple[str, ...],
+    model: str | None,
+    tokenizer: str | None,
+    input_type: bool,
+    pooling: str | None,
+    layers: str | None,
+    combine: str | None,
+    max_tokens: int | None,
+    overlap: int | None,
+    dimensions: int | None,
+    glob: tuple[str, ...],
+    prune: bool,
+    yes: bool,
+    no_ignore: bool,
+    rehash: bool,
+    rebuild: bool,
+    max_file_mb: float,
+    id_field: tuple[str, ...],
+    title_field: tuple[str, ...],
+    text_field: tuple[str, ...],
+    language: str | None,
+    recall: float | None,
+    precision: Precision,
+    device: str,
+    trust_remote_code: bool,
+    no_cache: bool,
+    stream: bool,
+    no_wait: bool,
+    as_json: bool,
+) -> int:
+    """Create or update INDEX from files, folders, globs, records in .jsonl, .csv or .tsv, or - (JSON lines).
+
+    Documents that have not changed are not embedded again. An interrupted run keeps what it has committed; run it
+    again to continue. --id-field, --title-field and --text-field may be repeated, with GLOB=F for some files only.
+    One SOURCE alone goes into the default index: .likewise in this folder or the nearest one above, or a new one here.
+
+    \b
+    likewise index ~/papers
+    likewise index papers.index ~/papers notes/*.md
+    likewise index papers.index records.jsonl --text-field abstract
+    likewise index papers.index ~/papers --text-field 'reviews/*.csv=body'
+    likewise index papers.index ~/papers --prune
+    likewise index papers.index ~/papers --model http://localhost:11434/v1#nomic-embed-text --max-tokens 512
+    likewise index mine.index --dimensions 256 records-with-vectors.jsonl
+    """
+    from indexer.errors import BadInput
+    from indexer.sources import FieldOfFiles, ReadOptions, open_sources
+    from indexer.sources.source import STDIN
+    from search.cli.arguments.configuration import read_extractors
+    from search.cli.indexing.runs import RunOptions, run_and_report
+
+    model, language = unless_configured(path, model=model, language=language)
+
+    options = ReadOptions(
+        glob=glob,
+        max_file_mb=max_file_mb,
+        id_field=_for_all(id_field),
+        title_field=_for_all(title_field),
+        text_field=_for_all(text_field),
+        fields_of_files=(
+            *(FieldOfFiles(pattern, id_field=name) for pattern, name in _for_some(id_field)),
+            *(FieldOfFiles(pattern, title_field=name) for pattern, name in _for_some(title_field)),
+            *(FieldOfFiles(pattern, text_field=name) for pattern, name in _for_some(text_field)),
+        ),
+        # The same file may give other documents if other fields of its records are read.
+        rehash=rehash or any((id_field, title_field, text_field)),
+        ignore=not no_ignore,
+        extractors=read_extractors(),
+    )
+    opened = open_sources(sources, options)
+    bare = [source.argument for source in opened if source.argument != "-" and not any(source.files())]
+    if len(bare) == len(opened) and not prune:
+        raise BadInput(f"{', '.join(bare)}: no file to read{' that --glob lets through' if glob else ''}")
+    vector_options = VectorOptions(
+        *(model, pooling, layers, combine, max_tokens, overlap, precision, device, language, trust_remote_code),
+        dimensions,
+        tokenizer,
+        input_type,
+    )
+    _refuse_together(vector_options, rebuild, stream)
+    if prune and set(sources) == {STDIN}:
+        warn("--prune does nothing with standard input, which is not a whole collection")
+    return run_and_report(
+        path,
+        [(options, opened)],
+        vector_options,
+        RunOptions(prune, yes, rebuild, no_wait, stream, as_json, recall, no_cache=no_cache),
+        bare,
+    )
+
+
+def _for_all(fields: Sequence[str]) -> str | None:
+    """Return the last field that is given for all files."""
+    return next((field for field in reversed(fields) if "=" not in field), None)
+
+
+def _for_some(fields: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the pattern and the field of each GLOB=F.
+
+    Raises: BadInput: pattern or field is empty.
+    """
+    from indexer.errors import BadInput
+
+    pairs = []
+    for pattern, _, name in (field.rpartition("=") for field in fields if "=" in field):
+        if not pattern or not name:
+            raise BadInput(
+                f'"{pattern}={name}" has no {"field" if pattern else "glob"}: write GLOB=F, reviews/*.csv=body'
+            )
+        pairs.append((pattern, name))
+    return pairs
+
+
+def _refuse_together(options: VectorOptions, rebuild: bool, stream: bool) -> None:
+    """Raise BadInput for options that contradict each other."""
+    from indexer.errors import BadInput
+
+    own_vectors = options.dimensions is not None
+    needs_model = (
+        options.names_model
+        or options.tokenizer is not None
+        or options.input_type
+        or options.max_tokens is not None
+        or options.overlap is not None
+    )
+    for contradict, why in (
+        (rebuild and stream, "--stream prints what can be searched now, but --rebuild replaces the index at its end"),
+        (rebuild and own_vectors, "--dimensions is for an index without a model, but --rebuild embeds with a model"),
+        (own_vectors and needs_model, "--dimensions is for vectors that come with the records, without a model"),
+    ):
+        if contradict:
+            raise BadInput(f"{why}: leave one of them out")

@@ -1,0 +1,251 @@
+"""likewise search: rank the documents of an index by a question."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from search.cli.arguments.options import (
+    RankingCommand,
+    RareOption,
+    json_option,
+    k_option,
+    mode_option,
+    resolve_where,
+    trust_option,
+    where_option,
+)
+from search.cli.hits.hits import Presentation, print_hits, stem_of
+from search.cli.terminal.output import say, warn, warn_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from search.cli.hits.context import Surroundings
+    from search.cli.hits.hit_formats import LineFormat
+    from search.hits import Hits
+    from search.query import Mode, Query
+    from search.searcher import Searcher
+
+
+@click.command(cls=RankingCommand)
+@click.argument("words", nargs=-1, metavar="QUERY...")
+@k_option
+@where_option
+@mode_option
+@click.option(
+    "--passages", is_flag=True, help="Rank passages instead of documents; a document may come more than once."
+)
+@click.option("--min-score", type=float, help="Leave out hits with a lower score.")
+@click.option(
+    "--min-percentile",
+    cls=RareOption,
+    type=click.FloatRange(0, 100),
+    metavar="P",
+    help="Leave out hits with a percentile below P.",
+)
+@click.option("--rerank", metavar="MODEL", help="Put the best hits in a new order with this cross-encoder.")
+@click.option("--rerank-depth", cls=RareOption, default=50, show_default=True, help="How many hits --rerank reads.")
+@click.option(
+    "--exact", cls=RareOption, is_flag=True, help="Compare with every vector, even if an approximate segment is faster."
+)
+@click.option("--explain", is_flag=True, help="Explain each score, and show the sentence nearest to the question.")
+@click.option(
+    "-C", "context", type=click.IntRange(0), default=0, metavar="N", help="Print N passages before and after each hit."
+)
+@click.option("-l", "paths_only", is_flag=True, help="Print only the path of each file with a hit.")
+@click.option("-0", "nul", is_flag=True, help="As -l, each path as it is and with a NUL character after it (xargs -0).")
+@click.option(
+    "--format",
+    "line_format",
+    metavar="FORMAT",
+    help="Print a line for each hit, such as '{path}:{line}: {text}'. An unknown field is an error that names all.",
+)
+@click.option("--open", "open_first", is_flag=True, help="Open the first hit in VISUAL or EDITOR, at its line.")
+@trust_option
+@json_option
+def search(
+    path: str,
+    words: tuple[str, ...],
+    k: int,
+    where: str | None,
+    mode: Mode,
+    passages: bool,
+    min_score: float | None,
+    min_percentile: float | None,
+    rerank: str | None,
+    rerank_depth: int,
+    exact: bool,
+    explain: bool,
+    context: int,
+    paths_only: bool,
+    nul: bool,
+    line_format: str | None,
+    open_first: bool,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> int:
+    """Rank the documents of INDEX by how near they are to QUERY in meaning.
+
+    The words of a QUERY need no quotation marks, except where a shell gives a character another meaning. If QUERY is -,
+    questions are read from standard input, one per line. A line that is not UTF-8 is reported, and the others are
+    answered. Without a QUERY, a prompt on a terminal asks for questions.
+
+    \b
+    likewise search papers.index "how do vaccines work" -k 5
+    likewise search how do vaccines work --where 'year >= 2020' --json
+    likewise search how do vaccines work --format '{path}:{line}: {text}'
+    likewise search papers.index - < questions.txt
+    likewise search papers.index
+    """
+    from search.cli.arguments.default_index import names_index
+    from search.query import Query
+    from search.searcher import Searcher
+
+    if not words and not names_index(path):
+        Searcher(path)  # says what is wrong with the name, which matters more than the missing question
+    query = _joined(words)
+    outputs = {"--json": as_json, "-l": paths_only or nul, "--format": line_format is not None, "--open": open_first}
+    chosen = [name for name, given in outputs.items() if given]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} are different outputs: choose one", click.get_current_context())
+    # OpenVINO works without its converter, whose import (with telemetry) takes 60 ms.
+    sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
+    pattern = _line_format(line_format)
+    ask = partial(
+        Query,
+        k=k,
+        where=resolve_where(where),
+        mode=mode,
+        passages=passages,
+        min_score=min_score,
+        exact=exact,
+        min_percentile=min_percentile,
+        rerank=rerank,
+        rerank_depth=rerank_depth,
+        explain=explain,
+    )
+    output = _Output(as_json, explain, context, paths_only, nul, pattern, open_first)
+    with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
+        if query is None:
+            from search.cli.hits.prompt import Prompt
+
+            if not output.for_people:
+                raise click.UsageError("Missing argument 'QUERY'.", click.get_current_context())
+            Prompt(searcher, ask, partial(output.print, searcher), k=k, mode=mode, where=where).run()
+            return 0
+        if query != "-":
+            output.print(searcher, searcher.answer(ask(text=query)))
+            return 0
+        return _answer_lines(searcher, ask, mode, output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """The form in which hits are printed."""
+
+    as_json: bool
+    explain: bool
+    context: int
+    paths_only: bool
+    nul: bool
+    pattern: LineFormat | None
+    open_first: bool
+
+    @property
+    def for_people(self) -> bool:
+        return not (self.as_json or self.paths_only or self.nul or self.pattern or self.open_first)
+
+    def print(self, searcher: Searcher, hits: Hits, first_rank: int = 1) -> None:
+        """Print hits in the form that was asked for, or open the first."""
+        if self.as_json or self.for_people:
+            surroundings = self._surroundings(searcher, hits, first_rank)
+            stem = stem_of(searcher.language)
+            print_hits(hits, self.as_json, Presentation(self.explain, stem, surroundings, first_rank))
+            return
+        from search.cli.hits.hit_formats import open_hit, print_lines, print_paths
+
+        warn_of(hits.notes)
+        if self.paths_only or self.nul:
+            print_paths(hits, nul=self.nul)
+        elif self.pattern:
+            print_lines(hits, self.pattern, stem_of(searcher.language))
+        elif hits:
+            open_hit(hits[0])
+        else:
+            say("no hits")
+
+    def _surroundings(self, searcher: Searcher, hits: Hits, first_rank: int) -> dict[int, Surroundings]:
+        """Return the neighbours of each hit by its rank, if they were asked for."""
+        if not self.context:
+            return {}
+        from search.cli.hits.context import surroundings_of
+
+        return {rank: surroundings_of(searcher, hit, self.context) for rank, hit in enumerate(hits, first_rank)}
+
+
+def _line_format(pattern: str | None) -> LineFormat | None:
+    if pattern is None:
+        return None
+    from search.cli.hits.hit_formats import LineFormat
+
+    return LineFormat(pattern)
+
+
+def _answer_lines(searcher: Searcher, ask: Callable[..., Query], mode: Mode, output: _Output) -> int:
+    """Answer the questions of standard input, one per line; return the exit code."""
+    from indexer.errors import BadInput, NoWords, in_shell
+    from search.hits import Hits
+
+    code = 0
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            question = line.decode("utf-8").strip()
+        except UnicodeDecodeError as error:
+            warn(f"-:{number}: the question is not UTF-8 at byte {error.start + 1} and was not asked: convert it")
+            code = 1
+            if output.as_json:  # one object for each question
+                shown = error.object.decode("utf-8", "replace").strip()
+                print_hits(Hits((), 0, True, shown, mode), as_json=True)
+            continue
+        if not question:
+            continue
+        try:
+            hits = searcher.answer(ask(text=question))
+        except NoWords as error:  # the next questions are still asked
+            hits = Hits((), 0, True, question, mode, notes=(f"-:{number}: {in_shell(error)}",))
+        except BadInput as error:
+            raise BadInput(f"-:{number}: {in_shell(error)}") from error
+        if output.for_people:
+            say(question)
+        output.print(searcher, hits)
+    return code
+
+
+def _joined(words: tuple[str, ...]) -> str | None:
+    """Return the question that was typed as one argument or as several words; None if a prompt will ask for it.
+
+    Raises:
+        UsageError: there is no question, or the arguments may be several questions.
+    """
+    context = click.get_current_context()
+    if not words:
+        from search.cli.hits.prompt import can_prompt
+
+        if can_prompt():
+            return None
+        raise click.UsageError("Missing argument 'QUERY'.", context)
+    if len(words) == 1:
+        return words[0]
+    if "-" in words or any(not word or any(character.isspace() for character in word) for word in words):
+        several = " ".join(f'"{word}"' for word in words)
+        hint = "put it into quotation marks as a whole, or write one per line and give -"
+        if Path(words[0]).is_dir():
+            hint = f"{words[0]} is a folder but not an index; likewise index NAME.index {words[0]} makes one of it"
+        raise click.UsageError(f"{several} is not one question: {hint}", context)
+    return " ".join(words)

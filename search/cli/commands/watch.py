@@ -1,0 +1,168 @@
+"""likewise watch: keep an index like its sources."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from indexer.errors import count_of
+from search.cli.arguments.options import SourceCommand, complete_path, json_option, trust_option, unless_configured
+from search.cli.terminal.extras import missing_extra
+from search.cli.terminal.output import number, quoted, say, say_json, warn, warn_of
+
+if TYPE_CHECKING:
+    from indexer.indexing.core import IndexCore
+    from indexer.indexing.runs import Outcome
+    from indexer.listener import Listener
+    from indexer.sources import ReadOptions
+
+_SHOWN_FAILURES = 5
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", str(value))
+        if match is None or not float(match[1]):
+            self.fail(f"{value!r} is not a duration: write 30s, 10m or 1h", parameter, context)
+        return float(match[1]) * _SECONDS[match[2]]
+
+
+@click.command(cls=SourceCommand)
+@click.argument("sources", nargs=-1, metavar="[SOURCE...]", shell_complete=complete_path)
+@click.option(
+    "--every", "every_s", type=_Duration(), default="10m", show_default=True, help="Scan at least this often."
+)
+@click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
+@click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
+@click.option(
+    "--model",
+    metavar="NAME|PATH",
+    help="The model of a new index.  [default: all-MiniLM-L6-v2]",
+)
+@click.option("--language", metavar="L", help="The language of a new index for word search.  [default: auto]")
+@click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
+@click.option("--no-ignore", is_flag=True, help="Read also what .gitignore and .likewiseignore leave out.")
+@trust_option
+@json_option
+def watch(
+    path: str,
+    sources: tuple[str, ...],
+    every_s: float,
+    prune: bool,
+    yes: bool,
+    model: str | None,
+    language: str | None,
+    glob: tuple[str, ...],
+    no_ignore: bool,
+    trust_remote_code: bool,
+    as_json: bool,
+) -> None:
+    """Keep INDEX like its sources, until Ctrl-C: scan them now, after every change, and every ten minutes.
+
+    Changes are noticed by events of the file system; where there are none, as on network mounts, by the scan on the
+    timer. A scan that would remove more than half of the documents removes nothing without --yes. Without SOURCE the
+    recorded sources are watched, as likewise update reads them.
+
+    \b
+    likewise watch papers.index
+    likewise watch papers.index ~/papers
+    likewise watch papers.index ~/papers --prune --every 1h
+    """
+    from indexer.errors import BadInput
+    from indexer.sources import ReadOptions
+    from indexer.sources.source import STDIN
+
+    try:
+        import watchfiles  # noqa: F401 - said before the first scan, which may be long
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, "watch") from error
+    from indexer.indexing.watch import Watch
+    from search.cli.arguments.configuration import read_extractors
+    from search.cli.indexing.runs import note_of_lost
+    from search.cli.indexing.vector_options import VectorOptions
+    from search.cli.terminal.progress import Console
+
+    model, language = unless_configured(path, model=model, language=language)
+    if not sources and (glob or no_ignore):
+        raise BadInput("--glob and --no-ignore need a SOURCE: a recorded one is read with its own options")
+    if STDIN in sources:
+        raise BadInput("standard input cannot be watched: name files or folders")
+    vectors = VectorOptions(
+        *(model, None, None, None, None, None, "auto", "auto", language, trust_remote_code),
+    )
+    notes: list[str] = []
+    console = Console()
+
+    @contextmanager
+    def open_index(listener: Listener) -> Iterator[IndexCore]:
+        from indexer.indexing.context import Context
+        from search.cli.indexing.runs import open_for_writing, vectors_cached
+
+        with (
+            vectors_cached(True, notes) as cache,
+            open_for_writing(path, vectors, Context(vectors.runtime, cache, listener)) as (index, _),
+        ):
+            yield index
+
+    first, told_lost = [True], ""
+
+    def report(outcome: Outcome, failures: Sequence[str]) -> None:
+        nonlocal told_lost
+        counts = outcome.summary
+        changed = {
+            "indexed": counts.indexed,
+            "updated": counts.updated,
+            "failed": counts.failed,
+            "pruned": outcome.pruned,
+        }
+        warn_of(note for note in notes if note not in console.printed)
+        notes.clear()
+        for failure in failures[:_SHOWN_FAILURES]:
+            warn(failure)
+        if len(failures) > _SHOWN_FAILURES:
+            more = number(len(failures) - _SHOWN_FAILURES)
+            warn(f"and {more} more failed: likewise info {quoted(path)} --ledger failed has all")
+        if as_json:
+            say_json({"seen": counts.seen, **changed, "documents": outcome.documents, "passages": outcome.passages})
+        elif any(value for name, value in changed.items() if name != "failed" or failures) or first:
+            parts = ", ".join(f"{number(value)} {name}" for name, value in changed.items() if value) or "no change"
+            say(f"{parts}: {count_of(outcome.documents, 'document')} in {count_of(outcome.passages, 'passage')}")
+        first.clear()
+        if (lost := "" if outcome.refused else note_of_lost(outcome)) not in {"", told_lost}:
+            warn(lost)
+        told_lost = lost
+
+    read_options = ReadOptions(glob=glob, ignore=not no_ignore, extractors=read_extractors())
+    watching = Watch(
+        [(read_options, sources)] if sources else _recorded(path),
+        open_index,
+        path,
+        every_s=every_s,
+        prune=prune,
+        yes=yes,
+        report=report,
+        listener=console,
+    )
+    for number_of_signal in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number_of_signal, lambda *_: watching.stop())
+    watching.run()
+
+
+def _recorded(address: str) -> list[tuple[ReadOptions, list[str]]]:
+    """Return the recorded sources of the index, with the options that they are read with."""
+    from indexer.stores.addresses.open import open_store
+    from search.cli.arguments.configuration import read_extractors
+    from search.cli.indexing.runs import recorded_groups
+
+    with closing(open_store(address)) as store, store.snapshot() as snapshot:
+        return recorded_groups(address, snapshot.settings.sources, read_extractors())

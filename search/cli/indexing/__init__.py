@@ -1,0 +1,1 @@
+"""Runs of `index`, `update`, `watch` and `migrate`, and their options about vectors."""

@@ -1,0 +1,222 @@
+"""Indexing runs of the command line: open the index, read the sources with a progress bar, report what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from indexer.errors import count_of, in_shell
+from search.cli.indexing.vector_options import VectorOptions
+from search.cli.terminal.output import number, quoted, say, say_json, warn, warn_of
+from search.cli.terminal.progress import RunProgress
+
+if TYPE_CHECKING:
+    from indexer.cache.vector_cache import VectorCache
+    from indexer.indexing.context import Context
+    from indexer.indexing.core import IndexCore
+    from indexer.indexing.ingest import Summary
+    from indexer.indexing.runs import Outcome
+    from indexer.settings import RecordedSource
+    from indexer.sources import ExtractorProgram, ReadOptions, Source
+
+_COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of a run that concern neither reading nor vectors. Each is an option of `likewise index`."""
+
+    prune: bool = False
+    yes: bool = False
+    rebuild: bool = False
+    no_wait: bool = False
+    stream: bool = False
+    as_json: bool = False
+    recall: float | None = None
+    no_cache: bool = False
+
+
+def recorded_groups(
+    address: str, recorded: Sequence[RecordedSource], extractors: tuple[ExtractorProgram, ...]
+) -> list[tuple[ReadOptions, list[str]]]:
+    """Return the arguments of recorded sources, with the options that each group is read with.
+
+    Raises:
+        BadInput: none is recorded.
+    """
+    from indexer.errors import BadInput
+    from indexer.sources.recorded import groups
+
+    if not recorded:
+        raise BadInput(f"{address}: no SOURCE is recorded; read one with likewise index {quoted(address)} SOURCE")
+    return [(replace(options, extractors=extractors), names) for options, names in groups(recorded)]
+
+
+def run_and_report(
+    address: str,
+    groups: Sequence[tuple[ReadOptions, Sequence[Source]]],
+    vector_options: VectorOptions,
+    options: RunOptions,
+    bare: Sequence[str] = (),
+) -> int:
+    """Read sources into an index and print the outcome.
+
+    Args:
+        groups: the sources, grouped by the options for reading them.
+        bare: SOURCE arguments that have no file to read.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        BadInput: nothing was pruned although pruning was requested.
+    """
+    from indexer.indexing.context import Context
+    from indexer.indexing.runs import index_sources
+
+    progress = RunProgress([source for _, opened in groups for source in opened], stream=options.stream)
+    notes: list[str] = []
+    with (
+        vectors_cached(not options.no_cache, notes) as cache,
+        open_for_writing(
+            address,
+            vector_options,
+            Context(vector_options.runtime, cache, progress, wait=not options.no_wait),
+            rebuild=options.rebuild,
+        ) as (index, rebuild_notes),
+        index.writer() as writer,
+        progress,
+    ):
+        notes.extend(rebuild_notes)
+        if vector_options.dimensions is not None and not index.settings.dimensions:
+            index.take_width(vector_options.dimensions)
+        try:
+            outcome = index_sources(index, writer, groups, prune=options.prune, yes=options.yes, recall=options.recall)
+        except KeyboardInterrupt:
+            if not options.rebuild:  # an interrupted rebuild leaves the index as it was
+                say(
+                    f"likewise: {count_of(progress.kept, 'new or changed document')} kept; run again to continue",
+                    err=True,
+                )
+            raise
+    notes.extend(outcome.notes)
+    summary, pruned = outcome.summary, outcome.pruned
+    warn_of(note for note in notes if note not in progress.printed)
+    if bare:
+        warn(f"{', '.join(bare)}: no file to read")
+    counts = _counts(summary, pruned, options.rebuild)
+    if options.as_json or options.stream:
+        numbers = {
+            "duplicates": summary.duplicates,
+            "stale": len(outcome.lost.uris) - pruned,
+            "ignored": len(outcome.lost.ignored),
+            "noted": summary.noted,
+            "notes": [in_shell(note) for note in dict.fromkeys(notes)],
+        }
+        say_json(counts | numbers)
+    else:
+        parts = [f"{number(counts[name])} {name}" for name in _COUNTS if counts[name] or name in ("seen", "indexed")]
+        say(f"{', '.join(parts)}: {count_of(outcome.documents, 'document')} in {count_of(outcome.passages, 'passage')}")
+    _advise(outcome, address)
+    if outcome.refused is not None:
+        raise outcome.refused
+    return 1 if summary.failed else 0
+
+
+@contextmanager
+def vectors_cached(wanted: bool, notes: list[str]) -> Iterator[VectorCache | None]:
+    """Open the user's cache of vectors. At the end, its problems are added to the notes."""
+    from indexer.cache.vector_cache import open_vector_cache
+
+    cache = open_vector_cache() if wanted else None
+    try:
+        yield cache
+    finally:
+        if cache is not None:
+            notes.extend(cache.problems)
+            cache.close()
+
+
+@contextmanager
+def open_for_writing(
+    address: str, options: VectorOptions, context: Context, *, rebuild: bool = False
+) -> Iterator[tuple[IndexCore, tuple[str, ...]]]:
+    """Open the index to write into: a new index, the existing index, or a rebuilt index that replaces it at the end.
+
+    Yields:
+        The index, and the notes of a rebuild.
+    """
+    from indexer.errors import BadInput
+    from indexer.indexing.core import IndexCore
+    from indexer.indexing.rebuild import rebuild_index
+    from indexer.stores.addresses.open import create_store, is_store
+
+    if not is_store(address):
+        settings, encoder = options.settings(cache=context.cache)
+        try:
+            store = create_store(address, settings)
+        except BadInput:
+            if not is_store(address):
+                raise
+            # Another run has made it in between: this run adds to it.
+        else:
+            with IndexCore(store, encoder, context) as index:
+                yield index, ()
+            return
+    with IndexCore.open(address, context=context) as index:
+        if rebuild:
+            with rebuild_index(index, lambda: options.settings(index, context.cache)) as successor:
+                yield successor
+        else:
+            yield options.chosen(index), ()
+
+
+def _counts(summary: Summary, pruned: int, rebuild: bool) -> dict[str, int]:
+    """Return the counts to print; a rebuild has also embedded the documents that the run found unchanged."""
+    counts = {name: value for name, value in asdict(summary).items() if name in _COUNTS} | {"pruned": pruned}
+    if rebuild:
+        counts |= {"indexed": counts["indexed"] + counts["unchanged"], "unchanged": 0}
+    return counts
+
+
+def _advise(outcome: Outcome, address: str) -> None:
+    summary, lost = outcome.summary, outcome.lost
+    if summary.duplicates:
+        warn(f"{count_of(summary.duplicates, 'id')} came more than once; the last record of each counts")
+    if summary.nameless:
+        warn(
+            f"{count_of(summary.nameless, 'record')} of standard input without an id: named by its line, so another "
+            "run will replace the document of the same line; give each record an id"
+        )
+    if summary.failed:
+        such = "such as: " if summary.failed > 1 else ""
+        ledger = f"likewise info {quoted(address)} --ledger failed"
+        warn(f"{number(summary.failed)} failed, {such}{summary.reason}; {ledger} has all")
+    if summary.noted:
+        were = "1 file was" if summary.noted == 1 else f"{number(summary.noted)} files were"
+        warn(f"{were} not read whole: likewise info {quoted(address)} --ledger noted")
+    if summary.reread:
+        warn(f"to read again: {count_of(summary.reread, 'file')} with documents that another file has lost: run again")
+    if lost_note := note_of_lost(outcome):
+        warn(lost_note)
+    if lost.ignored:
+        warn(
+            f"kept: {count_of(len(lost.ignored), 'document')} of files that are ignored now, such as "
+            f"{lost.ignored[0]}: likewise remove {quoted(address)} URI... removes them, "
+            "--no-ignore reads their files again"
+        )
+
+
+def note_of_lost(outcome: Outcome) -> str:
+    """Return a sentence about documents that their source no longer has; empty if there are none."""
+    lost = outcome.lost
+    left = len(lost.uris) - outcome.pruned
+    if left <= 0:
+        return ""
+    gone, them = ("is no longer in its", "it") if left == 1 else ("are no longer in their", "them")
+    remedy = f"--prune{' --yes' if lost.is_most else ''} removes {them}"
+    if lost.unlisted:
+        remedy = f"nothing is pruned while {', '.join(lost.unlisted)} cannot be listed"
+    return f"{count_of(left, 'document')} {gone} source; {remedy}"

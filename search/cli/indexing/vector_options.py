@@ -1,0 +1,178 @@
+"""The options of `likewise index` about vectors: the settings of a new index, or a check against an existing one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from indexer.cache.vector_cache import VectorCache
+    from indexer.encoders import Encoder, Recipe, RecipeSpec
+    from indexer.encoders.machine.hardware import Precision
+    from indexer.encoders.machine.runtime import Runtime
+    from indexer.indexing.core import IndexCore
+    from indexer.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOptions:
+    """The options about vectors and passages; None means the index's own setting, or the default of a new index."""
+
+    model: str | None
+    pooling: str | None
+    layers: str | None
+    combine: str | None
+    max_tokens: int | None
+    overlap: int | None
+    precision: Precision
+    device: str
+    language: str | None
+    trust_remote_code: bool
+    dimensions: int | None = None
+    tokenizer: str | None = None
+    input_type: bool = False
+
+    @property
+    def names_model(self) -> bool:
+        return any((self.model, self.pooling, self.layers, self.combine))
+
+    @property
+    def runtime(self) -> Runtime:
+        from indexer.encoders.machine.runtime import Runtime
+
+        return Runtime(self.precision, self.device, self.trust_remote_code)
+
+    def settings(
+        self, like: IndexCore | None = None, cache: VectorCache | None = None
+    ) -> tuple[Settings, Encoder | None]:
+        """Return the settings and the encoder of a new index; options that are None are as in the index `like`."""
+        from indexer.indexing.embedding import settings_of_new
+        from indexer.stores.analysis import AUTO
+
+        self._name_host()
+        if self.dimensions is not None:
+            return settings_of_new(None, dimensions=self.dimensions, language=self.language or AUTO)
+        settings = like.settings.passages if like is not None else None
+        tokens, overlap = self.max_tokens, self.overlap
+        if overlap is None and settings and tokens is None:
+            overlap = settings.overlap
+        stored = like.recipe if like is not None else None
+        model: Recipe | RecipeSpec = self._spec(stored)
+        if stored is not None and not self.names_model and self.tokenizer is None and not self.input_type:
+            model = stored
+        if settings is not None and tokens is None and self.model is None:  # the model and so its limit stay the same
+            tokens = settings.max_tokens
+        return settings_of_new(
+            model,
+            max_tokens=tokens,
+            overlap=overlap,
+            tokenizer=self.tokenizer,
+            runtime=self.runtime,
+            cache=cache,
+            language=self.language or (AUTO if like is None or like.settings.language_open else like.settings.language),
+        )
+
+    def chosen(self, index: IndexCore) -> IndexCore:
+        """Return an existing index with the choices of these options.
+
+        If the options name a model, the model is loaded from there, because the folder of the index's model may have
+            moved.
+
+        Raises:
+            RecipeMismatch: the options differ from the settings of the index.
+        """
+        from indexer.errors import RecipeMismatch
+        from indexer.stores.analysis import code, is_auto
+
+        self._name_host()
+        recipe, settings = index.recipe, index.settings.passages
+        if self.tokenizer is not None:
+            self._require_same_tokenizer(index.address, recipe)
+        if self.input_type and not (recipe is not None and recipe.remote is not None and recipe.remote.input_type):
+            raise RecipeMismatch(f"{index.address}: was made without --input-type: leave it out, or --rebuild")
+        if recipe is not None and recipe.remote is not None and self._names_endpoint_alone:
+            index = self._at_endpoint(index, recipe)
+        elif self.names_model and not (recipe and self._names_same(recipe)):
+            from indexer.encoders.recipes.locate import lasting_name
+
+            spec = self._spec(recipe)
+            index = index.with_model(spec)
+            if self.model and recipe and (place := lasting_name(spec.model)) != recipe.model:
+                index.record_model_place(place)
+        dimensions = index.settings.dimensions
+        if not dimensions and self.dimensions is not None and self.dimensions > 0:  # the index has no width yet
+            dimensions = self.dimensions
+        language = None if self.language is None or is_auto(self.language) else code(self.language)
+        if language is not None and index.settings.language_open:  # no text has decided it yet
+            index.settle_language(language)
+        for name, option, stored in (
+            ("--dimensions", self.dimensions, dimensions),
+            ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
+            ("--overlap", self.overlap, settings and settings.overlap),
+            ("--language", language, index.settings.language),
+        ):
+            if option is not None and option != stored:
+                raise RecipeMismatch(
+                    f"{index.address}: was made with {name} {stored} and not {option}: leave {name} out, or --rebuild"
+                )
+        return index
+
+    def _name_host(self) -> None:
+        """Record the host of an endpoint that --model names. The model that an index names is never recorded."""
+        import click
+        from click.core import ParameterSource
+
+        from indexer.encoders.endpoints.named_hosts import name_host
+
+        # A configuration file may have come with a folder from somebody else: only what is typed names a host.
+        context = click.get_current_context(silent=True)
+        if context is None or context.get_parameter_source("model") == ParameterSource.COMMANDLINE:
+            name_host(self.model)
+
+    @property
+    def _names_endpoint_alone(self) -> bool:
+        from indexer.encoders.recipes.recipe import is_endpoint
+
+        return is_endpoint(self.model or "") and not (self.pooling or self.layers or self.combine)
+
+    def _at_endpoint(self, index: IndexCore, recipe: Recipe) -> IndexCore:
+        """Return the index with its model at the address of --model, and record a new address.
+
+        The probe text shows whether the same model answers there.
+        """
+        from indexer.encoders.endpoints.endpoint_address import EndpointAddress
+
+        address = str(EndpointAddress.parse(self.model or ""))
+        if address != recipe.model:
+            index = index.with_model(address)
+            index.record_model_place(address)
+        return index
+
+    def _require_same_tokenizer(self, address: str, recipe: Recipe | None) -> None:
+        from indexer.encoders.endpoints.remote import tokenizer_sha256
+        from indexer.errors import BadInput, RecipeMismatch
+
+        if recipe is None or recipe.remote is None:
+            raise BadInput(f"{address}: its model is not behind an endpoint and has its own tokenizer: leave it out")
+        if tokenizer_sha256(self.tokenizer or "") != recipe.remote.tokenizer_sha256:
+            stored = recipe.remote.tokenizer or "a count of characters"
+            raise RecipeMismatch(
+                f"{address}: its passages were cut with {stored}, not with {self.tokenizer}: leave --tokenizer out, "
+                "or add --rebuild"
+            )
+
+    def _spec(self, stored: Recipe | None) -> RecipeSpec:
+        """Return the recipe of these options, with the model and the roles of `stored` if they name no model."""
+        from indexer.encoders import RecipeSpec
+        from indexer.encoders.recipes.locate import DEFAULT_MODEL
+
+        name = self.model or (stored.model if stored else DEFAULT_MODEL)
+        spec = RecipeSpec.chosen(name, self.pooling, self.layers, self.combine)
+        roles = self.model is None and stored is not None and stored.remote is not None and stored.remote.input_type
+        return replace(spec, tokenizer=self.tokenizer, input_type=self.input_type or roles)
+
+    def _names_same(self, recipe: Recipe) -> bool:
+        """Return whether the named model is the index's own model. Its weights are compared when it is loaded."""
+        from indexer.encoders.recipes.locate import lasting_name
+
+        return lasting_name(self.model or "") == recipe.model and not (self.pooling or self.layers or self.combine)

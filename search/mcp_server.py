@@ -1,0 +1,87 @@
+"""The server of the MCP tools: the SDK's, which drops unknown arguments and leaves some messages without an answer."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+from mcp import types
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+
+
+class StrictServer(MCPServer[Any]):
+    """Refuses arguments that a tool does not have, and answers messages that are not JSON-RPC."""
+
+    async def list_tools(self) -> list[types.Tool]:
+        tools = await super().list_tools()
+        return [
+            tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
+            for tool in tools
+        ]
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        for tool in await super().list_tools():
+            if tool.name == name:
+                _refuse_unknown(name, arguments, tool.input_schema.get("properties", {}))
+        return await super().call_tool(name, arguments, context)
+
+    async def run_stdio_async(self) -> None:
+        """Answer a client on standard input and output until it leaves."""
+        async with stdio_server() as (read, write), anyio.create_task_group() as group:
+            send, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+            async def pass_on() -> None:
+                async with send:
+                    async for message in read:
+                        if isinstance(message, SessionMessage):
+                            await send.send(message)
+                        else:
+                            await write.send(SessionMessage(_answer_to(message)))
+
+            group.start_soon(pass_on)
+            options = self._lowlevel_server.create_initialization_options()
+            await self._lowlevel_server.run(messages, write, options)
+            group.cancel_scope.cancel()
+
+
+def _refuse_unknown(tool: str, arguments: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Raise ToolError for an argument that a tool does not have: dropping a misspelt filter would search everything."""
+    for name in arguments.keys() - known.keys():
+        near = difflib.get_close_matches(name[:100], known, n=1)
+        if name in ("filter", "filters", "condition") and "where" in known:
+            near = ["where"]
+        takes = f"it takes {', '.join(known)}" if known else "it takes none"
+        hint = f'write "{near[0]}"; ' if near else ""
+        raise ToolError(f"{tool} has no argument {name[:100]!r}: {hint}{takes}")
+
+
+def _can_be_written(id_: object) -> bool:
+    """Return whether an answer can repeat this id: text with half of a surrogate pair cannot be written."""
+    try:
+        return type(id_) in (int, str) and bool(str(id_).encode())
+    except ValueError:
+        return False
+
+
+def _answer_to(error: Exception) -> types.JSONRPCError:
+    """Return the answer to a line that is not a message, with the id of the line if it has one."""
+    line = error.errors()[0].get("input") if hasattr(error, "errors") else None  # the SDK gives pydantic's error
+    try:
+        message = json.loads(line) if isinstance(line, str) else line
+    except (ValueError, RecursionError):  # of brackets within brackets
+        detail = types.ErrorData(code=types.PARSE_ERROR, message="this line is not JSON: send one message per line")
+        return types.JSONRPCError(jsonrpc="2.0", id=None, error=detail)
+    asked = message.get("id") if isinstance(message, dict) else None
+    id_ = asked if _can_be_written(asked) else None
+    wrong = "this line is not a JSON-RPC 2.0 message: give jsonrpc, method, and id"
+    if isinstance(line, str):  # Python reads it, and the SDK does not
+        wrong = "this message is not valid Unicode: it contains half of a surrogate pair"
+    return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=types.INVALID_REQUEST, message=wrong))

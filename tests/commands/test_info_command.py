@@ -1,0 +1,42 @@
+"""likewise info: what an index contains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def test_counts_and_settings_are_printed(likewise: Callable[..., Any], topics: Path) -> None:
+    said = likewise("info", topics)
+    assert said.code == 0
+    assert said.out.splitlines()[0].endswith(": 3 documents, 3 passages")
+    report = likewise("info", topics, "--json").json
+    assert (report["documents"], report["passages"]) == (3, 3)
+    assert report["dimensions"] > 0
+    assert report["fields"]["year"] == ["number"]
+
+
+def test_the_ledger_names_what_was_skipped(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.txt").write_text("bread")
+    (tmp_path / "files" / "empty.txt").write_text("")
+    assert likewise("index", tmp_path / "x.index", tmp_path / "files").code == 0
+    said = likewise("info", tmp_path / "x.index", "--ledger", "skipped")
+    assert said.code == 0
+    assert "empty.txt" in said.out
+    assert "a.txt" not in said.out
+
+
+def test_the_ten_commonest_fields_are_printed_with_their_types(
+    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
+) -> None:
+    rare = [{"id": f"{number}", "text": "bread", "year": number, f"rare-{number:02}": "x"} for number in range(12)]
+    records = lines({"id": "a", "text": "moon", "year": "unknown", "since": "2024-05-02"}, *rare)
+    assert likewise("index", tmp_path / "x.index", "-", stdin=records).code == 0
+    (line,) = [row for row in likewise("info", tmp_path / "x.index").out.splitlines() if row.startswith("fields")]
+    rarest = ", ".join(f"rare-{number:02} (text)" for number in range(9))
+    assert line == (
+        f"fields     uri, title, path, format, modified; year (number or text), {rarest}, and 4 more (--json names all)"
+    )
+    assert len(likewise("info", tmp_path / "x.index", "--json").json["fields"]) == 14

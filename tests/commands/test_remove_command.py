@@ -1,0 +1,45 @@
+"""likewise remove: by uri, and by a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_documents_are_removed_by_a_filter(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old").mkdir()
+    for number in range(5):
+        (tmp_path / "old" / f"{number}.txt").write_text(f"text {number}")
+    monkeypatch.chdir(tmp_path)
+    assert likewise("index", ".likewise", "old").code == 0
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert likewise("index", ".likewise", "new").code == 0
+    (tmp_path / "new" / "5.txt").write_text("text 5")
+    assert likewise("update", "--forget", "old").code == 0
+    assert likewise("index", "one.index", "new/1.txt").out == "1 seen, 1 indexed: 1 document in 1 passage\n"
+    assert likewise("info", "one.index").out.startswith("one.index: 1 document, 1 passage\n")
+    said = likewise("remove", "--where", 'under "new"')  # six of eleven
+    assert (said.code, said.out) == (2, "")
+    assert "6 of 11 documents, more than half" in said.err
+    assert likewise("remove", "--where", 'under "old"').out == "removed 5 documents\n"
+    assert likewise("remove", "--where", 'format = "txd"', "--json").json == {"removed": 0}
+    assert [line.split("\t")[0] for line in likewise("list").out.splitlines()] == [f"new/{n}.txt" for n in range(6)]
+    assert likewise("remove", "--where", "exists uri", "--yes", "--json").json == {"removed": 6}
+    for arguments in ([], ["new/1.txt", "--where", "exists uri"]):
+        said = likewise("remove", ".likewise", *arguments)
+        assert said.code == 2
+        assert "give either URIs or --where" in said.err
+
+
+def test_an_unknown_uri_removes_nothing(likewise: Callable[..., Any], topics: Path) -> None:
+    said = likewise("remove", topics, "bread", "braed")
+    assert (said.code, said.out) == (2, "")
+    assert "braed" in said.err
+    assert likewise("list", topics).out.splitlines()[0] == "bread\tBread"
+    assert likewise("remove", topics, "bread", "moon", "--json").json == {"removed": 2}
+    assert likewise("list", topics).out == "river\tRiver\n"

@@ -1,0 +1,65 @@
+"""likewise serve: what it refuses to start with. tests/search/server has the service."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from search.served import addresses_by_name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "name the INDEX to serve"),
+        (["{}", "{}"], 2, "both named 'topics'"),
+        (["{}", "--host", "0.0.0.0"], 2, "there is no token"),
+        (["{}", "--host", "::"], 2, "there is no token"),
+        (["{}", "--host", "no.such.host.invalid", "--token-file", "{token}"], 3, "no.such.host.invalid"),
+        (["{}", "--port", "{taken}"], 3, "in use"),
+        (["{}", "--token-file", "{empty}"], 2, "holds no token"),
+        (["{}", "a={}", "--watch", "."], 2, "--watch needs exactly one INDEX, and 2 are served"),
+        (["{}", "--workers", "0"], 2, "1<=x<=64"),
+        (["{}", "--rerank", "no-such-model"], 2, "no-such-model"),
+        (["/no/such.index"], 2, "/no/such.index"),
+    ],
+)
+def test_what_it_refuses_to_start_with(
+    likewise: Any, topics: Path, tmp_path: Path, arguments: list[str], code: int, said: str
+) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "token").write_text("secret\n")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        values = {"taken": str(taken.getsockname()[1]), "empty": tmp_path / "empty", "token": tmp_path / "token"}
+        ended = likewise("serve", *(argument.format(topics, **values) for argument in arguments))
+    assert (ended.code, ended.out) == (code, "")
+    assert said in ended.err
+
+
+def test_names_of_indexes(tmp_path: Path) -> None:
+    (tmp_path / "a=b.index").mkdir()
+    given = [
+        "papers.index",
+        "notes=/x/y",
+        "postgresql://me@host/db?index=law",
+        "pg=postgresql://h/db",
+        str(tmp_path / "a=b.index"),
+    ]
+    assert addresses_by_name(given) == {
+        "papers": "papers.index",
+        "notes": "/x/y",
+        "law": "postgresql://me@host/db?index=law",
+        "pg": "postgresql://h/db",
+        "a-b": str(tmp_path / "a=b.index"),
+    }
+    assert list(addresses_by_name(["postgresql://h/db", "."])) == ["default", Path.cwd().name]
+    assert addresses_by_name([str(tmp_path / "notes" / ".likewise")]) == {
+        "notes": str(tmp_path / "notes" / ".likewise")
+    }
+    assert addresses_by_name([".."]) == {Path.cwd().parent.name: ".."}
+    assert addresses_by_name(["notes=~/notes.index"]) == {"notes": str(Path("~/notes.index").expanduser())}

@@ -1,0 +1,56 @@
+"""likewise update: the recorded sources, read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands.test_default_index import enter
+
+from indexer import Index
+
+
+@pytest.fixture
+def folder(tmp_path: Path, likewise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with two notes and an index of its own elsewhere; the user has no configuration."""
+    return enter(tmp_path, likewise, monkeypatch)
+
+
+def test_a_source_is_read_again_with_its_own_options(likewise: Callable[..., Any], folder: Path) -> None:
+    (folder / "data.jsonl").write_text('{"name": "a", "words": "a comet"}\n')
+    likewise("index", "notes", "--glob", "m*.txt")
+    likewise("index", ".likewise", "data.jsonl", "--id-field", "name", "--text-field", "words")
+    likewise("index", ".likewise", "-", stdin='{"id": "s", "text": "a sun"}')
+    (folder / "notes" / "new.txt").write_text("not read, because of the pattern")
+    (folder / "notes" / "more.txt").write_text("read")
+    (folder / "data.jsonl").write_text('{"name": "a", "words": "a comet"}\n{"name": "b", "words": "a planet"}\n')
+    counts = likewise("update", "--json").json
+    assert (counts["indexed"], counts["unchanged"]) == (2, 2)
+    with Index.open(folder / ".likewise") as index:
+        assert {"a", "b", "s", str(folder / "notes" / "more.txt")} < {document.uri for document in index}
+    assert likewise("status", "--json").json["sources"] == [str(folder / "notes"), str(folder / "data.jsonl")]
+
+
+def test_a_source_that_is_missing_can_be_forgotten(likewise: Callable[..., Any], folder: Path) -> None:
+    likewise("index", ".likewise", "notes", folder.parents[1] / "far.txt")
+    (folder.parents[1] / "far.txt").unlink()
+    assert likewise("status", "--json").json["missing"] == [str(folder.parents[1] / "far.txt")]
+    said = likewise("update", "--prune")
+    assert said.code == 2
+    assert "far.txt" in said.err
+    assert "--forget SOURCE" in said.err
+    assert likewise("update", "--forget", "../../far.txt").code == 0
+    assert (likewise("status", "--json").json["missing"], likewise("update").code) == ([], 0)
+    assert likewise("update", "--forget", "never").code == 2
+    said = likewise("update", "--forget", "notes")
+    assert said.code == 2
+    assert "no SOURCE is recorded" in said.err
+
+
+def test_a_rebuilt_index_remembers_its_sources(likewise: Callable[..., Any], folder: Path) -> None:
+    likewise("index", "notes")
+    assert likewise("index", ".likewise", "notes/moon.txt", "--rebuild", "--max-tokens", 16).code == 0
+    recorded = [str(folder / "notes"), str(folder / "notes" / "moon.txt")]
+    assert likewise("status", "--json").json["sources"] == recorded

@@ -1,0 +1,88 @@
+"""likewise watch: what it refuses to start with. tests/indexer/test_watch.py has the watching."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexer.sources import ReadOptions
+
+pytest.importorskip("watchfiles")
+from indexer.indexing.watch import Watch
+
+
+def test_standard_input_and_missing_folders_cannot_be_watched(likewise: Callable[..., Any], tmp_path: Path) -> None:
+    said = likewise("watch", tmp_path / "x.index", "-")
+    assert said.code == 2
+    assert "standard input cannot be watched" in said.err
+    said = likewise("watch", tmp_path / "x.index", tmp_path / "nothing")
+    assert said.code == 2
+    assert "nothing" in said.err
+    assert not (tmp_path / "x.index").exists()
+
+
+def test_without_a_source_the_recorded_ones_are_watched(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched: list[Any] = []
+    monkeypatch.setattr(Watch, "run", lambda self: watched.extend(self._groups))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("the moon")
+    assert likewise("index", "x.index", "notes", "--glob", "*.md").code == 0
+    assert likewise("watch", "x.index").code == 0
+    assert watched == [(ReadOptions(glob=("*.md",)), [str(tmp_path / "notes")])]
+    said = likewise("watch", "x.index", "--no-ignore")
+    assert said.code == 2
+    assert "need a SOURCE" in said.err
+    said = likewise("watch")
+    assert said.code == 2
+    assert "which INDEX?" in said.err
+    likewise("index", "notes", "--glob", "*.md")  # makes the default index
+    assert likewise("watch").code == 0
+    assert watched[1:] == watched[:1]
+    likewise("index", "empty.index", "-", stdin='{"id": "a", "text": "b"}')
+    said = likewise("watch", "empty.index")
+    assert said.code == 2
+    assert "no SOURCE is recorded" in said.err
+
+
+def test_failures_are_named_up_to_five_and_counted_beyond(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.txt").write_text("the moon")
+    for number in range(7):
+        (folder / f"{number}.jsonl").write_text("{")
+    monkeypatch.setattr(Watch, "run", lambda self: [self._scan(False) for _ in range(2)])
+    said = likewise("watch", tmp_path / "x.index", folder)
+    assert (said.code, said.err.count("not valid JSON"), said.err.count("and 2 more failed")) == (0, 5, 1)
+    assert said.out.splitlines() == ["1 indexed, 7 failed: 1 document in 1 passage"]
+
+
+def test_documents_without_a_source_are_named_once_until_their_number_changes(
+    likewise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in "abcde":
+        (folder / f"{name}.txt").write_text(f"the moon {name}")
+
+    def scans(watch: Watch) -> None:
+        watch._scan(False)
+        for gone in ("a", None, "b"):
+            if gone is not None:
+                (folder / f"{gone}.txt").unlink()
+            watch._scan(False)
+
+    monkeypatch.setattr(Watch, "run", scans)
+    said = likewise("watch", tmp_path / "x.index", folder)
+    assert said.code == 0
+    assert [line for line in said.err.splitlines() if "source" in line] == [
+        "likewise: warning: 1 document is no longer in its source; --prune removes it",
+        "likewise: warning: 2 documents are no longer in their source; --prune removes them",
+    ]

@@ -1,0 +1,209 @@
+"""Files whose reader has changed are read again; only what has changed in them is embedded, and nothing is lost."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from older_formats import forget_readers
+from opened import snapshot_of, store_of
+from postgres_server import new_address
+from word_encoder import WordEncoder
+
+from indexer import Index
+from indexer.indexing.ingest import Run, Summary
+from indexer.ledger import NO_REASON, Code
+from indexer.passages import cut
+from indexer.sources import ReadOptions, open_sources
+from indexer.sources.content import Content, Unreadable
+from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.formats import FORMATS, JSONL, READER_VERSIONS
+from indexer.sources.recorded import changes, record
+from indexer.stores.addresses.open import open_store
+from indexer.stores.port import LedgerRow
+
+BASE64 = base64.b64encode(random.Random(3).randbytes(600)).decode()
+
+CHANGED = "read again because their reader has changed: "
+UNKNOWN = "read again because this index did not say how they were read: "
+
+
+@pytest.fixture(params=["folder", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | str]:
+    if request.param == "folder":
+        yield tmp_path / "x.index"
+        return
+    address = new_address()
+    yield address
+    store: Any = open_store(address)
+    store.engine.remove_index()
+    store.close()
+
+
+@pytest.fixture
+def encoder() -> WordEncoder:
+    return WordEncoder()
+
+
+@pytest.fixture
+def index(address: Path | str, encoder: WordEncoder) -> Iterator[Index]:
+    with Index.create(address, encoder) as index:
+        yield index
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in ("alpha.md", "beta.md", "gamma.txt"):
+        (folder / name).write_text(f"the text of {Path(name).stem}")
+        os.utime(folder / name, (1_700_000_000, 1_700_000_000))
+    return folder
+
+
+def run(index: Index, folder: Path) -> tuple[Summary, tuple[str, ...]]:
+    """One run without --prune, and its notes."""
+    with store_of(index).writer() as writer:
+        run = Run(index._core, writer, ReadOptions())
+        return run.feed(open_sources([str(folder)], ReadOptions())), run.notes
+
+
+def counts(summary: Summary) -> dict[str, int]:
+    return {name: n for name in ("indexed", "unchanged", "updated", "failed") if (n := getattr(summary, name))}
+
+
+def rows(index: Index) -> dict[str, LedgerRow]:
+    return {Path(row.uri).name: row for row in snapshot_of(index).ledger()}
+
+
+def test_the_files_of_a_changed_reader_are_read_again_and_only_a_changed_text_is_embedded(
+    index: Index, encoder: WordEncoder, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(index, notes)
+    assert {name: row.reader for name, row in rows(index).items()} == {
+        "alpha.md": "markdown/2",
+        "beta.md": "markdown/2",
+        "gamma.txt": "text/1",
+    }
+    assert run(index, notes)[1] == ()
+    monkeypatch.setitem(READER_VERSIONS, "markdown", 3)
+    monkeypatch.setattr(
+        EXTRACTOR, "extract", lambda *given: Content(given[3], "A title" if "alpha" in given[3] else "")
+    )
+    snapshot, sources = snapshot_of(index), open_sources([str(notes)], ReadOptions())
+    found = changes(record((), sources, ReadOptions()), snapshot.files())
+    assert ([Path(path).name for path in found.outdated], found.unchanged) == (["alpha.md", "beta.md"], 1)
+    encoder.seen.clear()
+    summary, said = run(index, notes)
+    assert (counts(summary), said) == ({"indexed": 1, "unchanged": 2}, (f"{CHANGED}2 files",))
+    assert encoder.seen == ["A title the text of alpha"]
+    assert rows(index)["beta.md"].reader == "markdown/3"
+    assert run(index, notes)[1] == ()
+
+
+def test_an_index_that_does_not_name_its_readers_reads_every_file_once_more(
+    index: Index, address: Path | str, encoder: WordEncoder, notes: Path
+) -> None:
+    run(index, notes)
+    forget_readers(address)
+    assert {row.reader for row in rows(index).values()} == {""}
+    assert list(snapshot_of(index).noted()) == []
+    encoder.seen.clear()
+    summary, said = run(index, notes)
+    assert (counts(summary), said, encoder.seen) == ({"unchanged": 3}, (f"{UNKNOWN}3 files",), [])
+    assert sorted(row.reader for row in rows(index).values()) == ["markdown/2", "markdown/2", "text/1"]
+    assert run(index, notes)[1] == ()
+
+
+def test_a_document_stays_if_its_new_reader_fails(index: Index, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> Content:
+        raise Unreadable(Code.READER_FAILED("markdown", "bug"))
+
+    run(index, notes)
+    monkeypatch.setitem(READER_VERSIONS, "markdown", 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(EXTRACTOR, "extract", fail)
+        for again in ((f"{CHANGED}2 files",), ()):
+            summary, said = run(index, notes)
+            assert (counts(summary), said) == ({"unchanged": 1, "failed": 2}, again)
+            assert summary.noted == 0
+            row = rows(index)["beta.md"]
+            assert (row.state, row.notes) == ("failed", (Code.EARLIER_TEXT_KEPT(),))
+            assert [Path(row.uri).name for row in snapshot_of(index).noted()] == ["alpha.md", "beta.md"]
+            assert index.get(str(notes / "beta.md")).text == "the text of beta"
+    assert counts(run(index, notes)[0]) == {"unchanged": 3}
+    assert snapshot_of(index).noted_count() == 0
+
+
+def test_a_file_that_becomes_several_documents_loses_its_single_one_in_the_same_commit(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = tmp_path / "in" / "box.txt"
+    box.parent.mkdir()
+    box.write_text("".join(json.dumps({"id": f"box#{n}", "text": f"message {n}"}) + "\n" for n in (1, 2)) + "broken\n")
+    os.utime(box, (1_700_000_000, 1_700_000_000))
+    run(index, box.parent)
+    assert [document.uri for document in index] == [str(box)]
+    monkeypatch.setitem(FORMATS, ".txt", JSONL)
+    seen: list[list[str]] = []
+    monkeypatch.setattr(
+        index._core.context.listener, "committed", lambda commit: seen.append([d.uri for d in index]), raising=False
+    )
+    summary, said = run(index, box.parent)
+    assert (counts(summary), said) == ({"indexed": 2, "failed": 1}, (f"{CHANGED}1 file",))
+    assert seen == [["box#1", "box#2"]]
+    assert sorted(rows(index)) == ["box#1", "box#2", "box.txt:3"]
+    assert counts(run(index, box.parent)[0]) == {"unchanged": 2, "failed": 1}
+
+
+def test_a_document_whose_passages_differ_by_a_later_rule_is_embedded_again(
+    index: Index, address: Path | str, encoder: WordEncoder, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (notes / "beta.md").write_text("---\ntags: [b]\n---\nthe text of beta")
+    (notes / "gamma.txt").write_text(f"the text of gamma {BASE64}")
+    (notes / "picture.md").write_text(f"the text of [a picture](data:image/png;base64,{BASE64})")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(cut, "LATER_RULES", {})
+        earlier.setattr(cut, "left_out_ranges", lambda text, format_: [])
+        run(index, notes)
+    hashes = dict(snapshot_of(index).hashes())
+    forget_readers(address)
+    assert index.check().problems == ()  # the hashes are those of the rules of their time
+    encoder.seen.clear()
+    assert counts(run(index, notes)[0]) == {"indexed": 2, "unchanged": 2}
+    assert sorted(encoder.seen) == ["beta the text of beta", "gamma the text of gamma"]
+    changed = {Path(uri).name for uri, hash_ in snapshot_of(index).hashes().items() if hashes[uri] != hash_}
+    assert changed == {"beta.md", "gamma.txt"}
+    assert index.check().problems == ()
+    assert counts(run(index, notes)[0]) == {"unchanged": 4}
+
+
+def test_the_ledger_shows_readers_and_notes(tmp_path: Path, likewise: Any) -> None:
+    with Index.create(tmp_path / "x.index", dimensions=4) as index, store_of(index).writer() as writer:
+        from indexer.stores.port import Batch
+
+        notes = (Code.OTHER("page 3 has no text"), Code.OTHER("page 4 has no text"))
+        rows = [
+            LedgerRow("/a.pdf", "/a.pdf", "indexed", NO_REASON, "pdf/2", notes),
+            LedgerRow("/b.txt", "/b.txt", "skipped", Code.EMPTY(), "text/1"),
+        ]
+        writer.put(Batch(rows=rows, run=writer.begin_run()))
+    folder = tmp_path / "x.index"
+    assert likewise("info", folder, "--ledger", "noted").out == (
+        "indexed   /a.pdf  page 3 has no text  page 4 has no text\n"
+    )
+    listed = [json.loads(line) for line in likewise("info", folder, "--ledger", "--json").out.splitlines()]
+    assert [(row["reason"], row.get("notes")) for row in listed] == [
+        ("", ["page 3 has no text", "page 4 has no text"]),
+        ("empty", None),
+    ]
+    assert json.loads(likewise("info", folder, "--json").out)["noted"] == 1
+    assert (
+        f"not whole  1 not read whole; likewise info {folder} --ledger noted lists them" in likewise("info", folder).out
+    )
