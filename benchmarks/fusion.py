@@ -31,9 +31,9 @@ from indexer.encoders import Encoder
 from indexer.records import Vector
 from indexer.settings import Probed
 from indexer.stores.addresses.open import open_store
-from indexer.stores.analysis import Analysis
 from indexer.stores.port import Store
-from indexer.stores.units import best_passages
+from indexer.stores.reading.units import best_passages
+from indexer.stores.words.analysis import Analysis
 from search.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
 from search.fusion import CANDIDATES, CosineStatistics, Scores, fuse, mean_with_best, probed_words_bias, words_weight
 

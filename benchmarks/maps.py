@@ -24,7 +24,7 @@ from indexer.map.projection import principal_components, project
 from indexer.map.regions import find_regions
 from indexer.records import Vector
 from indexer.stores.addresses.open import open_store
-from indexer.stores.analysis import stored_analysis
+from indexer.stores.words.analysis import stored_analysis
 
 
 def neighbours_kept(vectors: Vector, places: NDArray[np.floating], sample: int = 1000) -> float:

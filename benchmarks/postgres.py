@@ -38,9 +38,9 @@ from benchmarks.scale import DIMENSIONS, embeddings, mixed
 from indexer import Document, Index
 from indexer.filters.parse import parse
 from indexer.stores.addresses.open import open_store
-from indexer.stores.analysis import stored_analysis
-from indexer.stores.filter_sql import Sql
+from indexer.stores.fields.filter_sql import Sql
 from indexer.stores.port import Ranking, Store
+from indexer.stores.words.analysis import stored_analysis
 from search.modes import CANDIDATES
 
 QUESTIONS = 100
@@ -199,7 +199,8 @@ def ask(address: str, passages: Passages) -> Rows:
 
 def _of_next_process(address: str, text: str) -> str:
     code = (
-        "import sys, time\nfrom indexer.stores.addresses.open import open_store\nimport indexer.stores.tantivy_index\n"
+        "import sys, time\nfrom indexer.stores.addresses.open import open_store\n"
+        "import indexer.stores.words.tantivy_index\n"
         "store = open_store(sys.argv[1])\nwith store.snapshot() as snapshot: snapshot.documents\n"
         "begun = time.perf_counter()\nwith store.snapshot() as snapshot: snapshot.words(sys.argv[2], 10)\n"
         "print(time.perf_counter() - begun)"

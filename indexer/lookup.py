@@ -9,7 +9,7 @@ from typing import TypeGuard
 from indexer.errors import IndexDamaged, Message, UnknownUri
 from indexer.indexing.batches import broken_at
 from indexer.records import Document
-from indexer.stores.flatten import scalars
+from indexer.stores.fields.flatten import scalars
 from indexer.stores.port import Snapshot, Store
 
 _SAMPLE_PASSAGES = 1000

@@ -14,7 +14,7 @@ from indexer.passages.cut import titled_text
 from indexer.passages.markup import VisibleText
 from indexer.passages.sentences import sentence_ends
 from indexer.records import Vector
-from indexer.stores.analysis import IN_WORDS, UNSPACED, Analysis, is_compound
+from indexer.stores.words.analysis import IN_WORDS, UNSPACED, Analysis, is_compound
 from search.hits import Hit
 
 _WORD = re.compile(r"\w+(?:\.\w+)*")

@@ -25,7 +25,7 @@ from indexer.filters.tree import (
     show,
 )
 from indexer.sources.formats import FORMATS
-from indexer.stores.field_types import as_date
+from indexer.stores.fields.field_types import as_date
 from indexer.stores.port import FieldValues, Snapshot
 
 COMPARED_VALUES = 1000

@@ -18,8 +18,8 @@ from indexer.filters.tree import Where
 from indexer.indexing.identity import require_recipe
 from indexer.records import Vector
 from indexer.settings import Settings
-from indexer.stores.analysis import stored_analysis
 from indexer.stores.port import Snapshot, Store, Unit
+from indexer.stores.words.analysis import stored_analysis
 from search import modes
 from search.explain import holds_all_words
 from search.fusion import CosineStatistics, probed_words_bias

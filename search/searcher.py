@@ -24,7 +24,7 @@ from indexer.lookup import commonest_fields, document_of, documents_of, has_docu
 from indexer.records import Document, Vector
 from indexer.settings import Calibration, MapRecord
 from indexer.stores.addresses.open import open_store
-from indexer.stores.field_types import check_filter
+from indexer.stores.fields.field_types import check_filter
 from indexer.stores.port import FieldValues, Info, Snapshot, Unit
 from indexer.stores.vectors import unit_rows
 from search.explain import add_sentences

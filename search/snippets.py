@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from indexer.passages.sentences import SENTENCE
-from indexer.stores.analysis import UNSPACED
+from indexer.stores.words.analysis import UNSPACED
 
 WIDTH = 320
 """Width of a snippet in characters, about four lines of a terminal."""

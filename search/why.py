@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from indexer.stores.analysis import Analysis
 from indexer.stores.port import Passage
+from indexer.stores.words.analysis import Analysis
 from search.explain import mark_words
 
 

@@ -9,7 +9,7 @@ have no order among one another. Text is ordered by code point.
 
 A `Date` is compared with the texts that read as dates (dates.py), each by its first moment: that is equal to a date
 which holds it, before one that begins later, and after one that has ended. What a text in quotes is compared with
-depends on the field; the stores decide it (`indexer.stores.field_types`).
+depends on the field; the stores decide it (`indexer.stores.fields.field_types`).
 
 `contains`, `startswith`, `endswith` and `like` hold for the texts of a field, also where they read as dates: of several
 values for any. All but `like` compare code points exactly; the patterns of `like` are in like.py. `under` holds for a

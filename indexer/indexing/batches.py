@@ -15,7 +15,7 @@ from indexer.errors import BadInput
 from indexer.exchange import Embedded
 from indexer.records import Document, Section, Span
 from indexer.settings import Meaning
-from indexer.stores.flatten import scalars
+from indexer.stores.fields.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
 from indexer.stores.port import EmbeddedDocument, Hashes
 from indexer.stores.vectors import unit_rows

@@ -25,7 +25,7 @@ from indexer.listener import SILENT, Collecting, Listener
 from indexer.passages.cut import PassageSettings, cut, default_overlap, embedded_texts, whole_number
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
-from indexer.stores.analysis import AUTO, is_auto
+from indexer.stores.words.analysis import AUTO, is_auto
 
 Ready = Callable[[Encoder], Encoder]
 """Makes an encoder ready to embed a batch of documents."""

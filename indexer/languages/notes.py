@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from indexer.encoders import Recipe
 from indexer.errors import Message
 from indexer.languages.detect import NAMES, named
-from indexer.stores.analysis import LANGUAGES
+from indexer.stores.words.analysis import LANGUAGES
 
 MIN_STEMMER_SHARE = 0.1
 """Minimum share of a language that decides how words are searched, if a more frequent language has no stemmer."""

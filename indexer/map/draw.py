@@ -12,8 +12,8 @@ from indexer.map.file import Map, outdated, read_map, write_map
 from indexer.map.projection import MIN_DOCUMENTS, project, require_umap
 from indexer.map.regions import find_regions
 from indexer.records import Vector
-from indexer.stores.analysis import stored_analysis
 from indexer.stores.port import Store
+from indexer.stores.words.analysis import stored_analysis
 
 _TITLE_WEIGHT = 3  # a title says more than the text that follows
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.map.projection import Places
-from indexer.stores.analysis import Analysis
+from indexer.stores.words.analysis import Analysis
 
 LEVELS = (8, 30, 120)
 """Number of regions at each level. A small collection has fewer regions."""

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.operators import ON_FIELDS
-from indexer.stores.flatten import scalars
+from indexer.stores.fields.flatten import scalars
 from search.query import Mode
 from search.served import MAX_HITS
 from search.server.limits import (

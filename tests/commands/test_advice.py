@@ -315,7 +315,7 @@ ELSEWHERE = {
     "indexer/ledger.py": RECORDS,
     "indexer/migration": MODEL,
     "indexer/stores/addresses/side_index.py": MODEL,
-    "indexer/stores/document_rows.py": DAMAGE,
+    "indexer/stores/reading/document_rows.py": DAMAGE,
     "indexer/stores/vectors.py": DAMAGE,
     "indexer/stores/local/check.py": DAMAGE,
     "indexer/stores/local/engine.py": MODEL,

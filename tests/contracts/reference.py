@@ -32,9 +32,8 @@ from indexer.passages.markup import VisibleText
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores import port
-from indexer.stores.analysis import Analysis, Terms, code, is_compound
-from indexer.stores.field_types import check_filter
-from indexer.stores.flatten import scalars
+from indexer.stores.fields.field_types import check_filter
+from indexer.stores.fields.flatten import scalars
 from indexer.stores.hashes import is_of_content, row_hash
 from indexer.stores.port import (
     BEST_PASSAGES,
@@ -49,8 +48,9 @@ from indexer.stores.port import (
     Store,
     Unit,
 )
-from indexer.stores.tantivy_index import COMPOUND_WEIGHT
 from indexer.stores.vectors import cosines, from_blobs, to_blobs
+from indexer.stores.words.analysis import Analysis, Terms, code, is_compound
+from indexer.stores.words.tantivy_index import COMPOUND_WEIGHT
 
 EXTRACTED = {"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "mbox", "maildir", "rtf", "xml"}
 EXTRACTED |= {"odt", "ods", "odp", "json", "jsonl", "csv", "tsv"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from indexer.settings import PROBE_VERSION, Probed
-from indexer.stores.units import best_passages
+from indexer.stores.reading.units import best_passages
 from search.fusion import CosineStatistics, fuse, mean_with_best, probed_words_bias, words_weight
 
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from indexer.errors import IndexDamaged, count_of
 from indexer.settings import Meaning
-from indexer.stores.checks import Findings, documents_with_wrong_fields, setting_notes
-from indexer.stores.document_rows import WRONG_TYPES, unsound_documents, vectors_by_id
 from indexer.stores.local import seal
 from indexer.stores.local.catalog import queries
 from indexer.stores.local.catalog.connections import DATES_SINCE
@@ -23,6 +21,8 @@ from indexer.stores.local.segments.faiss_segment import FaissSegment
 from indexer.stores.local.segments.files import stamp, verify
 from indexer.stores.local.words import files as word_files
 from indexer.stores.port import CheckReport
+from indexer.stores.reading.checks import Findings, documents_with_wrong_fields, setting_notes
+from indexer.stores.reading.document_rows import WRONG_TYPES, unsound_documents, vectors_by_id
 from indexer.stores.vectors import checksum
 
 if TYPE_CHECKING:

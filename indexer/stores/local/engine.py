@@ -56,7 +56,7 @@ class LocalEngine:
         return self._stores.setdefault(slot, store)
 
     def make(self, slot: Slot, settings: Settings) -> LocalStore:
-        from indexer.stores.analysis import code  # which loads the stemmers
+        from indexer.stores.words.analysis import code  # which loads the stemmers
 
         settings = replace(settings, language=code(settings.language))
         if slot == "draft":

@@ -12,13 +12,13 @@ import numpy as np
 
 from indexer.filters.tree import And, Not, Or, Scalar, Where
 from indexer.records import Vector
-from indexer.stores.filter_sql import compile_where
+from indexer.stores.fields.filter_sql import compile_where
 from indexer.stores.local.catalog.filter_sql import SqliteDialect, select_ids
 from indexer.stores.local.catalog.views import View
 from indexer.stores.local.segments.masks import AllowedRows, Flags
 from indexer.stores.port import Ids
+from indexer.stores.reading.view import Nearest
 from indexer.stores.vectors import cosines
-from indexer.stores.view import Nearest
 
 _MAX_SCORE_ERROR = 2e-6
 """Maximum difference between FAISS's score of a row and ours. FAISS sums float32 values in another order, and a row's

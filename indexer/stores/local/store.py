@@ -1,6 +1,6 @@
 """The index in a folder as a `Store`: its snapshots and its one writer.
 
-The answers of a snapshot are in view.py and in indexer/stores/snapshot.py, the changes of a writer in writer.py.
+The answers of a snapshot are in view.py and in stores/reading/snapshot.py, the changes of a writer in writer.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from indexer.errors import NotAnIndex
 from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
 from indexer.records import Document
-from indexer.stores import pages
 from indexer.stores.local import slots
 from indexer.stores.local.catalog.connections import has_catalog
 from indexer.stores.local.catalog.views import Views
@@ -26,7 +25,8 @@ from indexer.stores.local.disk.lock import WriterLock
 from indexer.stores.local.view import LocalView
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import EmbeddedDocument, Engine, Store
-from indexer.stores.snapshot import Snapshot
+from indexer.stores.reading import pages
+from indexer.stores.reading.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from indexer.stores.local.writer import LocalWriter

@@ -21,8 +21,8 @@ from indexer.stores.local.selection import LocalSelection
 from indexer.stores.local.slots import size_of
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import CheckReport, FieldValues, Ids
-from indexer.stores.view import Storage
-from indexer.stores.word_ranking import Words
+from indexer.stores.reading.view import Storage
+from indexer.stores.words.word_ranking import Words
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from itertools import groupby
 from operator import itemgetter
 
 from indexer.settings import Meaning
-from indexer.stores.checks import Findings, documents_with_wrong_fields, setting_notes
-from indexer.stores.document_rows import WRONG_TYPES, unsound_documents
 from indexer.stores.port import CheckReport
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import SOUND_PGVECTOR
 from indexer.stores.postgres.leftovers import note_of, unfinished
 from indexer.stores.postgres.schema import pgvector_version
 from indexer.stores.postgres.views import View
+from indexer.stores.reading.checks import Findings, documents_with_wrong_fields, setting_notes
+from indexer.stores.reading.document_rows import WRONG_TYPES, unsound_documents
 from indexer.stores.vectors import checksum
 
 

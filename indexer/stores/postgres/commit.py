@@ -15,14 +15,14 @@ from indexer.ledger import STORED_LEFT_OUT, Code, from_stored, notes_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
-from indexer.stores.document_rows import MEMBERS, member_values
-from indexer.stores.flatten import scalars, with_dates
+from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
 from indexer.stores.postgres.schema import FORMAT_VERSION, key_of, lock_shared, require_format, statement, width
 from indexer.stores.postgres.vectors import to_binary
 from indexer.stores.postgres.views import Views, read_row
+from indexer.stores.reading.document_rows import MEMBERS, member_values
 from indexer.stores.vectors import require_matching_shapes
 
 

@@ -17,7 +17,6 @@ from psycopg import errors
 from indexer.errors import BadInput, Message, NotAnIndex, StorageError
 from indexer.listener import SILENT, Listener
 from indexer.settings import Settings
-from indexer.stores.analysis import code
 from indexer.stores.port import SIDE_SLOTS, Slot
 from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import DeadlineConnection, connect, translated
@@ -43,6 +42,7 @@ from indexer.stores.postgres.tables import (
 )
 from indexer.stores.postgres.views import read_row
 from indexer.stores.setting_rows import to_rows
+from indexer.stores.words.analysis import code
 
 
 class PostgresEngine:

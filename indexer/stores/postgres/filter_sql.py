@@ -1,6 +1,6 @@
 """Filters over PostgreSQL: metadata as rows of field and value, and the dialect for filters over them.
 
-The flattening of metadata is in flatten.py, and the walk over a filter's tree in `indexer.stores.filter_sql`. Values
+The flattening of metadata is in flatten.py, and the walk over a filter's tree in stores/fields/filter_sql.py. Values
 are never a part of the SQL. Texts are compared in the collation "C", which orders UTF-8 by code point as Python does.
 They are looked up by their first LOOKED_UP characters, because an index takes no longer text.
 """
@@ -20,9 +20,9 @@ from indexer.filters.like import folding, in_sql
 from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import COLUMNS, Scalar, Type, Value
-from indexer.stores.field_types import KEEPS_DATES
-from indexer.stores.filter_sql import Sql, join_row
-from indexer.stores.flatten import Row
+from indexer.stores.fields.field_types import KEEPS_DATES
+from indexer.stores.fields.filter_sql import Sql, join_row
+from indexer.stores.fields.flatten import Row
 from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.schema import statement

@@ -15,14 +15,14 @@ from psycopg import errors, sql
 
 from indexer.records import Vector
 from indexer.settings import DEFAULT_RECALL
-from indexer.stores.dense import rank
-from indexer.stores.document_rows import vectors_by_id
 from indexer.stores.port import Ranking
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.schema import Row, statement
 from indexer.stores.postgres.selection import PostgresSelection
 from indexer.stores.postgres.views import View, Views, passage_ids
-from indexer.stores.recall import NEIGHBOURS, measure_recall
+from indexer.stores.reading.dense import rank
+from indexer.stores.reading.document_rows import vectors_by_id
+from indexer.stores.reading.recall import NEIGHBOURS, measure_recall
 
 _WIDTHS = (40, 60, 80, 100, 125, 150, 175, 200, 225, 250, 300, 400, 600, 800, 1000)
 """Widths of the search (ef_search). The first width that reaches the wanted recall is used."""

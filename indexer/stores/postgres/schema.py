@@ -216,7 +216,7 @@ _COLUMNS = {
     "texts": sql.SQL(""),
     "raw": sql.SQL("d.raw"),
 }
-"""Names in statements for all engines (`indexer.stores.view`)."""
+"""Names in statements for all engines (`indexer.stores.reading.view`)."""
 
 
 def key_of(text: str) -> bytes:

@@ -12,12 +12,12 @@ from pgvector import HalfVector
 
 from indexer.filters.tree import Not, Where
 from indexer.records import Vector
-from indexer.stores.filter_sql import Sql, compile_where
+from indexer.stores.fields.filter_sql import Sql, compile_where
 from indexer.stores.port import Ids
 from indexer.stores.postgres.filter_sql import PostgresDialect
 from indexer.stores.postgres.views import Allowed, View, unpacked
+from indexer.stores.reading.view import Nearest
 from indexer.stores.vectors import cosines, to_float32
-from indexer.stores.view import Nearest
 
 EXACT_PASSAGES = 20_000
 """Maximum passages after a filter for which brute force is faster than the graph: 1 ms for 1,000 passages of 384

@@ -1,6 +1,6 @@
 """An index in a database as a `Store`: its snapshots and its writers.
 
-The answers of a snapshot are in view.py and in indexer/stores/snapshot.py, the changes of a writer in writer.py.
+The answers of a snapshot are in view.py and in stores/reading/snapshot.py, the changes of a writer in writer.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from indexer.errors import BadInput, IndexLocked, Message
 from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
 from indexer.records import Document
-from indexer.stores import pages
 from indexer.stores.port import EmbeddedDocument, Engine, Store
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import WORK_SECONDS, Connections
@@ -34,7 +33,8 @@ from indexer.stores.postgres.view import PostgresView
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.postgres.words import WordReplicas
 from indexer.stores.postgres.writer import PostgresWriter
-from indexer.stores.snapshot import Snapshot
+from indexer.stores.reading import pages
+from indexer.stores.reading.snapshot import Snapshot
 
 T = TypeVar("T")
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.settings import Meaning
-from indexer.stores.document_rows import vectors_by_id
 from indexer.stores.port import CheckReport, FieldValues, Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.filter_sql import read_values
@@ -20,9 +19,10 @@ from indexer.stores.postgres.schema import NOTES_SINCE
 from indexer.stores.postgres.selection import PostgresSelection
 from indexer.stores.postgres.views import View, passage_ids
 from indexer.stores.postgres.words import WordReplicas
+from indexer.stores.reading.document_rows import vectors_by_id
+from indexer.stores.reading.view import Storage
 from indexer.stores.vectors import to_float32
-from indexer.stores.view import Storage
-from indexer.stores.word_ranking import Words
+from indexer.stores.words.word_ranking import Words
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from indexer.deadline import NEVER, Deadline
 from indexer.errors import IndexDamaged, Message, NotAnIndex, in_shell
 from indexer.filters.tree import Type
 from indexer.settings import Settings
-from indexer.stores.filter_cache import FilterCache
-from indexer.stores.filter_sql import Sql
+from indexer.stores.fields.filter_cache import FilterCache
+from indexer.stores.fields.filter_sql import Sql
 from indexer.stores.port import Ids
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection

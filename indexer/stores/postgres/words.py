@@ -28,15 +28,15 @@ import numpy as np
 
 from indexer.encoders.machine.cache_folder import cache_folder
 from indexer.errors import StorageError
-from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.port import Ids
 from indexer.stores.postgres.schema import MAY_IDENTIFY
 from indexer.stores.postgres.views import CommitState, View, commit_of
 from indexer.stores.temporary import temporary_folder
-from indexer.stores.word_ranking import Words
+from indexer.stores.words.analysis import Analysis, stored_analysis
+from indexer.stores.words.word_ranking import Words
 
 if TYPE_CHECKING:
-    from indexer.stores.tantivy_index import Engine, IndexedText
+    from indexer.stores.words.tantivy_index import Engine, IndexedText
 
 _UNITS = ("documents", "passages")
 
@@ -102,7 +102,7 @@ class WordReplicas:
             ):
                 self._replica = replica
             self._words[view.state] = words
-        from indexer.stores.tantivy_index import trim_memory
+        from indexer.stores.words.tantivy_index import trim_memory
 
         trim_memory()
         return words
@@ -250,7 +250,7 @@ class _Replica:
 
     def advance(self, view: View) -> Words:
         """Advance to this view and return its words. An earlier view can no longer be reached."""
-        from indexer.stores.tantivy_index import Postings
+        from indexer.stores.words.tantivy_index import Postings
 
         if self._words is not None and self.generation == view.state.row.generation:
             return self._words
@@ -276,7 +276,7 @@ def _of(view: View) -> tuple[object, ...]:
 
 
 def _open_indexes(folder: Path | None, analysis: Analysis) -> list[Engine]:
-    from indexer.stores.tantivy_index import open_index
+    from indexer.stores.words.tantivy_index import open_index
 
     return [open_index(folder / unit if folder else None, analysis) for unit in _UNITS]
 
@@ -293,7 +293,7 @@ def _fill(
     Returns:
         The ids of the documents in them now; whether anything changed, and whether anything was deleted.
     """
-    from indexer.stores.tantivy_index import IndexWriter
+    from indexer.stores.words.tantivy_index import IndexWriter
 
     changed: Ids | None = None
     if generation >= 0:
@@ -319,7 +319,7 @@ def _fill(
 
 def _texts(view: View, analysis: Analysis, documents: Ids | None) -> Iterator[tuple[IndexedText, list[IndexedText]]]:
     """Yield documents, each under the id of its first passage, with their passages; None for all documents."""
-    from indexer.stores.tantivy_index import indexed_texts
+    from indexer.stores.words.tantivy_index import indexed_texts
 
     condition, parameters = ("", []) if documents is None else (" WHERE d.id = ANY(%s)", [documents.tolist()])
     rows = view.stream(

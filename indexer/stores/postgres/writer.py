@@ -19,7 +19,6 @@ from psycopg import errors
 from indexer.errors import BadInput
 from indexer.records import Changes
 from indexer.settings import Meaning, Settings
-from indexer.stores.checks import Findings
 from indexer.stores.commits import require_kind, with_recall
 from indexer.stores.port import Batch, CheckReport, Kind, RunOutcome
 from indexer.stores.postgres import check, graph
@@ -28,6 +27,7 @@ from indexer.stores.postgres.connections import ANSWER_SECONDS, WORK_SECONDS, De
 from indexer.stores.postgres.schema import KEPT_COMMITS, MAX_GRAPH_DIMENSIONS, statement
 from indexer.stores.postgres.tables import sweep
 from indexer.stores.postgres.views import Views, read_row
+from indexer.stores.reading.checks import Findings
 
 T = TypeVar("T")
 

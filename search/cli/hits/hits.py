@@ -66,7 +66,7 @@ def print_hits(hits: Hits, as_json: bool, presentation: Presentation | None = No
 
 def stem_of(language: str) -> Callable[[str], Hashable]:
     """Return the function that maps a word to its stem, as a search by words does in this language."""
-    from indexer.stores.analysis import stored_analysis
+    from indexer.stores.words.analysis import stored_analysis
 
     analysis = stored_analysis(language)
     return lambda word: tuple(analysis.terms(word)) or word.casefold()

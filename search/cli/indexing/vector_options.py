@@ -47,7 +47,7 @@ class VectorOptions:
     ) -> tuple[Settings, Encoder | None]:
         """Return the settings and the encoder of a new index; options that are None are as in the index `like`."""
         from indexer.indexing.embedding import settings_of_new
-        from indexer.stores.analysis import AUTO
+        from indexer.stores.words.analysis import AUTO
 
         self._name_host()
         if self.dimensions is not None:
@@ -82,7 +82,7 @@ class VectorOptions:
             RecipeMismatch: the options differ from the settings of the index.
         """
         from indexer.errors import RecipeMismatch
-        from indexer.stores.analysis import code, is_auto
+        from indexer.stores.words.analysis import code, is_auto
 
         self._name_host()
         recipe, settings = index.recipe, index.settings.passages

@@ -37,7 +37,7 @@ from indexer.filters.tree import (
     matches,
     render,
 )
-from indexer.stores.field_types import KEEPS_DATES, check_filter
+from indexer.stores.fields.field_types import KEEPS_DATES, check_filter
 from indexer.stores.port import Batch, FieldValues, Store
 
 COLLECTION = [

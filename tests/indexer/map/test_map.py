@@ -20,7 +20,7 @@ from indexer.map.projection import principal_components, project
 from indexer.map.regions import find_regions
 from indexer.settings import MapRecord
 from indexer.stores.addresses.open import open_store
-from indexer.stores.analysis import stored_analysis
+from indexer.stores.words.analysis import stored_analysis
 from search import Searcher
 
 TOPICS = ("moon orbit crater", "oven dough loaf", "tyre brake engine")

@@ -16,9 +16,9 @@ from indexer.filters.dates import read_date
 from indexer.filters.operators import COMPARISONS, TEXT_OPERATORS
 from indexer.filters.parse import parse
 from indexer.filters.tree import And, Compare, Exists, In, Not, Or, TextMatch, Type, Under, Where, matches, render
-from indexer.stores.field_types import KEEPS_DATES, check_filter
-from indexer.stores.filter_sql import compile_where
-from indexer.stores.flatten import scalars, with_dates
+from indexer.stores.fields.field_types import KEEPS_DATES, check_filter
+from indexer.stores.fields.filter_sql import compile_where
+from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.local.catalog.filter_sql import TABLES, SqliteDialect, add_functions, erase, read_field_types, write
 
 COLUMNS = ("uri", "title", "path", "format", "modified")

@@ -22,11 +22,11 @@ from opened import store_of
 
 from indexer import Document, Index
 from indexer.errors import StorageError
-from indexer.stores import tantivy_index
 from indexer.stores.local.catalog import connections, views
 from indexer.stores.local.catalog.views import Views
 from indexer.stores.local.segments import files as segment_files
 from indexer.stores.temporary import temporary_folder
+from indexer.stores.words import tantivy_index
 from search import Searcher
 
 ROWS = np.eye(4, dtype=np.float32)

@@ -26,9 +26,9 @@ from indexer.filters.parse import parse
 from indexer.passages.cut import Span
 from indexer.settings import Settings
 from indexer.stores.addresses.open import create_store, open_store
-from indexer.stores.analysis import Analysis
 from indexer.stores.hashes import row_hash
 from indexer.stores.port import Batch, CheckReport, EmbeddedDocument, Hashes, Unit
+from indexer.stores.words.analysis import Analysis
 
 WORDS = [f"word{number}" for number in range(120)]
 DIMENSIONS = 4

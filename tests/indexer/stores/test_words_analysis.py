@@ -12,7 +12,7 @@ from opened import snapshot_of, writer_of
 
 from indexer import Document, Index
 from indexer.errors import BadInput
-from indexer.stores.analysis import LANGUAGES, Analysis, code
+from indexer.stores.words.analysis import LANGUAGES, Analysis, code
 from search.explain import mark_words
 
 

@@ -20,7 +20,7 @@ from indexer.ledger import STORED_LEFT_OUT, Code, notes_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of
-from indexer.stores.flatten import scalars, with_dates
+from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.local.catalog import filter_sql
 from indexer.stores.local.catalog.connections import damaged
 from indexer.stores.local.catalog.generation import Generation, GenerationFile, loss, read_generation

@@ -1,6 +1,6 @@
 """Filters over SQLite: metadata as rows of field and value, and the dialect for filters over them.
 
-The flattening of metadata is in flatten.py, and the walk over a filter's tree in `indexer.stores.filter_sql`. The table
+The flattening of metadata is in flatten.py, and the walk over a filter's tree in stores/fields/filter_sql.py. The table
 `document` and the transactions are the catalog's.
 """
 
@@ -17,9 +17,9 @@ from indexer.filters.like import is_like
 from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import COLUMNS, Scalar, Type, Value
-from indexer.stores.field_types import KEEPS_DATES
-from indexer.stores.filter_sql import Sql, join_row
-from indexer.stores.flatten import Row
+from indexer.stores.fields.field_types import KEEPS_DATES
+from indexer.stores.fields.filter_sql import Sql, join_row
+from indexer.stores.fields.flatten import Row
 from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
 
 TABLES = """

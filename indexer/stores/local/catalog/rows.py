@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 from indexer.stores.commits import passage_rows
-from indexer.stores.document_rows import MEMBERS, member_values
-from indexer.stores.flatten import scalars, with_dates
+from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.local.catalog import filter_sql
 from indexer.stores.port import EmbeddedDocument
+from indexer.stores.reading.document_rows import MEMBERS, member_values
 
 
 def _highest(connection: sqlite3.Connection, table: str) -> int:

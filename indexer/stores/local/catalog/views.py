@@ -22,8 +22,8 @@ from indexer.deadline import NEVER, Deadline
 from indexer.errors import IndexDamaged, StorageError
 from indexer.records import Vector
 from indexer.settings import Settings
-from indexer.stores.field_types import FieldTypes
-from indexer.stores.filter_cache import FilterCache
+from indexer.stores.fields.field_types import FieldTypes
+from indexer.stores.fields.filter_cache import FilterCache
 from indexer.stores.local.catalog.connections import (
     DATES_SINCE,
     CatalogConnection,
@@ -198,7 +198,7 @@ def in_sqlite(statement: str, values: int = 0) -> str:
     """Return a statement as SQLite reads it.
 
     Args:
-        statement: in the form of `indexer.stores.view`.
+        statement: in the form of `indexer.stores.reading.view`.
         values: number of values for ` = ANY(%s)`.
     """
     marks = ",".join("?" * values)

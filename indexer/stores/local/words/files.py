@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.errors import IndexDamaged, StorageError, count_of
-from indexer.stores.analysis import Analysis, stored_analysis
 from indexer.stores.local.catalog.views import View, Views
 from indexer.stores.local.catalog.word_files import WordFiles
 from indexer.stores.local.disk.failpoint import failpoint
 from indexer.stores.local.segments.files import sha256_of, stamp_of, sync
+from indexer.stores.words.analysis import Analysis, stored_analysis
 
 if TYPE_CHECKING:
     from indexer.stores.local.catalog.catalog import Catalog
-    from indexer.stores.tantivy_index import Engine, IndexedText
+    from indexer.stores.words.tantivy_index import Engine, IndexedText
 
 UNITS = ("documents", "passages")
 
@@ -111,7 +111,7 @@ def texts_after(view: View, after: int, analysis: Analysis) -> Iterator[tuple[In
     Raises:
         IndexDamaged: a passage has no document.
     """
-    from indexer.stores.tantivy_index import indexed_texts
+    from indexer.stores.words.tantivy_index import indexed_texts
 
     whole = _last_whole_text(view)
     rows = view.connection.execute("SELECT document_id, id, start, end FROM passage WHERE id > ? ORDER BY id", (after,))
@@ -197,7 +197,7 @@ def _write(folder: Path, view: View, analysis: Analysis, base: WordFiles | None,
     Args:
         removed: passages that are in `base` but no longer exist.
     """
-    from indexer.stores.tantivy_index import open_index
+    from indexer.stores.words.tantivy_index import open_index
 
     name = secrets.token_hex(8)
     target, temporary = folder / "words" / name, folder / "words" / f"{name}.tmp"
@@ -264,7 +264,7 @@ def fill(indexes: Sequence[Engine], view: View, analysis: Analysis, after: int, 
     Returns:
         The highest passage id in them now.
     """
-    from indexer.stores.tantivy_index import IndexWriter
+    from indexer.stores.words.tantivy_index import IndexWriter
 
     writers = [IndexWriter(index) for index in indexes]
     for writer in writers:

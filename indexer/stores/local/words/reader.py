@@ -27,10 +27,10 @@ from indexer.stores.local.catalog.word_files import WordFiles
 from indexer.stores.local.words.files import UNITS, analysis_of, dead_ids, fill, paths, read_record, verify
 from indexer.stores.port import Ids
 from indexer.stores.temporary import temporary_folder
-from indexer.stores.word_ranking import Words
+from indexer.stores.words.word_ranking import Words
 
 if TYPE_CHECKING:
-    from indexer.stores.tantivy_index import Engine
+    from indexer.stores.words.tantivy_index import Engine
 
 
 class WordReader:
@@ -97,7 +97,7 @@ class WordReader:
             self._words[state] = words
             has_written = overlay.has_written
         if has_written:  # outside the lock, because it may take long and other threads may wait for words
-            from indexer.stores.tantivy_index import trim_memory
+            from indexer.stores.words.tantivy_index import trim_memory
 
             trim_memory()
         return words
@@ -158,7 +158,7 @@ class _Overlay:
             raise
 
     def _open(self) -> list[Engine]:
-        from indexer.stores.tantivy_index import open_index
+        from indexer.stores.words.tantivy_index import open_index
 
         return [open_index(self._links / unit if self._links else None, self._analysis) for unit in UNITS]
 
@@ -183,7 +183,7 @@ class _Overlay:
 
     def advance(self, view: View) -> Words:
         """Advance to this view and return its words. An earlier view can no longer be reached."""
-        from indexer.stores.tantivy_index import Postings
+        from indexer.stores.words.tantivy_index import Postings
 
         changed = self._apply_changes(view)
         self._generation = view.state.generation

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from indexer.errors import BadInput, IndexDamaged, NoWords
-from indexer.stores.accents import OWN_LETTERS, fold
+from indexer.stores.words.accents import OWN_LETTERS, fold
 
 if TYPE_CHECKING:
     import tantivy

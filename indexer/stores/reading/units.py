@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.stores.analysis import Terms
 from indexer.stores.port import BEST_PASSAGES, Candidates, Ids, Ranking, Unit
-from indexer.stores.word_ranking import Words
+from indexer.stores.words.analysis import Terms
+from indexer.stores.words.word_ranking import Words
 
 if TYPE_CHECKING:
-    from indexer.stores.tantivy_index import WordHits
+    from indexer.stores.words.tantivy_index import WordHits
 
 Cosines = NDArray[np.float32]
 

@@ -9,11 +9,7 @@ import numpy as np
 from indexer.filters.tree import COLUMNS, Type, Where
 from indexer.records import Vector
 from indexer.settings import Meaning, Settings
-from indexer.stores import candidates, dense
-from indexer.stores.analysis import stored_analysis
-from indexer.stores.document_rows import DocumentReader, stored_rows, vectors_by_id
-from indexer.stores.field_types import date_fields, metadata_types
-from indexer.stores.ledger import LedgerReader
+from indexer.stores.fields.field_types import date_fields, metadata_types
 from indexer.stores.port import (
     Candidates,
     CheckReport,
@@ -25,8 +21,12 @@ from indexer.stores.port import (
     Sample,
     Unit,
 )
-from indexer.stores.view import View
-from indexer.stores.word_ranking import Words
+from indexer.stores.reading import candidates, dense
+from indexer.stores.reading.document_rows import DocumentReader, stored_rows, vectors_by_id
+from indexer.stores.reading.ledger import LedgerReader
+from indexer.stores.reading.view import View
+from indexer.stores.words.analysis import stored_analysis
+from indexer.stores.words.word_ranking import Words
 
 
 class Snapshot(DocumentReader, LedgerReader):
@@ -141,7 +141,7 @@ class Snapshot(DocumentReader, LedgerReader):
         )
 
     def recall(self) -> Recall:
-        from indexer.stores.recall import recall_of
+        from indexer.stores.reading.recall import recall_of
 
         return recall_of(self)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from indexer.ledger import STORED_MARK, LedgerState, Reason, from_stored, notes_from_stored
 from indexer.records import KnownFile, Stamp
 from indexer.stores.port import LedgerRow, ReasonCount
-from indexer.stores.view import View
+from indexer.stores.reading.view import View
 
 
 class LedgerReader:

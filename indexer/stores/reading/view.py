@@ -24,9 +24,9 @@ from indexer.errors import IndexDamaged
 from indexer.filters.tree import Where
 from indexer.records import Vector
 from indexer.settings import Meaning, Settings
-from indexer.stores.field_types import FieldTypes
+from indexer.stores.fields.field_types import FieldTypes
 from indexer.stores.port import CheckReport, FieldValues, Ids
-from indexer.stores.word_ranking import Words
+from indexer.stores.words.word_ranking import Words
 
 
 class Rows(Protocol):

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from indexer.filters.tree import Where
 from indexer.records import Vector
-from indexer.stores.analysis import Terms
 from indexer.stores.port import Candidates, Ids, Ranking, Unit
-from indexer.stores.units import join_legs
+from indexer.stores.reading.units import join_legs
+from indexer.stores.reading.view import Selection, View
 from indexer.stores.vectors import cosines
-from indexer.stores.view import Selection, View
-from indexer.stores.word_ranking import Words
+from indexer.stores.words.analysis import Terms
+from indexer.stores.words.word_ranking import Words
 
 if TYPE_CHECKING:
-    from indexer.stores.tantivy_index import Restriction
+    from indexer.stores.words.tantivy_index import Restriction
 
 
 def restriction(view: View, words: Words, where: Where | None) -> Restriction | None:
@@ -29,7 +29,7 @@ def restriction(view: View, words: Words, where: Where | None) -> Restriction | 
 
 
 def _restriction(selection: Selection, documents: int) -> Restriction | None:
-    from indexer.stores.tantivy_index import restrict
+    from indexer.stores.words.tantivy_index import restrict
 
     if selection.documents == documents:
         return None

@@ -9,9 +9,9 @@ from typing import TypeVar
 from indexer.errors import NotAnIndex
 from indexer.filters.tree import Where
 from indexer.records import Document
-from indexer.stores.document_rows import documents_after, documents_of, spans_and_vectors
 from indexer.stores.port import EmbeddedDocument, Hashes
-from indexer.stores.view import View
+from indexer.stores.reading.document_rows import documents_after, documents_of, spans_and_vectors
+from indexer.stores.reading.view import View
 
 T = TypeVar("T")
 

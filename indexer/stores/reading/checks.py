@@ -11,9 +11,9 @@ from operator import itemgetter
 from typing import Any
 
 from indexer.errors import BadInput, count_of
-from indexer.stores.document_rows import WRONG_TYPES, damage_of
-from indexer.stores.flatten import scalars, with_dates
+from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.port import CheckReport
+from indexer.stores.reading.document_rows import WRONG_TYPES, damage_of
 from indexer.stores.setting_rows import unreadable
 
 

@@ -17,8 +17,8 @@ from indexer.records import Document, Section, Span, Vector
 from indexer.settings import Meaning
 from indexer.stores.hashes import is_of_content, row_hash
 from indexer.stores.port import Hashes, Ids, Passage
+from indexer.stores.reading.view import Rows, View
 from indexer.stores.vectors import checksum, to_float32
-from indexer.stores.view import Rows, View
 
 _BATCH_ROWS = 2000
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.stores.analysis import Analysis, Terms
-from indexer.stores.filter_cache import FilterCache
+from indexer.stores.fields.filter_cache import FilterCache
 from indexer.stores.port import Ids, Ranking, Unit
+from indexer.stores.words.analysis import Analysis, Terms
 
 if TYPE_CHECKING:
-    from indexer.stores.tantivy_index import Postings, Restriction, WordHits
+    from indexer.stores.words.tantivy_index import Postings, Restriction, WordHits
 
 _PASSAGES_PER_DOCUMENT = 8
 """Passages fetched per document at first: the best passage of each document is usually among them."""
@@ -72,7 +72,7 @@ class Words:
 
         If no passage has a word, because the word was cut in two, the result is the first passage.
         """
-        from indexer.stores.tantivy_index import restrict
+        from indexer.stores.words.tantivy_index import restrict
 
         best: dict[int, int] = {}
         documents, fetched = hits.documents.tolist(), _PASSAGES_PER_DOCUMENT * len(hits.documents)

@@ -28,7 +28,7 @@ from indexer.filters.tree import (
     Where,
     type_of,
 )
-from indexer.stores.field_types import FieldTypes, expect, resolve
+from indexer.stores.fields.field_types import FieldTypes, expect, resolve
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from indexer.records import Vector
 from indexer.stores.port import Ids, Ranking, Unit
-from indexer.stores.view import Selection
+from indexer.stores.reading.view import Selection
 
 _SPARE_ROWS = 8
 """Number of extra rows that are fetched, so that ties and near-ties at the end seldom cost a second search."""

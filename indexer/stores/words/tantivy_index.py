@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from tantivy import Occur, Query
 
 from indexer.passages.cut import visible_parts
-from indexer.stores.analysis import Analysis, Terms, is_compound
 from indexer.stores.port import Ids
+from indexer.stores.words.analysis import Analysis, Terms, is_compound
 
 Engine: TypeAlias = tantivy.Index
 
