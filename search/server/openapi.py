@@ -46,34 +46,6 @@ _SCHEMAS = "#/components/schemas/"
 
 def describe_api() -> dict[str, Any]:
     """Return the OpenAPI document."""
-    search = _operation("Rank the documents of an index by a question", answers.SearchAnswer, requests.SearchRequest)
-    similar = _operation("Find the documents nearest to one", answers.SearchAnswer, requests.SimilarRequest)
-    fields = _operation("List the fields of an index, with their frequent values", answers.FieldsAnswer)
-    judgments = _operation("Return the judgments of a question", answers.JudgmentsAnswer) | {"parameters": [_QUERY]}
-    judge = _operation(
-        "Say whether a document answers a question (if writable)",
-        answers.JudgmentsAnswer,
-        requests.JudgmentRequest,
-    )
-    get = _operation("Return a document", answers.DocumentAnswer)
-    delete = _operation("Remove a document (if writable)", answers.RemovedAnswer)
-    put = _operation("Add or replace documents (if writable)", answers.ChangesAnswer, requests.DocumentsRequest)
-    embeddings = _operation(
-        "Embed texts with the model of an index (OpenAI's form)",
-        answers.EmbeddingsAnswer,
-        requests.EmbeddingsRequest,
-        answers.OpenAIErrorAnswer,
-    )
-    rerank = _operation(
-        "Order documents by how well they answer (Cohere's form, if there is a reranker)",
-        answers.RerankAnswer,
-        requests.RerankRequest,
-    )
-    drawn = _operation("Describe the map of an index", answers.MapAnswer)
-    places = _text("Return x and y of every point as little-endian float32", "application/octet-stream")
-    colours = _operation("Return the value of a field at every point", answers.ColoursAnswer)
-    placed = _operation("Name documents of the map", answers.PlacedAnswer, requests.PlacedRequest)
-    index = "/v1/indexes/{name}"
     return {
         "openapi": "3.1.0",
         "info": {
@@ -83,24 +55,7 @@ def describe_api() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{}, {"token": []}],
-        "paths": {
-            "/healthz": {"get": _operation("Say that the process answers", answers.StatusAnswer)},
-            "/readyz": {"get": _operation("Say that every index can be read", answers.StatusAnswer)},
-            "/metrics": {"get": _text("Metrics for Prometheus")},
-            "/v1/indexes": {"get": _operation("List the indexes, with their fields", answers.IndexesAnswer)},
-            f"{index}/fields": {"parameters": [_NAME], "get": fields},
-            f"{index}/search": {"parameters": [_NAME], "post": search},
-            f"{index}/map": {"parameters": [_NAME], "get": drawn},
-            f"{index}/map/places": {"parameters": [_NAME], "get": places},
-            f"{index}/map/colours": {"parameters": [_NAME, _FIELD], "get": colours},
-            f"{index}/map/documents": {"parameters": [_NAME], "post": placed},
-            f"{index}/similar": {"parameters": [_NAME], "post": similar},
-            f"{index}/document": {"parameters": [_NAME, _URI], "get": get, "delete": delete},
-            f"{index}/judgments": {"parameters": [_NAME], "get": judgments, "put": judge},
-            f"{index}/documents": {"parameters": [_NAME], "put": put},
-            "/v1/embeddings": {"post": embeddings},
-            "/v1/rerank": {"post": rerank},
-        },
+        "paths": _paths(),
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -108,27 +63,71 @@ def describe_api() -> dict[str, Any]:
     }
 
 
-def _operation(
-    summary: str,
-    answer: type[BaseModel],
-    body: type[BaseModel] | None = None,
-    problem: type[BaseModel] = answers.ProblemAnswer,
-) -> dict[str, Any]:
-    operation: dict[str, Any] = {
-        "summary": summary,
-        "responses": {"200": {"description": "Done.", "content": _json(answer)}, **_problems(problem)},
-    }
-    if body is not None:
-        operation["requestBody"] = {"required": True, "content": _json(body)}
-    return operation
+def _paths() -> dict[str, dict[str, Any]]:
+    paths: dict[str, dict[str, Any]] = {}
 
+    def add(
+        tag: str,
+        name: str,
+        route: str,
+        summary: str,
+        answer: type[BaseModel] | str,
+        body: type[BaseModel] | None = None,
+        *parameters: Mapping[str, Any],
+    ) -> None:
+        """Add an operation. Generated clients name a module by its tag and a function by its name."""
+        method, path = route.split()
+        problem = answers.OpenAIErrorAnswer if answer is answers.EmbeddingsAnswer else answers.ProblemAnswer
+        content = {answer: {"schema": {"type": "string"}}} if isinstance(answer, str) else _json(answer)
+        operation: dict[str, Any] = {
+            "operationId": name,
+            "tags": [tag],
+            "summary": summary,
+            "parameters": [_NAME, *parameters] if "{name}" in path else parameters,
+            "responses": {"200": {"description": "Done.", "content": content}, **_problems(problem)},
+        }
+        if body is not None:
+            operation["requestBody"] = {"required": True, "content": _json(body)}
+        paths.setdefault(path, {})[method.lower()] = operation
 
-def _text(summary: str, media_type: str = "text/plain") -> dict[str, Any]:
-    content = {media_type: {"schema": {"type": "string"}}}
-    return {
-        "summary": summary,
-        "responses": {"200": {"description": "Done.", "content": content}, **_problems(answers.ProblemAnswer)},
-    }
+    add("service", "get_health", "GET /healthz", "Say that the process answers", answers.StatusAnswer)
+    add("service", "get_readiness", "GET /readyz", "Say that every index can be read", answers.StatusAnswer)
+    add("service", "get_metrics", "GET /metrics", "Return metrics for Prometheus", "text/plain")
+
+    index = "/v1/indexes/{name}"
+    add("indexes", "list_indexes", "GET /v1/indexes", "List the indexes, with their fields", answers.IndexesAnswer)
+    fields = "List the fields of an index, with their frequent values"
+    add("indexes", "list_fields", f"GET {index}/fields", fields, answers.FieldsAnswer)
+
+    found = answers.SearchAnswer
+    add("search", "search", f"POST {index}/search", "Rank documents by a question", found, requests.SearchRequest)
+    nearest = "Find the documents nearest to one"
+    add("search", "similar", f"POST {index}/similar", nearest, found, requests.SimilarRequest)
+
+    document = f"{index}/document"
+    add("documents", "get_document", f"GET {document}", "Return a document", answers.DocumentAnswer, None, _URI)
+    removed = answers.RemovedAnswer
+    add("documents", "remove_document", f"DELETE {document}", "Remove a document (if writable)", removed, None, _URI)
+    change, changes = "Add or replace documents (if writable)", answers.ChangesAnswer
+    add("documents", "put_documents", f"PUT {document}s", change, changes, requests.DocumentsRequest)
+
+    judgments, judged = f"{index}/judgments", answers.JudgmentsAnswer
+    add("judgments", "get_judgments", f"GET {judgments}", "Return the judgments of a question", judged, None, _QUERY)
+    judge = "Say whether a document answers a question (if writable)"
+    add("judgments", "judge", f"PUT {judgments}", judge, judged, requests.JudgmentRequest)
+
+    drawn, coloured, placed = answers.MapAnswer, answers.ColoursAnswer, answers.PlacedAnswer
+    places = "Return x and y of every point as little-endian float32"
+    colours = "Return the value of a field at every point"
+    add("map", "get_map", f"GET {index}/map", "Describe the map of an index", drawn)
+    add("map", "get_places", f"GET {index}/map/places", places, "application/octet-stream")
+    add("map", "get_colours", f"GET {index}/map/colours", colours, coloured, None, _FIELD)
+    add("map", "name_points", f"POST {index}/map/documents", "Name documents", placed, requests.PlacedRequest)
+
+    embed, order = "Embed texts (OpenAI's form)", "Order documents by relevance (Cohere's form, if there is a reranker)"
+    add("models", "embed", "POST /v1/embeddings", embed, answers.EmbeddingsAnswer, requests.EmbeddingsRequest)
+    add("models", "rerank", "POST /v1/rerank", order, answers.RerankAnswer, requests.RerankRequest)
+    return paths
 
 
 def _problems(kind: type[BaseModel]) -> dict[str, Any]:

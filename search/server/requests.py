@@ -61,12 +61,11 @@ Area = Annotated[
 
 
 class SearchRequest(_Body):
-    """A question to an index."""
+    """A question to an index: `query`, `vector` or both."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"query": "how do vaccines work", "k": 3, "where": "year >= 2020"}],
-            "anyOf": [{"required": ["query"]}, {"required": ["vector"]}],
         }
     )
 

@@ -1,8 +1,12 @@
-"""The clients that people use: OpenAI's own, and generated requests over the OpenAPI document."""
+"""The clients that people use: OpenAI's own, and requests and a client generated from the OpenAPI document."""
 
 from __future__ import annotations
 
+import importlib
+import json
 import struct
+import subprocess
+import sys
 from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +16,7 @@ import numpy as np
 import openai
 import pytest
 import schemathesis
+from chromium import serving_here
 from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -23,6 +28,7 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from indexer.encoders.tokens.tokenizer import Tokenizer
+from search import Searcher
 
 
 @pytest.fixture
@@ -141,3 +147,41 @@ def test_examples_of_the_openapi_document_are_valid(client: TestClient) -> None:
     assert document["openapi"] == "3.1.0"
     example = document["components"]["schemas"]["SearchRequest"]["examples"][0]
     assert client.post("/v1/indexes/papers/search", json=example).status_code == 200
+
+
+def test_generated_clients_name_functions_modules_and_bodies(client: TestClient) -> None:
+    """A schema with `anyOf` beside its properties is `Any` in the clients that openapi-python-client generates."""
+    document = client.get("/openapi.json").json()
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    names = [operation["operationId"] for operation in operations]
+    assert len(set(names)) == len(names)
+    assert all(
+        name.isidentifier() and len(operation["tags"]) == 1 for name, operation in zip(names, operations, strict=True)
+    )
+    assert {"search", "similar", "get_document", "list_indexes", "embed", "rerank"} < set(names)
+    for schema in document["components"]["schemas"].values():
+        assert schema["type"] == "object"
+        assert not {"anyOf", "oneOf", "allOf"} & set(schema)
+
+
+def test_a_generated_client_searches_a_running_service(
+    client: TestClient, papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"post_hooks": []}))
+    with serving_here(client.app) as port:
+        address = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "openapi_python_client", "generate", "--url", f"{address}/openapi.json"]
+        options = ["--meta", "none", "--output-path", tmp_path / "generated", "--config", tmp_path / "config.json"]
+        subprocess.run([*command, *options, "--fail-on-warning"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+        monkeypatch.syspath_prepend(tmp_path)
+        models = importlib.import_module("generated.models")
+        search = importlib.import_module("generated.api.search.search")
+        asked = models.SearchRequest(
+            query="the moon", k=2, where="year >= 2020", mode=models.SearchRequestModeType0.DENSE
+        )
+        with importlib.import_module("generated").Client(base_url=address) as generated:
+            answered = search.sync("papers", client=generated, body=asked)
+            refused = search.sync("papers", client=generated, body=models.SearchRequest(query="moon", where="yeer = 1"))
+    expected = Searcher(papers).search("the moon", k=2, where="year >= 2020").as_json()
+    assert answered.to_dict() == json.loads(json.dumps(expected))
+    assert (refused.slug, refused.status) == ("unknown-field", 400)
