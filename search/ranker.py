@@ -16,14 +16,15 @@ from indexer.encoders import Encoder, Recipe, get_query_encoder
 from indexer.errors import BadInput, Message
 from indexer.filters.tree import Where
 from indexer.indexing.identity import require_recipe
+from indexer.passages.cut import titled_text
 from indexer.records import Vector
 from indexer.settings import Settings
 from indexer.stores.port import Snapshot, Store, Unit
 from indexer.stores.words.analysis import stored_analysis
 from search import modes
-from search.explain import holds_all_words
 from search.fusion import CosineStatistics, probed_words_bias
 from search.hits import Hit, Hits
+from search.marks import QuestionWords
 from search.modes import ScoredCandidates
 from search.query import Mode, check_text
 from search.question_batches import QuestionBatches
@@ -93,7 +94,8 @@ class Ranker:
                 notes.append(f"the question {text[:40]!r} has no word to search by: ranked by meaning alone")
             ranked = modes.rank_hybrid(scored, words_bias(snapshot.settings), k)
         passages = snapshot.passages_by_id(ranked.passages.tolist())
-        calibration, analysis = snapshot.settings.calibration, stored_analysis(snapshot.settings.language)
+        calibration = snapshot.settings.calibration
+        question = QuestionWords(stored_analysis(snapshot.settings.language), text)
         cosines = ranked.cosines or (None,) * len(passages)
         hits = tuple(
             Hit.from_passage(
@@ -101,14 +103,14 @@ class Ranker:
                 score,
                 cosine,
                 calibration.percentile(cosine) if calibration and cosine is not None else None,
-                DeferredWhy(why, passage, analysis, text) if text else why,
+                DeferredWhy(why, passage, question) if text else why,
             )
             for passage, score, cosine, why in zip(passages, ranked.scores, cosines, ranked.whys, strict=True)
         )
         answered = None
         if calibration is not None and text and mode != "words":
             near = ranked.nearest >= calibration.threshold
-            answered = near or (mode == "hybrid" and holds_all_words(hits, analysis, text))
+            answered = near or (mode == "hybrid" and _holds_all_words(hits, question))
         notes.extend(snapshot.notes)
         self._timings.ranked(time.perf_counter() - begun)
         return Hits(hits, ranked.matched, ranked.exact, text, mode, answered, tuple(notes))
@@ -201,6 +203,11 @@ class Ranker:
                 rows = np.zeros((1, snapshot.settings.dimensions), np.float32)
             self._statistics = cached = (history, passages, CosineStatistics.from_sample(rows))
         return cached[2]
+
+
+def _holds_all_words(hits: Sequence[Hit], question: QuestionWords) -> bool:
+    """Return whether the first hit holds every word of the question, such as an error number that no vector knows."""
+    return bool(hits) and question.are_all_in(titled_text(hits[0].title, hits[0].text, hits[0].format))
 
 
 def words_bias(settings: Settings) -> float:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from indexer.stores.port import Passage
-from indexer.stores.words.analysis import Analysis
-from search.explain import mark_words
+from search.marks import QuestionWords
 
 
 class DeferredWhy:
@@ -16,19 +15,19 @@ class DeferredWhy:
     Marking words took 54 % of the time of a search by words (2 cores, Xeon), and most programs do not read them.
     """
 
-    __slots__ = ("_analysis", "_facts", "_passage", "_query")
+    __slots__ = ("_facts", "_passage", "_question")
 
-    def __init__(self, facts: Mapping[str, Any], passage: Passage, analysis: Analysis, query: str) -> None:
+    def __init__(self, facts: Mapping[str, Any], passage: Passage, question: QuestionWords) -> None:
         """Keep the values for making the reasons.
 
         Args:
             facts: cosine, bm25, weights and contributions; they come first.
-            query: the question, whose words are marked under the name "words".
+            question: its words are marked under the name "words".
         """
-        self._facts, self._passage, self._analysis, self._query = facts, passage, analysis, query
+        self._facts, self._passage, self._question = facts, passage, question
 
     def __call__(self) -> dict[str, Any]:
         """Return the reasons, with the words of the question marked."""
         passage = self._passage
-        words = mark_words(passage.text, passage.start, self._analysis, self._query, passage.format)
+        words = self._question.mark(passage.text, passage.start, passage.format)
         return {**self._facts, "words": words}

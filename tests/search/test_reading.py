@@ -179,15 +179,15 @@ def test_a_field_that_goes_while_documents_are_listed_holds_for_no_document(tmp_
 
 def test_words_are_marked_when_somebody_looks(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
     marked: list[str] = []
-    from search import why
+    from search.marks import QuestionWords
 
-    real = why.mark_words
+    real = QuestionWords.mark
 
-    def watched(text: str, *arguments: Any) -> list[dict[str, Any]]:
+    def watched(self: QuestionWords, text: str, *arguments: Any) -> list[dict[str, Any]]:
         marked.append(text)
-        return real(text, *arguments)
+        return real(self, text, *arguments)
 
-    monkeypatch.setattr(why, "mark_words", watched)
+    monkeypatch.setattr(QuestionWords, "mark", watched)
     hits = searcher.search("moon texts", 3, mode="words")
     assert marked == []
     assert hits[0].why is not None

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from indexer.errors import BadInput, IndexDamaged, NoWords
@@ -266,6 +266,7 @@ def _between_spaces() -> tantivy.TextAnalyzerBuilder:
     return TextAnalyzerBuilder(Tokenizer.whitespace())
 
 
+@cache  # an analysis makes its analyzers when they are first used, which takes twice as long as a question
 def stored_analysis(language: str) -> Analysis:
     """Return the analysis of a language that is stored in an index.
 

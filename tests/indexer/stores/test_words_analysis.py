@@ -13,7 +13,7 @@ from opened import snapshot_of, writer_of
 from indexer import Document, Index
 from indexer.errors import BadInput
 from indexer.stores.words.analysis import LANGUAGES, Analysis, code
-from search.explain import mark_words
+from search.marks import QuestionWords
 
 
 def found(tmp_path: Path, texts: list[str], question: str, language: str = "en") -> list[int]:
@@ -109,12 +109,12 @@ def test_words_of_one_character_and_both_kana_are_found(
     ]
     hits = found(tmp_path, texts, question)
     assert hits == found_texts
-    assert [word["text"] for word in mark_words(texts[hits[0]], 0, Analysis("en"), question)][:1] == marked
+    assert [word["text"] for word in QuestionWords(Analysis("en"), question).mark(texts[hits[0]])][:1] == marked
 
 
 def test_compounds_are_marked() -> None:
     text = "Käsekuchen mit Käse, neben der Kaserne und den Käsen"
-    marked = [word["text"] for word in mark_words(text, 0, Analysis("de"), "Käse")]
+    marked = [word["text"] for word in QuestionWords(Analysis("de"), "Käse").mark(text)]
     assert marked == ["Käsekuchen", "Käse", "Käsen"]
     assert Analysis("de").question_terms("der Käse im Ei") == {"kas": "kase", "ei": ""}
     assert Analysis("en").question_terms("the cheese") == {"chees": ""}
@@ -268,5 +268,5 @@ def test_a_word_index_of_an_earlier_version_is_rebuilt_and_scores_as_before(tmp_
 def test_a_word_with_accents_is_marked_for_a_question_without_them(
     language: str, text: str, question: str, words: list[str]
 ) -> None:
-    marked = mark_words(text, 0, Analysis(language), question)
+    marked = QuestionWords(Analysis(language), question).mark(text)
     assert [word["text"] for word in marked] == words

@@ -1,0 +1,143 @@
+"""The words of a question in a passage, with their places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from indexer.passages.markup import VisibleText
+from indexer.stores.words.analysis import IN_WORDS, UNSPACED, Analysis, is_compound
+
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_ASCII_WORD = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
+_WORD = re.compile(rf"[{IN_WORDS}]+(?:\.[{IN_WORDS}]+)*")
+_LETTER = rf"(?:(?![{UNSPACED}])[{IN_WORDS}])"
+_WORD_OR_RUN = re.compile(rf"(?P<run>[{UNSPACED}]+)|{_LETTER}+(?:\.{_LETTER}+)*")
+_ENDS_INSIDE_WORD = re.compile(rf"[{IN_WORDS}]\.?\Z")
+
+_VOCABULARY_WORDS = 1 << 16
+"""Maximum words in a vocabulary. After that, a new vocabulary begins."""
+
+
+class _Vocabulary:
+    """The words that passages in one language have had, with their terms: the same words occur in most answers."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+        self.terms: dict[str, tuple[str, ...]] = {}
+        self.words: dict[str, set[str]] = {}  # by their terms
+
+    def learn(self, words: set[str]) -> None:
+        """Analyse the words that are new."""
+        for word in words.difference(self.terms):
+            terms = tuple(self._analysis.terms(word))
+            if terms and not word.isascii():  # a word with accents is in the index as it is typed without them, too
+                terms = (*terms, *self._analysis.stems(word))
+            for term in terms:
+                self.words.setdefault(term, set()).add(word)
+            # Last, because another thread looks up the words by their terms if it finds this word here.
+            self.terms[word] = terms
+
+
+_vocabularies: dict[Analysis, _Vocabulary] = {}
+
+
+def _vocabulary_of(analysis: Analysis) -> _Vocabulary:
+    vocabulary = _vocabularies.get(analysis)
+    if vocabulary is None or len(vocabulary.terms) >= _VOCABULARY_WORDS:
+        # Not emptied: other threads may be reading the earlier one.
+        vocabulary = _vocabularies[analysis] = _Vocabulary(analysis)
+    return vocabulary
+
+
+class QuestionWords:
+    """The words of one question. The question is analysed once for all hits of its answer."""
+
+    def __init__(self, analysis: Analysis, question: str) -> None:
+        self._analysis, self._question = analysis, question
+
+    @cached_property
+    def _terms(self) -> tuple[frozenset[str], tuple[str, ...]]:
+        """The terms of the question, and the beginnings of compounds that it finds."""
+        terms = self._analysis.question_terms(self._question)
+        return frozenset(terms), tuple(filter(None, terms.values()))
+
+    @cached_property
+    def _vocabulary(self) -> _Vocabulary:
+        return _vocabulary_of(self._analysis)
+
+    def mark(self, text: str, start: int = 0, format_: str | None = None) -> list[dict[str, Any]]:
+        """Return each visible word of a passage that matches a word of the question, with its offsets in the document.
+
+        Args:
+            text: the passage.
+            start: offset of the passage in its document, in code points.
+            format_: format of the document, which decides what is hidden (indexer/passages/markup.py).
+        """
+        visible = VisibleText.read(text, format_)
+        spans = self._spans(visible.text)
+        if visible.hidden:
+            spans = [(visible.to_source(first), visible.to_source(last - 1) + 1) for first, last in spans]
+        return [{"text": text[first:last], "start": start + first, "end": start + last} for first, last in spans]
+
+    def are_all_in(self, text: str) -> bool:
+        """Return whether a text holds every term of the question, and there is one."""
+        terms, _ = self._terms
+        return bool(terms) and terms <= set(self._analysis.stems(text, single_characters=True))
+
+    def _matching(self, words: set[str]) -> set[str]:
+        """Return the words that match a word of the question."""
+        vocabulary, (terms, beginnings) = self._vocabulary, self._terms
+        vocabulary.learn(words)
+        matching = words.intersection(chain.from_iterable(vocabulary.words.get(term, ()) for term in terms))
+        for beginning in beginnings:
+            for word in words - matching:
+                if any(is_compound(term, beginning) for term in vocabulary.terms[word]):
+                    matching.add(word)
+        return matching
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the offsets of matching words; in scripts without spaces, of runs of matching characters and pairs."""
+        if not text.isascii() and _UNSPACED.search(text):
+            return list(self._spans_among_runs(text))
+        pattern = _ASCII_WORD if text.isascii() else _WORD
+        # Sets, because a passage has few words that match: a look at each word in its place took twice as long.
+        spans = []
+        for word in self._matching(set(pattern.findall(text))):
+            first = text.find(word)
+            while first >= 0:
+                last = first + len(word)
+                inside = first and _ENDS_INSIDE_WORD.search(text, max(0, first - 2), first)
+                if not inside and (whole := pattern.match(text, first)) and whole.end() == last:
+                    spans.append((first, last))
+                first = text.find(word, last)
+        return sorted(spans)
+
+    def _spans_among_runs(self, text: str) -> Iterator[tuple[int, int]]:
+        found = list(_WORD_OR_RUN.finditer(text))
+        pairs = {
+            match[0][offset : offset + length]
+            for match in found
+            if match["run"] is not None
+            for offset in range(len(match[0]))
+            for length in (1, 2)
+        }
+        matching = self._matching(pairs | {match[0] for match in found})
+        for match in found:
+            start, end = match.span()
+            if match["run"] is None or end - start == 1:
+                if match[0] in matching:
+                    yield start, end
+                continue
+            marked = np.zeros(end - start + 2, np.bool_)  # one more on each side, so that every run has two borders
+            for offset in range(end - start):
+                for length in (1, 2):
+                    if offset + length <= end - start and text[start + offset : start + offset + length] in matching:
+                        marked[offset + 1 : offset + 1 + length] = True
+            borders = np.flatnonzero(marked[1:] != marked[:-1]).reshape(-1, 2)
+            yield from ((start + first, start + last) for first, last in borders.tolist())
