@@ -77,14 +77,17 @@ class Code(Enum):
     OUTLOOK = "an Outlook message: save it as .eml"
     IWORK = "an Apple iWork file: export it as PDF, or to an Office format"
     EBOOK = "an e-book of a format that is not read: convert it to EPUB"
-    IMAGE = "an image: run it through OCR and index the text"
+    IMAGE = "an image: run it through OCR, or name a program for it in [extractors] of your configuration file"
     ARCHIVE = "an archive: unpack it and index the folder"
     AUDIO_OR_VIDEO = "audio or video: index a transcript"
     DRAWING = "a drawing without words"
     EXPUNGED = "deleted in the mail program, which removes it when it compacts the folder"
     MAIL_IN_DELIVERY = "messages that are still being delivered"
     PROGRAM_WITHOUT_TEXT = "{} finds no text in it"
-    NO_TEXT_IN_PAGES = "no text in its pages (scanned?): run it through OCR first"
+    NO_TEXT_IN_PAGES = (
+        "no text in its pages (scanned?): run it through OCR, or name a program for pdf in [extractors] of your "
+        "configuration file"
+    )
 
     # Encodings.
     ENCODING_UNKNOWN = "its encoding cannot be found out: save it as UTF-8"
@@ -161,10 +164,15 @@ class Code(Enum):
     XML_AS_SOURCE = "not well-formed XML, its source is indexed ({})"
     RECORDS_AS_ONE = "{} records without a text were read as one document: name it with --text-field"
     ROWS_AS_ONE = "{} rows without a column of text were read as one document: name it with --text-field"
+    PAGES_BY_PROGRAM = "{} of {} pages were read by {} ({})"
+    TEXT_BY_PROGRAM = "all of its text comes from {}, because {} of {} pages have no text ({})"
 
     # What was not read of a file or record that has a document.
-    PAGES_WITHOUT_TEXT = "no text in {} of {} pages ({}): run them through OCR"
-    PICTURE_PAGES = "hardly any text in {} of {} pages, which are pictures ({}): run them through OCR"
+    PAGES_WITHOUT_TEXT = "no text in {} of {} pages ({}): run them through OCR, or name a program in [extractors]"
+    PICTURE_PAGES = (
+        "hardly any text in {} of {} pages, which are pictures ({}): run them through OCR, or name a program in "
+        "[extractors]"
+    )
     FILES_INSIDE = "{} files inside it are not read ({}): save them next to it"
     FRONT_MATTER_BROKEN = "its front matter is not read, because it is not valid YAML ({}): repair it"
     XFA_FORM = "its fields are not read, because it is an XFA form: print it into a new PDF"
@@ -290,6 +298,8 @@ def parse(sentence: str) -> Reason:
 _EARLIER_SENTENCES = (
     (Code.TOO_SLOW, "reading it takes longer than {} seconds"),
     (Code.TOO_MUCH_MEMORY, "reading it takes more than {} GiB of memory"),
+    (Code.IMAGE, "an image: run it through OCR and index the text"),
+    (Code.NO_TEXT_IN_PAGES, "no text in its pages (scanned?): run it through OCR first"),
 )
 
 

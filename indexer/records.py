@@ -142,8 +142,10 @@ class KnownFile:
     Attributes:
         entries: (uri, state, reason) of each of its entries.
         readers: the readers of its entries (`LedgerRow.reader`); "" for entries that do not say it.
+        notes: the notes of each of its entries that has any, by uri.
     """
 
     stamp: Stamp
     entries: tuple[tuple[str, LedgerState, Reason], ...]
     readers: frozenset[str] = frozenset()
+    notes: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -43,6 +43,7 @@ class Content:
         metadata: JSON values.
         note: reason for the ledger, if the file was read in an unusual way.
         unread: notes for the ledger on parts that were not read, such as pages without text.
+        unread_pages: numbers of the pages without text, and of those that are pictures with hardly any text.
     """
 
     text: str
@@ -51,6 +52,27 @@ class Content:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     note: Reason = NO_REASON
     unread: tuple[Reason, ...] = ()
+    unread_pages: tuple[int, ...] = ()
+
+    def pages(self) -> dict[int, str]:
+        """Return the text of each page that has any, by its number."""
+        ends = [section.start for section in self.sections[1:]] + [len(self.text)]
+        return {
+            section.page: self.text[section.start : end].strip()
+            for section, end in zip(self.sections, ends, strict=False)
+            if section.page is not None
+        }
+
+
+def page_ranges(numbers: Sequence[int]) -> str:
+    """Return page numbers in ascending order as ranges: 2-4, 7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 class Headings:

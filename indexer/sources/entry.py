@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from indexer.errors import BadInput
 from indexer.ledger import NO_REASON, Code, Reason
+from indexer.passages.encoded_data import is_encoded
 from indexer.passages.markup import encoded_in_passages
+from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.globs import Globs
 from indexer.sources.programs import ExtractorProgram
 
@@ -54,6 +57,21 @@ class Entry:
     ignored: bool = False
     reader: str = ""
     notes: tuple[Reason, ...] = ()
+
+
+def content_or_entry(read_content: Callable[[], Content], uri: str, file: str, stamp: Stamp) -> Content | Entry:
+    """Return what a reader makes of a file or message, or the entry that says why it has no document."""
+    try:
+        content = read_content()
+        if not content.text.strip():
+            raise Skip(Code.NO_TEXT())
+        if is_encoded(content.text):
+            raise Skip(Code.ENCODED())
+    except Skip as skip:
+        return Entry(uri, file, "skipped", skip.reason, stamp=stamp)
+    except Unreadable as error:
+        return Entry(uri, file, "failed", error.reason, stamp=stamp)
+    return content
 
 
 def entry_of(

@@ -62,6 +62,7 @@ class Extractor:
         content["sections"] = tuple(Section(**section) for section in content["sections"])
         content["note"] = from_stored(content["note"])
         content["unread"] = notes_from_stored(content["unread"])
+        content["unread_pages"] = tuple(content["unread_pages"])
         return Content(**content) if text is None else replace(Content(**content), text=text)
 
     def close(self) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import BinaryIO
 
 from indexer.ledger import HELD, NO_REASON, Code
 from indexer.records import Document, KnownFile, Stamp
-from indexer.sources.content import Skip, Unreadable
-from indexer.sources.entry import Entry, ReadOptions, entry_of
+from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import EML, reader_of
 from indexer.sources.limits import MAX_EXPANSION
@@ -48,17 +48,13 @@ class Mailbox:
         Args:
             file: the path of its file in the ledger.
         """
-        try:
-            if message.is_expunged:
-                raise Skip(Code.EXPUNGED())
-            most = MAX_EXPANSION * self.options.max_bytes
-            content = EXTRACTOR.extract(uri, EML.module, most, data=message.data)
-            if not content.text.strip():
-                raise Skip(Code.NO_TEXT())
-        except Skip as skip:
-            return Entry(uri, file, "skipped", skip.reason, stamp=stamp)
-        except Unreadable as error:
-            return Entry(uri, file, "failed", error.reason, stamp=stamp)
+        if message.is_expunged:
+            return Entry(uri, file, "skipped", Code.EXPUNGED(), stamp=stamp)
+        most = MAX_EXPANSION * self.options.max_bytes
+        read_content = partial(EXTRACTOR.extract, uri, EML.module, most, data=message.data)
+        content = content_or_entry(read_content, uri, file, stamp)
+        if isinstance(content, Entry):
+            return content
         document = Document(
             uri=uri,
             text=content.text,
@@ -69,9 +65,7 @@ class Mailbox:
             modified=_in_utc(content.metadata.get("date", "")),
             sections=content.sections,
         )
-        entry = entry_of(document, file, stamp, content.note, content.unread)
-        # Without a mark, the next run parses the message again: only a message that is parsed has notes in the ledger.
-        return entry if entry.notes else replace(entry, reason=replace(content.note, mark=message.mark))
+        return entry_of(document, file, stamp, replace(content.note, mark=message.mark), content.unread)
 
 
 def read_mbox(stream: BinaryIO, mailbox: Mailbox, stamp: Stamp, known: KnownFile | None) -> Iterator[Entry]:
@@ -88,7 +82,8 @@ def read_mbox(stream: BinaryIO, mailbox: Mailbox, stamp: Stamp, known: KnownFile
         message = read_message(stream, begin, end, limit)
         uri, is_unchanged = uris.recorded(message)
         if is_unchanged and not message.is_expunged:
-            return Entry(uri, mailbox.path, "unchanged", replace(NO_REASON, mark=message.mark), stamp=stamp)
+            reason, notes = replace(NO_REASON, mark=message.mark), known.notes.get(uri, ()) if known is not None else ()
+            return Entry(uri, mailbox.path, "unchanged", reason, stamp=stamp, notes=notes)
         if not uri and may_wait and uris.may_belong_to_a_later_one(message):
             return None
         uri = uri or uris.new(message)

@@ -14,15 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import Any
 
 from indexer.errors import BadInput
 from indexer.ledger import Code
 from indexer.records import KnownFile
-from indexer.sources.content import Assembly, Content, Skip, Unreadable
+from indexer.sources.content import Assembly, Content, Skip, Unreadable, page_ranges
 from indexer.sources.formats import FORMATS, TEXT, is_read_by, reader_of
 
 FILE = "{file}"
@@ -30,6 +31,14 @@ FILE = "{file}"
 
 _NOT_OPENED = (Code.EMPTY, Code.TOO_LARGE)
 """Reasons for which neither a reader nor a program gets the file."""
+
+_PAGES_LEFT = (Code.PAGES_WITHOUT_TEXT, Code.PICTURE_PAGES)
+_FAILURES = (
+    Code.PROGRAM_FAILED,
+    Code.PROGRAM_TOO_SLOW,
+    Code.PROGRAM_TOO_MUCH_OUTPUT,
+    Code.PROGRAM_NOT_UTF_8,
+)
 
 _CHUNK_BYTES = 2**16
 _ERROR_BYTES = 4096
@@ -56,7 +65,7 @@ class ExtractorProgram:
 
     Attributes:
         kind: ".png" for files with this extension, which no reader knows; "pdf" for files of this format in which its
-            reader finds no text.
+            reader finds no text, or pages without text.
         command: the absolute path of the program and its arguments, one of which has "{file}".
         seconds, memory_mb, output_mb: limits for one file; a megabyte has 2**20 bytes.
 
@@ -93,8 +102,10 @@ class ExtractorProgram:
 
     @property
     def reader(self) -> str:
-        """The name and a hash of the whole command, which the ledger has for files that were read by it."""
-        return f"{self.name}/{blake2b(repr(self.command).encode(), digest_size=4).hexdigest()}"
+        """The name and a hash, which the ledger has for files that were read by it. The hash is that of the command and
+        of the reader whose text the program completes."""
+        identity = repr((self.command, reader_of(self.kind)))
+        return f"{self.name}/{blake2b(identity.encode(), digest_size=4).hexdigest()}"
 
     def read(self, path: str) -> Content:
         """Return the text that the program writes for a file, with its name in the metadata.
@@ -105,19 +116,53 @@ class ExtractorProgram:
             Unreadable: it failed, was over a limit, or did not write UTF-8.
             Skip: it wrote nothing.
         """
-        try:
-            text = self._run(path).decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise Unreadable(Code.PROGRAM_NOT_UTF_8(self.name, f"{error.start + 1:,}")) from error
-        assembly, pages = Assembly(), text.rstrip().split("\f")
+        return self._content(self._text(path).rstrip().split("\f"), {})
+
+    def complete(self, path: str, content: Content) -> Content:
+        """Return what a reader has found in a file, with the program's text of the pages that have none.
+
+        If the program does not divide its output into the pages of the file, all of its text is used, provided that it
+        is longer than the reader's.
+
+        Raises:
+            Unreadable: as `read`.
+            Skip: it finds no more than the reader.
+        """
+        written, count, unread = self._text(path).split("\f"), content.metadata["pages"], content.unread_pages
+        others = tuple(note for note in content.unread if note.code not in _PAGES_LEFT)
+        if count <= len(written) <= count + 1:  # tesseract ends the last page with a form feed too
+            pages = content.pages()
+            filled = [number for number in unread if len(written[number - 1].strip()) > len(pages.get(number, ""))]
+            pages |= {number: written[number - 1] for number in filled}
+            texts = [pages.get(number, "") for number in range(1, count + 1)]
+            left = [number for number in unread if number not in filled]
+            if left:
+                others = (*others, Code.PAGES_WITHOUT_TEXT(len(left), count, page_ranges(left)))
+            read = Code.PAGES_BY_PROGRAM(len(filled), count, self.name, page_ranges(filled))
+        else:
+            filled = [*unread] if len("".join(written).strip()) > len(content.text) else []
+            texts, read = written, Code.TEXT_BY_PROGRAM(self.name, len(unread), count, page_ranges(unread))
+        if not filled:
+            raise Skip(Code.PROGRAM_WITHOUT_TEXT(self.name))
+        completed = self._content(texts, content.metadata)
+        return replace(completed, title=content.title, note=read, unread=others)
+
+    def _content(self, pages: Sequence[str], metadata: Mapping[str, Any]) -> Content:
+        assembly = Assembly()
         for number, page in enumerate(pages, 1):
             if len(pages) > 1:
                 assembly.section(page=number)
             assembly.add(page)
-        content = assembly.content("", {"extracted_by": self.name})
+        content = assembly.content("", {**metadata, "extracted_by": self.name})
         if not content.text:
             raise Skip(Code.PROGRAM_WITHOUT_TEXT(self.name))
         return content
+
+    def _text(self, path: str) -> str:
+        try:
+            return self._run(path).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Unreadable(Code.PROGRAM_NOT_UTF_8(self.name, f"{error.start + 1:,}")) from error
 
     def _run(self, path: str) -> bytes:
         with tempfile.TemporaryDirectory(prefix="likewise-") as folder:
@@ -179,13 +224,22 @@ def program_for(extractors: Sequence[ExtractorProgram], *kinds: str) -> Extracto
 
 def is_read_alike(path: str, recorded: KnownFile, extractors: Sequence[ExtractorProgram]) -> bool:
     """Return whether a file would be read again by the reader or program that has read it, as far as its name tells."""
-    extension, readers = os.path.splitext(path)[1].lower(), recorded.readers
-    if program := program_for(extractors, extension, *(reader.partition("/")[0] for reader in readers)):
-        readers -= {program.reader}
+    readers = recorded.readers - {each.reader for each in extractors}
+    kinds = (os.path.splitext(path)[1].lower(), *(reader.partition("/")[0] for reader in readers))
+    if readers and program_for(extractors, *kinds):
         is_skipped = any(state == "skipped" and reason.code not in _NOT_OPENED for _, state, reason in recorded.entries)
-        if reader_of(TEXT.name) in readers or (readers and is_skipped):
+        if reader_of(TEXT.name) in readers or is_skipped or _has_note(recorded, _PAGES_LEFT):
             return False
     return is_read_by(path, readers)
+
+
+def has_failed(recorded: KnownFile) -> bool:
+    """Return whether a program has failed to read pages of a file that its reader has read."""
+    return _has_note(recorded, _FAILURES)
+
+
+def _has_note(recorded: KnownFile, codes: Collection[Code]) -> bool:
+    return any(note.code in codes for notes in recorded.notes.values() for note in notes)
 
 
 def _is_extension(kind: str) -> bool:

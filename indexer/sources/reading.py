@@ -14,12 +14,11 @@ from functools import partial
 from typing import BinaryIO
 
 from indexer.ledger import NO_REASON, Code, Reason
-from indexer.passages.encoded_data import is_encoded
 from indexer.records import Document, KnownFile, Stamp
 from indexer.sources import jsonl, table
 from indexer.sources.content import Content, Skip, Unreadable
 from indexer.sources.encoding import decode, is_binary, undecodable
-from indexer.sources.entry import Entry, ReadOptions, entry_of
+from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import (
     JSON,
@@ -39,7 +38,7 @@ from indexer.sources.limits import MAX_EXPANSION
 from indexer.sources.mailbox import Mailbox, MaildirUris, read_mbox
 from indexer.sources.maildir import open_message
 from indexer.sources.message import Message
-from indexer.sources.programs import is_read_alike, program_for
+from indexer.sources.programs import has_failed, is_read_alike, program_for
 from indexer.sources.record import Container
 from indexer.sources.source import STDIN, Source
 from indexer.sources.titles import title_of
@@ -87,9 +86,10 @@ def read(source: Source, options: ReadOptions, known: Callable[[str], KnownFile 
 def _is_final(path: str, recorded: KnownFile, options: ReadOptions) -> bool:
     """Return whether reading the file again would have the same outcome.
 
-    This is true if the reader has not changed, and nothing failed or was over the size limit.
+    This is true if the reader has not changed, and nothing failed or was over the size limit. A program of the user
+    that has failed to read some pages counts too.
     """
-    if not is_read_alike(path, recorded, options.extractors):
+    if not is_read_alike(path, recorded, options.extractors) or has_failed(recorded):
         return False
     for _, state, reason in recorded.entries:
         if state == "failed" or (state == "skipped" and reason.code in _OVER_LIMIT):
@@ -145,14 +145,26 @@ def _read(
 
 
 def _whole_file(file: BinaryIO, path: str, format_: Format, stamp: Stamp, options: ReadOptions) -> Entry:
-    """Return the entry of a file that is one document, read by a program of the user if no reader finds a text."""
+    """Return the entry of a file that is one document.
+
+    A program of the user reads it if its reader finds no text, and completes its text if some of its pages have none.
+    """
     program = program_for(options.extractors, format_.name) if format_.kind == "extracted" else None
-    if format_.module or program is None:
-        entry = _document(partial(_content, file, path, format_, options), path, format_, stamp)
-        if entry.state != "skipped" or program is None:
-            return entry
-    entry = _document(partial(program.read, path), path, format_, stamp)
-    return replace(entry, reader=program.reader)
+    if program is None:
+        return _document(partial(_content, file, path, format_, options), path, format_, stamp)
+    content: Content | Entry | None = None
+    if format_.module:
+        content = content_or_entry(partial(_content, file, path, format_, options), path, path, stamp)
+    if content is None or (isinstance(content, Entry) and content.state == "skipped"):
+        content = content_or_entry(partial(program.read, path), path, path, stamp)
+    elif isinstance(content, Content) and content.unread_pages:
+        completed = content_or_entry(partial(program.complete, path, content), path, path, stamp)
+        if isinstance(completed, Entry):  # what the reader has found is kept
+            completed = replace(content, unread=(*content.unread, completed.reason))
+        content = completed
+    else:
+        return _entry(content, path, format_, stamp)
+    return replace(_entry(content, path, format_, stamp), reader=program.reader)
 
 
 def _reason_to_skip(path: str, format_: Format, head: bytes, size: int, options: ReadOptions) -> Reason:
@@ -198,16 +210,13 @@ def _content(file: BinaryIO, path: str, format_: Format, options: ReadOptions) -
 
 def _document(read_content: Callable[[], Content], path: str, format_: Format, stamp: Stamp) -> Entry:
     """Return the entry of a file that is one document."""
-    try:
-        content = read_content()
-        if not content.text.strip():
-            raise Skip(Code.NO_TEXT())
-        if is_encoded(content.text):
-            raise Skip(Code.ENCODED())
-    except Skip as skip:
-        return Entry(path, path, "skipped", skip.reason, stamp=stamp)
-    except Unreadable as error:
-        return Entry(path, path, "failed", error.reason, stamp=stamp)
+    return _entry(content_or_entry(read_content, path, path, stamp), path, format_, stamp)
+
+
+def _entry(content: Content | Entry, path: str, format_: Format, stamp: Stamp) -> Entry:
+    """Return the entry of a file with this content; an entry that says why there is none is returned as it is."""
+    if isinstance(content, Entry):
+        return content
     document = Document(
         uri=path,
         text=content.text,

@@ -353,6 +353,7 @@ class ReferenceSnapshot:
                 stamp,
                 tuple((row.uri, row.state, row.reason) for row in held[path]),
                 frozenset(row.reader for row in held[path]),
+                {row.uri: row.notes for row in held[path] if row.notes},
             )
             for path, stamp in self._state.files.items()
         }

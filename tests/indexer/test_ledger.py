@@ -46,14 +46,18 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.OUTLOOK(), "an Outlook message: save it as .eml"),
     (Code.IWORK(), "an Apple iWork file: export it as PDF, or to an Office format"),
     (Code.EBOOK(), "an e-book of a format that is not read: convert it to EPUB"),
-    (Code.IMAGE(), "an image: run it through OCR and index the text"),
+    (Code.IMAGE(), "an image: run it through OCR, or name a program for it in [extractors] of your configuration file"),
     (Code.ARCHIVE(), "an archive: unpack it and index the folder"),
     (Code.AUDIO_OR_VIDEO(), "audio or video: index a transcript"),
     (Code.DRAWING(), "a drawing without words"),
     (Code.EXPUNGED(), "deleted in the mail program, which removes it when it compacts the folder"),
     (Code.MAIL_IN_DELIVERY(), "messages that are still being delivered"),
     (Code.PROGRAM_WITHOUT_TEXT("ocr"), "ocr finds no text in it"),
-    (Code.NO_TEXT_IN_PAGES(), "no text in its pages (scanned?): run it through OCR first"),
+    (
+        Code.NO_TEXT_IN_PAGES(),
+        "no text in its pages (scanned?): run it through OCR, or name a program for pdf in [extractors] of your "
+        "configuration file",
+    ),
     (Code.ENCODING_UNKNOWN(), "its encoding cannot be found out: save it as UTF-8"),
     (Code.WRONG_ENCODING("utf-16"), "is written in utf-16: save it as UTF-8"),
     (Code.WRONG_WIDE_BYTES("UTF-16"), "is UTF-16 with bytes that do not fit: save it as UTF-8"),
@@ -137,10 +141,19 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.ROWS_AS_ONE("5,001"),
         "5,001 rows without a column of text were read as one document: name it with --text-field",
     ),
-    (Code.PAGES_WITHOUT_TEXT(2, 12, "3, 7"), "no text in 2 of 12 pages (3, 7): run them through OCR"),
+    (Code.PAGES_BY_PROGRAM(2, 12, "ocr", "3, 7"), "2 of 12 pages were read by ocr (3, 7)"),
+    (
+        Code.TEXT_BY_PROGRAM("ocr", 2, 12, "3, 7"),
+        "all of its text comes from ocr, because 2 of 12 pages have no text (3, 7)",
+    ),
+    (
+        Code.PAGES_WITHOUT_TEXT(2, 12, "3, 7"),
+        "no text in 2 of 12 pages (3, 7): run them through OCR, or name a program in [extractors]",
+    ),
     (
         Code.PICTURE_PAGES(1, 2, "2"),
-        "hardly any text in 1 of 2 pages, which are pictures (2): run them through OCR",
+        "hardly any text in 1 of 2 pages, which are pictures (2): run them through OCR, or name a program in "
+        "[extractors]",
     ),
     (Code.FILES_INSIDE(2, "a.csv, b.csv"), "2 files inside it are not read (a.csv, b.csv): save them next to it"),
     (
@@ -173,6 +186,8 @@ def test_a_reason_is_shown_stored_and_recognised(reason: Reason, sentence: str) 
     [
         (Code.TOO_SLOW("60"), "reading it takes longer than 60 seconds"),
         (Code.TOO_MUCH_MEMORY(2), "reading it takes more than 2 GiB of memory"),
+        (Code.IMAGE(), "an image: run it through OCR and index the text"),
+        (Code.NO_TEXT_IN_PAGES(), "no text in its pages (scanned?): run it through OCR first"),
     ],
 )
 def test_an_earlier_wording_is_recognised(reason: Reason, sentence: str) -> None:

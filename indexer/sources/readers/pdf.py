@@ -20,7 +20,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 from indexer.ledger import Code, Reason
-from indexer.sources.content import Assembly, Content, Skip, Unreadable
+from indexer.sources.content import Assembly, Content, Skip, Unreadable, page_ranges
 from indexer.sources.readers.pdf_annotations import PlacedText, Rectangle, insertions, placed_texts
 
 _MARK = "\x02"
@@ -91,7 +91,7 @@ def read(path: str) -> Content:
     content = assembly.content(properties.get("Title", "").strip(), metadata)
     if not content.text:
         raise Skip(Code.NO_TEXT_IN_PAGES())
-    return replace(content, unread=unread)
+    return replace(content, unread=unread, unread_pages=tuple(sorted([*empty, *pictures])))
 
 
 def _shows_something(page: pypdfium2.PdfPage) -> bool:
@@ -113,25 +113,14 @@ def _unread(document: pypdfium2.PdfDocument, empty: Sequence[int], pictures: Seq
     """Return notes on the parts of a document that were not read, given the numbers of pages."""
     total, notes = len(document), []
     if empty:
-        notes.append(Code.PAGES_WITHOUT_TEXT(len(empty), total, _listed(empty)))
+        notes.append(Code.PAGES_WITHOUT_TEXT(len(empty), total, page_ranges(empty)))
     if pictures:
-        notes.append(Code.PICTURE_PAGES(len(pictures), total, _listed(pictures)))
+        notes.append(Code.PICTURE_PAGES(len(pictures), total, page_ranges(pictures)))
     if files := [document.get_attachment(index).get_name() for index in range(document.count_attachments())]:
         notes.append(Code.FILES_INSIDE(len(files), ", ".join(files)))
     if document.get_formtype() == raw.FORMTYPE_XFA_FULL:
         notes.append(Code.XFA_FORM())
     return tuple(notes)
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    """Return numbers as ranges: 2-4, 7."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def join_lines(pages: Sequence[str]) -> Iterator[str]:

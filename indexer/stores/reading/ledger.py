@@ -23,16 +23,19 @@ class LedgerReader:
                 "SELECT id, path, size, mtime_ns, inode, read_ns FROM {tables}.file ORDER BY id"
             )
         }
-        reader = "reader" if self._view.has_notes() else "''"
-        for file_id, uri, state, reason, read_by in self._view.stream(
-            f"SELECT file_id, uri, state, reason, {reader} FROM {{tables}}.ledger WHERE state <> 'gone' ORDER BY id"
+        noted: dict[int, dict[str, tuple[Reason, ...]]] = {}
+        columns = "reader, notes" if self._view.has_notes() else "'', ''"
+        for file_id, uri, state, reason, reader, notes in self._view.stream(
+            f"SELECT file_id, uri, state, reason, {columns} FROM {{tables}}.ledger WHERE state <> 'gone' ORDER BY id"
         ):
             _, _, entries, readers = by_id[file_id]
             entries.append((uri, state, from_stored(reason)))
-            readers.add(read_by)
+            readers.add(reader)
+            if notes:
+                noted.setdefault(file_id, {})[uri] = notes_from_stored(notes)
         return {
-            path: KnownFile(stamp, tuple(entries), frozenset(readers))
-            for path, stamp, entries, readers in by_id.values()
+            path: KnownFile(stamp, tuple(entries), frozenset(readers), noted.get(id_, {}))
+            for id_, (path, stamp, entries, readers) in by_id.items()
         }
 
     def ledger(self, state: str | None = None) -> Iterator[LedgerRow]:

@@ -429,7 +429,9 @@ def test_the_ledger_keeps_the_outcome_of_every_file_and_record(store: Store) -> 
         assert sorted(row.uri for row in snapshot.ledger_of_documents()) == ["/a", "r1"]
         assert dict(snapshot.ledger_counts()) == {"indexed": 2, "failed": 1, "skipped": 1}
         assert dict(snapshot.files()) == {
-            "/a": KnownFile(Stamp(1, 2, 3, 4), (("/a", "indexed", NO_REASON),), frozenset({"pdf/2"})),
+            "/a": KnownFile(
+                Stamp(1, 2, 3, 4), (("/a", "indexed", NO_REASON),), frozenset({"pdf/2"}), {"/a": rows[0].notes}
+            ),
             "/b": KnownFile(
                 Stamp(5, 6, 7, 8),
                 (("r1", "indexed", NO_REASON), ("r2", "failed", bad_line)),

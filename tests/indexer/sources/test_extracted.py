@@ -21,6 +21,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 
+from indexer.ledger import Code
 from indexer.records import Document
 from indexer.sources import Entry
 
@@ -85,7 +86,7 @@ def test_pdf(tmp_path: Path, collect: Collect) -> None:
 @pytest.mark.parametrize(
     ("content", "state", "reason"),
     [
-        (pdf(""), "skipped", "no text in its pages (scanned?): run it through OCR first"),
+        (pdf(""), "skipped", Code.NO_TEXT_IN_PAGES().text()),
         (b"%PDF-1.4\nbroken", "failed", "damaged: not a readable PDF"),
         (b"no pdf at all", "failed", "damaged: not a readable PDF"),
         (

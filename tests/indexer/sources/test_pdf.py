@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+from pdf_files import write
 
 from indexer.sources.readers import pdf
 
@@ -15,28 +16,6 @@ DIGIT_WIDTH, POINT_WIDTH, LETTER_WIDTHS = (
     {"m": 833, "i": 222, "l": 222, "t": 278, "a": 556, "e": 556, "n": 556},
 )
 """Advance widths of Helvetica, in thousandths of its size."""
-
-
-def write(path: Path, *pages: str) -> Path:
-    """Write a PDF whose pages have these content streams, with Helvetica as /F1."""
-    kids = " ".join(f"{4 + 2 * at} 0 R" for at in range(len(pages)))
-    objects = [
-        "<</Type/Catalog/Pages 2 0 R>>",
-        f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>",
-        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
-    ]
-    for at, stream in enumerate(pages):
-        resources = f"/Resources<</Font<</F1 3 0 R>>>>/Contents {5 + 2 * at} 0 R"
-        objects.append(f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]{resources}>>")
-        objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
-    out, offsets = "%PDF-1.4\n", []
-    for number, body in enumerate(objects, 1):
-        offsets.append(len(out))
-        out += f"{number} 0 obj{body}endobj\n"
-    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    tail = f"trailer<</Size {len(objects) + 1}/Root 1 0 R>>\nstartxref\n{len(out)}\n%%EOF"
-    path.write_bytes(f"{out}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{tail}".encode("latin-1"))
-    return path
 
 
 def lines(*texts: str) -> str:

@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pypdfium2
 import pytest
 from hardware import needs_memory_limit
+from pdf_files import PIXEL, SCAN, words, write
 
 from indexer.errors import BadInput
+from indexer.ledger import Code, Reason
 from indexer.records import KnownFile, Stamp
 from indexer.settings import RecordedSource
 from indexer.sources import Entry, ExtractorProgram, ReadOptions, open_sources
@@ -72,7 +75,7 @@ def test_other_files_are_read_as_before(tmp_path: Path, collect: Collect, make: 
     (tmp_path / "c.png").write_bytes(b"%PDF-1.4 broken")
     states = {Path(each.file).name: each.reason.text() for each in collect(tmp_path, extractors=(program,))}
     assert states["a.txt"] == ""
-    assert states["b.jpg"] == "an image: run it through OCR and index the text"
+    assert states["b.jpg"] == Code.IMAGE().text()
     assert states["c.png"].startswith("damaged: not a readable PDF")
 
 
@@ -88,6 +91,76 @@ def test_a_format_is_read_by_a_program_only_without_a_text(tmp_path: Path, colle
     page = one(collect, tmp_path / "page.html", make("print('scanned')", "html"))
     assert page.document is not None
     assert (page.document.text, page.reader) == ("words", "html/1")
+
+
+def page(text: str) -> str:
+    return words((50, 700, text))
+
+
+def letter(path: Path, *pages: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    return write(path, *pages, more=[PIXEL])
+
+
+def test_pages_without_text_get_that_of_the_program(tmp_path: Path, collect: Collect, make: Make) -> None:
+    path = letter(tmp_path / "in" / "a.pdf", page("typed one"), SCAN, page("typed three"), SCAN + page("4"), SCAN)
+    program = make("print('one\\f the second \\fthree\\f4 the fourth\\f\\f')", "pdf")
+    entry = one(collect, path, program)
+    assert entry.document is not None, entry
+    assert entry.document.text == "typed one\n\nthe second\n\ntyped three\n\n4 the fourth"
+    assert [(each.start, each.page) for each in entry.document.sections] == [(0, 1), (11, 2), (23, 3), (36, 4)]
+    assert (entry.reason, entry.notes) == (
+        Code.PAGES_BY_PROGRAM(2, 5, "ocr", "2, 4"),
+        (Code.PAGES_WITHOUT_TEXT(1, 5, "5"),),
+    )
+    assert (entry.document.metadata["extracted_by"], entry.document.metadata["pages"]) == ("ocr", 5)
+    assert entry.reader == program.reader
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "reason", "note"),
+    [
+        ("print('typed one and more')", "typed one and more", Code.TEXT_BY_PROGRAM("ocr", 1, 2, "2"), None),
+        ("print('typed')", "typed one", Code.NONE(), Code.PROGRAM_WITHOUT_TEXT("ocr")),
+        ("print('typed one, longer\\f')", "typed one", Code.NONE(), Code.PROGRAM_WITHOUT_TEXT("ocr")),
+        ("sys.exit(3)", "typed one", Code.NONE(), Code.PROGRAM_FAILED("ocr", "exit", 3, "it writes no error")),
+    ],
+)
+def test_a_program_counts_only_if_it_gives_more(
+    tmp_path: Path, collect: Collect, make: Make, written: str, text: str, reason: Reason, note: Reason | None
+) -> None:
+    entry = one(collect, letter(tmp_path / "in" / "a.pdf", page("typed one"), SCAN), make(written, "pdf"))
+    assert entry.document is not None, entry
+    assert (entry.document.text, entry.reason) == (text, reason)
+    assert entry.notes == (() if note is None else (Code.PAGES_WITHOUT_TEXT(1, 2, "2"), note))
+
+
+def test_only_files_with_pages_left_are_read_again_for_a_program(
+    tmp_path: Path, likewise: Callable[..., Any], make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, index = tmp_path / "in", tmp_path / "x.index"
+    for name, pages in (("mixed", (page("typed"), SCAN)), ("whole", (page("typed"),))):
+        os.utime(letter(folder / f"{name}.pdf", *pages), (1_700_000_000, 1_700_000_000))
+
+    def run(program: ExtractorProgram | None) -> tuple[int, int]:
+        command = f"pdf = {list(program.command)!r}".replace("'", '"') if program else ""
+        (tmp_path / "likewise" / "config.toml").write_text(f"[extractors]\n{command}\n")
+        said = likewise("index", index, folder, "--json").json
+        return said["indexed"], said["unchanged"]
+
+    (tmp_path / "likewise").mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert run(None) == (2, 0)
+    assert run(make("print('typed\\fby the program')", "pdf")) == (1, 1)
+    assert likewise("search", index, "program", "--mode", "words", "-k", "1", "--json").json["hits"][0]["page"] == 2
+    assert run(make("sys.exit(3)", "pdf")) == (0, 2)
+    assert run(None) == (1, 1)
+    assert run(make("sys.exit(3)", "pdf")) == (0, 2)
+    noted = likewise("info", index, "--ledger", "noted").out
+    assert "ocr failed (exit 3)" in noted
+    assert "outdated" not in likewise("status", "--index", index).out
+    assert run(make("print('typed\\frepaired')", "pdf")) == (1, 1)
+    assert likewise("info", index, "--ledger", "noted").out == ""
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_what_is_left_out_is_said_once(tmp_path: Path, collect: Collect) -> None
         ".secret": "hidden folder",
         "built": "ignored by .gitignore",
         "old.index": "an index of likewise",
-        "image.png": "an image: run it through OCR and index the text",
+        "image.png": Code.IMAGE().text(),
         "void.txt": "empty",
         "blank.txt": "holds no text",
         "large.txt": "2.1 MB, over the limit of 2 MB: raise --max-file-mb",
