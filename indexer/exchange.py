@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from indexer.records import Document, Section, Span, Vector
+from indexer.records import OPTIONAL, Document, Section, Span, Vector
 
 FORM = 1
 
@@ -63,7 +63,7 @@ def from_record(record: Mapping[str, Any]) -> tuple[Document, Embedded | None]:
         sections = tuple(_check_types(Section(*section)) for section in record.get("sections", ()))
         if not isinstance(record["id"], str):
             raise TypeError("its id is not a string")
-        optional = {name: record.get(name) for name in ("path", "format", "modified")}
+        optional = {name: record.get(name) for name in OPTIONAL}
         title, metadata = record.get("title", ""), record.get("metadata", {})
         document = Document(record["id"], record["text"], title, metadata, **optional, sections=sections)
         if "passages" not in record:

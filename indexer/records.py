@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,10 @@ class Document:
     format: str | None = None
     modified: str | None = None
     sections: tuple[Section, ...] = ()
+
+
+OPTIONAL = tuple(member.name for member in fields(Document) if member.default is None)
+"""The members of a document that are a string or None. Every store has a column for each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from indexer.errors import BadInput
 from indexer.exchange import Embedded
-from indexer.records import Document, Section, Span
+from indexer.records import OPTIONAL, Document, Section, Span
 from indexer.settings import Meaning
 from indexer.stores.fields.flatten import scalars
 from indexer.stores.hashes import content_hash, row_hash
@@ -236,9 +236,10 @@ def validate(document: Document, *, empty: bool = False) -> None:
         raise BadInput(f"{document!r:.80} is not a Document: give likewise a list of Document(uri, text, ...)")
     if not isinstance(document.uri, str) or not document.uri:
         raise BadInput(f"a document needs a uri that is a non-empty string, not {document.uri!r}")
-    optional = {"path": document.path, "format": document.format, "modified": document.modified}
-    strings = {"uri": document.uri, "title": document.title, "text": document.text}
-    for name, value in (strings | {name: value for name, value in optional.items() if value is not None}).items():
+    for name in ("uri", "title", "text", *OPTIONAL):
+        value = getattr(document, name)
+        if value is None and name in OPTIONAL:
+            continue
         if not isinstance(value, str):
             raise BadInput(f"{document.uri}: its {name} is not a string but {type(value).__name__}")
         if "\0" in value:

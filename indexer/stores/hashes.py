@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from indexer.passages.cut import later_rules
-from indexer.records import Document
+from indexer.records import OPTIONAL, Document
 from indexer.settings import Meaning
+from indexer.stores.port import Passage
+
+_FIRST_OPTIONAL = 3
+"""How many of `OPTIONAL` the first hashes had. A later member counts where it is set, so that older hashes stay."""
 
 _RECORDS = frozenset({"json", "jsonl", "csv", "tsv"})
 
@@ -43,25 +47,11 @@ def is_of_content(stored: bytes, document: Document, meaning: Meaning) -> bool:
     return any(content_hash(document, meaning, rules=rules[:count]) == stored for count in range(len(rules), -1, -1))
 
 
-class _Row(Protocol):
-    """The stored members of a document, which a passage has too."""
-
-    @property
-    def uri(self) -> str: ...
-    @property
-    def path(self) -> str | None: ...
-    @property
-    def format(self) -> str | None: ...
-    @property
-    def modified(self) -> str | None: ...
-    @property
-    def metadata(self) -> Mapping[str, Any]: ...
-
-
-def row_hash(document: _Row) -> bytes:
+def row_hash(document: Document | Passage) -> bytes:
     """16-byte hash of the stored members that are not embedded. If only it changes, the row is rewritten."""
     # A record has the time of its file, which does not say whether this record has changed.
     is_record = document.format in _RECORDS and document.uri != document.path
-    modified = None if is_record else document.modified
-    row = _encode([document.metadata, document.path, document.format, modified])
-    return hashlib.blake2b(row.encode(), digest_size=16).digest()
+    hashed = [None if is_record and name == "modified" else getattr(document, name) for name in OPTIONAL]
+    while len(hashed) > _FIRST_OPTIONAL and hashed[-1] is None:
+        hashed.pop()
+    return hashlib.blake2b(_encode([document.metadata, *hashed]).encode(), digest_size=16).digest()
