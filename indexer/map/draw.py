@@ -15,7 +15,8 @@ from indexer.records import Vector
 from indexer.stores.port import Store
 from indexer.stores.words.analysis import stored_analysis
 
-_TITLE_WEIGHT = 3  # a title says more than the text that follows
+_CHARACTERS = 3000
+"""Maximum characters of each text that are kept for the names of regions."""
 
 
 def draw_map(store: Store, listener: Listener = SILENT) -> Map:
@@ -33,14 +34,14 @@ def draw_map(store: Store, listener: Listener = SILENT) -> Map:
         _require_enough(store.address, snapshot.documents)
     require_umap()
     listener.step("reading the vectors")
-    uris, texts, vectors = document_vectors(store)
+    uris, titles, texts, vectors = document_vectors(store)
     _require_enough(store.address, len(uris))
     listener.step(f"placing {len(uris):,} documents, after finding their neighbours")
     places = project(vectors, listener)
     listener.step("naming the regions")
     with store.snapshot() as snapshot:
         analysis = stored_analysis(snapshot.settings.language)
-    drawn = Map(tuple(uris), places, tuple(find_regions(places, texts, analysis)))
+    drawn = Map(tuple(uris), places, tuple(find_regions(places, titles, texts, vectors, analysis)))
     record = write_map(store.derived(), drawn)
     with store.writer() as writer:
         writer.change(lambda settings: replace(settings, map=record))
@@ -70,10 +71,9 @@ def redraw_if_outdated(store: Store, listener: Listener = SILENT) -> list[str]:
     return []
 
 
-def document_vectors(store: Store) -> tuple[list[str], list[str], Vector]:
-    """Return uri, text and mean vector of each document that has vectors."""
-    uris: list[str] = []
-    texts: list[str] = []
+def document_vectors(store: Store) -> tuple[list[str], list[str], list[str], Vector]:
+    """Return uri, title, beginning of the text and mean vector of each document that has vectors."""
+    uris, titles, texts = list[str](), list[str](), list[str]()
     rows: list[Vector] = []
     for item in store.export():
         if item.vectors is None or not len(item.vectors):
@@ -83,6 +83,7 @@ def document_vectors(store: Store) -> tuple[list[str], list[str], Vector]:
         if not length:
             continue
         uris.append(item.document.uri)
-        texts.append(f"{item.document.title} " * _TITLE_WEIGHT + item.document.text[:1000])
+        titles.append(item.document.title)
+        texts.append(item.document.text[:_CHARACTERS])
         rows.append(mean / length)
-    return uris, texts, np.array(rows, np.float32).reshape(len(rows), -1)
+    return uris, titles, texts, np.array(rows, np.float32).reshape(len(rows), -1)

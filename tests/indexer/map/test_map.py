@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from indexer import Document, Index
 from indexer.listener import Listener
 from indexer.map.draw import draw_map, redraw_if_outdated
 from indexer.map.file import NAME, Map, read_map, write_map
+from indexer.map.names import Names
 from indexer.map.projection import principal_components, project
-from indexer.map.regions import find_regions
+from indexer.map.regions import find_regions, nearest_middle
 from indexer.settings import MapRecord
 from indexer.stores.addresses.open import open_store
 from indexer.stores.words.analysis import stored_analysis
@@ -66,18 +68,62 @@ def test_regions_are_named_by_what_distinguishes_them(by_components: None) -> No
     vectors, topics = clouds(300)
     texts = [f"{TOPICS[topic]} the same words everywhere {number}" for number, topic in enumerate(topics)]
     places = project(vectors)
-    regions = [region for region in find_regions(places, texts, stored_analysis("en")) if region.level == 0]
+    found = find_regions(places, [""] * 300, texts, vectors, stored_analysis("en"))
+    regions = [region for region in found if region.level == 0]
     assert sum(region.documents for region in regions) == 300
-    for region in regions:
-        assert set(region.terms) in [set(topic.split()) for topic in TOPICS]
+    assert {region.terms for region in regions} == {(topic,) for topic in TOPICS}
     middles = [np.median(places[np.array(topics) == topic], axis=0) for topic in range(3)]
     for region in regions:
-        topic = next(number for number, words in enumerate(TOPICS) if region.terms[0] in words)
-        assert np.hypot(*(middles[topic] - (region.x, region.y))) < 0.25
+        assert np.hypot(*(middles[TOPICS.index(region.terms[0])] - (region.x, region.y))) < 0.25
+    nearest = nearest_middle(places, np.array([(region.x, region.y) for region in regions], np.float32))
+    assert np.bincount(nearest).tolist() == [region.documents for region in regions]
+
+
+def named(texts: Sequence[str], titles: Sequence[str] = (), language: str = "en") -> list[tuple[str, ...]]:
+    """The names of three regions, to which documents belong in turn."""
+    vectors, topics = clouds(len(texts))
+    names = Names(titles or [""] * len(texts), texts, vectors, stored_analysis(language))
+    return list(names.of_regions(np.array(topics), 3))
+
+
+def test_a_name_has_no_stop_word_of_any_language_of_the_collection() -> None:
+    """Words that any text may have are as frequent in the region by chance: its vectors say that they are not of it."""
+    german = "Der Mond wurde früher von uns allen als eine Scheibe gesehen, die über den Himmel zieht"
+    texts = [(f"{german} und Krater hat", "the oven bakes it", "a tyre and a brake")[n % 3] for n in range(60)]
+    first, second, third = named(texts)
+    words = {word.lower() for name in (first, second, third) for phrase in name for word in phrase.split()}
+    assert {"oven", "bakes"} <= words
+    assert not words & {"der", "von", "uns", "allen", "als", "eine", "die", "über", "den", "und", "hat", "the", "a"}
+
+
+def test_a_name_is_not_taken_from_headers_addresses_and_headings() -> None:
+    people = ("Ann Smith <ann@example.org>,\n        Bob Jones <bob@example.org>", "Cem Kaya", "Dee Wong")
+    texts = [
+        f"Author: {people[n % 3]}\nStatus: {('Final', 'Draft', 'Open')[n % 3]}\n\nAbstract\n\n"
+        f"{chr(97 + n) * 4}. {TOPICS[n % 3]} of 4b825dc642\n"
+        f"see https://example.org/{TOPICS[n % 3][:4]} and write to {people[n % 3][:3].lower()}@example.org"
+        for n in range(60)
+    ]
+    assert named(texts) == [(topic,) for topic in TOPICS]
+
+
+def test_a_region_without_phrases_of_its_own_has_the_title_of_its_most_central_document() -> None:
+    titles = [f"{('Sky', 'Bread', 'Cars')[n % 3]} {chr(97 + n // 3) * 3}" for n in range(60)]
+    titles = [title.split()[1] if n // 3 else title for n, title in enumerate(titles)]
+    first, *_ = named([f"{chr(97 + n // 3) * 4} the same" for n in range(60)], titles)
+    assert first[0] in titles
+
+
+def test_scripts_without_spaces_have_phrases_too() -> None:
+    texts = [("月のクレーターについて", "焼きたてパン", "它是自动车的整备")[n % 3] for n in range(60)]
+    assert [name[0] for name in named(texts, language="none")] == ["クレーター", "パン", "自动车"]
 
 
 def test_few_documents_have_no_regions() -> None:
-    assert find_regions(np.zeros((5, 2), np.float32), ["word"] * 5, stored_analysis("en")) == []
+    none = find_regions(
+        np.zeros((5, 2), np.float32), [""] * 5, ["word"] * 5, np.eye(5, dtype=np.float32), stored_analysis("en")
+    )
+    assert none == []
 
 
 def test_a_share_of_neighbours_is_kept() -> None:

@@ -1,0 +1,134 @@
+"""Names for the regions of a map: phrases that occur in a region and not elsewhere.
+
+The score of a phrase is a product of three: the share of the region's documents that have it, the logarithm of how much
+more frequent it is there than elsewhere, and how near the documents with the phrase are to the middle of the region in
+the space of the vectors. The last factor is low for words that any text may have, in any language. A region without
+such a phrase gets the title of its most central document.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.map.phrases import Phrase, read_phrases
+from indexer.records import Vector
+from indexer.stores.words.analysis import Analysis
+
+_TERMS = 3
+_READ_DOCUMENTS = 10_000
+"""Maximum documents that are read, evenly spread."""
+_MIN_DOCUMENTS = 3
+"""Minimum documents that have a phrase of a name."""
+_MIN_SHARE = 0.1
+"""Minimum share of a region's documents that have a phrase of its name."""
+_MIN_LIFT = 2.0
+"""Minimum ratio of that share to the share elsewhere."""
+_MIN_OF_BEST = 0.3
+"""Minimum score of a further phrase, as a share of the first one's."""
+_WHOLE = 0.6
+"""A longer phrase replaces a phrase if at least this share of the region's documents with the phrase have it."""
+_MIN_TOGETHER = 0.15
+"""Minimum share of the documents with the rarest word of a phrase that have the phrase."""
+_CANDIDATES = 40
+_MIN_PART = 4
+"""Minimum letters of a stem that another stem may not contain."""
+_TITLE_WEIGHT = 1.5
+_TITLE_CHARACTERS = 60
+
+
+class Names:
+    """Names regions of one collection by the phrases of its documents."""
+
+    def __init__(self, titles: Sequence[str], texts: Sequence[str], vectors: Vector, analysis: Analysis) -> None:
+        from scipy.sparse import csr_array
+
+        self._read = slice(None, None, -(-len(texts) // _READ_DOCUMENTS))
+        self._titles, self._vectors = titles, vectors - vectors.mean(axis=0)
+        self._phrases = read_phrases(titles[self._read], texts[self._read], analysis)
+        frequency = Counter(chain.from_iterable(self._phrases.of_documents))
+        self._terms = sorted(
+            phrase
+            for phrase, documents in frequency.items()
+            if documents >= max(_MIN_DOCUMENTS, _MIN_TOGETHER * min(frequency[word,] for word in phrase))
+        )
+        position = {phrase: at for at, phrase in enumerate(self._terms)}
+        columns, weights, ends = list[int](), list[float](), [0]
+        for phrases, titled in zip(self._phrases.of_documents, self._phrases.of_titles, strict=True):
+            for phrase in phrases & position.keys():
+                columns.append(position[phrase])
+                weights.append(_TITLE_WEIGHT if phrase in titled else 1.0)
+            ends.append(len(columns))
+        shape = (len(ends) - 1, len(self._terms))
+        self._weights = csr_array((np.array(weights, np.float32), np.array(columns, np.int32), np.array(ends)), shape)
+        self._has = self._weights.copy()
+        self._has.data[:] = 1
+
+    def of_regions(self, regions: NDArray[np.intp], count: int) -> Iterator[tuple[str, ...]]:
+        """Yield the name of each region.
+
+        Args:
+            regions: the region of each document.
+            count: number of regions.
+        """
+        read, vectors = regions[self._read], self._vectors[self._read]
+        everywhere = self._weights.sum(axis=0)
+        for region in range(count):
+            inside = np.flatnonzero(regions == region)
+            if not len(inside):
+                yield ()
+                continue
+            rows = np.flatnonzero(read == region)
+            middle = self._vectors[inside].mean(axis=0)
+            weights = self._weights[rows].sum(axis=0)
+            share = weights / max(1, len(rows))
+            elsewhere = (everywhere - weights + 0.5) / (len(read) - len(rows) + 1)
+            lift = share / elsewhere
+            scores = np.where((share >= _MIN_SHARE) & (lift >= _MIN_LIFT), share * np.log(np.maximum(lift, 1)), 0)
+            best = np.argsort(-scores, kind="stable")[: 5 * _CANDIDATES]
+            best = best[scores[best] > 0]
+            nearness = self._has[:, best].T @ (vectors @ middle) / self._has[:, best].sum(axis=0)
+            scores[best] *= np.clip(nearness / max(float(middle @ middle), 1e-9), 0, 1)
+            best = best[np.argsort(-scores[best], kind="stable")]
+            yield self._chosen(best, scores, self._has[rows]) or self._central(inside, middle)
+
+    def _chosen(self, best: NDArray[np.intp], scores: NDArray[np.floating], has: Any) -> tuple[str, ...]:
+        """Return the phrases of a name, each as long as most documents have it, without repetition."""
+        documents = has.sum(axis=0)
+        names: list[Phrase] = []
+        for term in best:
+            if len(names) == _TERMS or scores[term] < _MIN_OF_BEST * scores[best[0]]:
+                break
+            phrase = self._terms[term]
+            if documents[term] < 2 or any(_is_alike(phrase, name) for name in names):
+                continue
+            wholes = [
+                other
+                for other in best
+                if documents[other] >= _WHOLE * documents[term] and _is_within(phrase, self._terms[other])
+            ]
+            longest = max([term, *wholes], key=lambda other: (len(self._terms[other]), documents[other]))
+            names.append(self._terms[longest])
+        return tuple(self._phrases.written(phrase) for phrase in names)
+
+    def _central(self, inside: NDArray[np.intp], middle: Vector) -> tuple[str, ...]:
+        """Return the title of the document that is nearest to the middle of a region."""
+        for document in inside[np.argsort(-(self._vectors[inside] @ middle), kind="stable")]:
+            if title := " ".join(self._titles[document].split()):
+                return (title if len(title) <= _TITLE_CHARACTERS else title[: _TITLE_CHARACTERS - 1].rstrip() + "…",)
+        return ()
+
+
+def _is_alike(one: Phrase, other: Phrase) -> bool:
+    """Return whether a stem of one phrase is a part of a stem of the other: such phrases say the same twice."""
+    pairs = (sorted((word, its), key=len) for word in one for its in other)
+    return any(short == long or (len(short) >= _MIN_PART and short in long) for short, long in pairs)
+
+
+def _is_within(part: Phrase, whole: Phrase) -> bool:
+    return len(part) < len(whole) and any(whole[at : at + len(part)] == part for at in range(len(whole)))
