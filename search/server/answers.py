@@ -202,6 +202,22 @@ class StatusAnswer(_Answer):
     status: Literal["ok", "ready"]
 
 
+class ModelAnswer(_Answer):
+    """An index whose model embeds texts."""
+
+    id: str = Field(description="The name of the index.")
+    object: Literal["model"]
+    created: int = Field(description="Always 0, because indexes do not record when they were made.")
+    owned_by: str
+
+
+class ModelsAnswer(_Answer):
+    """Every index that has a model."""
+
+    object: Literal["list"]
+    data: list[ModelAnswer]
+
+
 class EmbeddingAnswer(_Answer):
     """One vector."""
 

@@ -34,7 +34,7 @@ from search.question_batches import BATCH_QUESTIONS
 from search.served import CLIENT_DEADLINE, SEARCH_SECONDS, ServedIndex, ServedIndexes
 from search.server.access_log import AccessLog
 from search.server.documents import Writers
-from search.server.embeddings import embed
+from search.server.embeddings import embed, list_models
 from search.server.guard import Guard, Rules, replay
 from search.server.judgments import Judgments
 from search.server.limits import Lane
@@ -96,7 +96,7 @@ def create_app(
         indexes: the folder or DSN of each index, by the name that clients use.
         writable: allow PUT and DELETE.
         token: what clients must send as `Authorization: Bearer TOKEN`; None asks for none.
-        rerank: the name or folder of a cross-encoder for /v1/rerank.
+        rerank: the name or folder of a cross-encoder for /v1/rerank and /v2/rerank.
         allowed_hosts: names that clients may send as Host, such as that of a reverse proxy.
         loopback_only: accept only this machine's own names as Host beside `allowed_hosts`.
         cors_origins: pages (scheme://host:port) whose scripts may ask from a browser.
@@ -192,7 +192,9 @@ class Service:
             Route(f"{index}/judgments", self.judgments, methods=["GET", "PUT"]),
             Route(f"{index}/documents", self.put_documents, methods=["PUT"]),
             Route("/v1/embeddings", self.embeddings, methods=["POST"]),
+            Route("/v1/models", self.models),
             Route("/v1/rerank", self.rerank, methods=["POST"]),
+            Route("/v2/rerank", self.rerank, methods=["POST"]),
             # Not GET: a stream on which a stateless service has nothing to say would never end.
             Route("/mcp", _Delegating(lambda: self._mcp), methods=["POST"]),
         ]
@@ -335,6 +337,9 @@ class Service:
         judged = [{"uri": uri, "grade": grade} for uri, grade in grades.items()]
         return JSONResponse({"writable": self._writable, "judgments": judged})
 
+    async def models(self, request: Request) -> Response:
+        return JSONResponse(await self._searches.run(lambda: list_models(self.indexes)))
+
     async def embeddings(self, request: Request) -> Response:
         body = await body_of(request, EmbeddingsRequest)
         return JSONResponse(await self._heavy.run(lambda: embed(body, self.indexes)))
@@ -343,7 +348,8 @@ class Service:
         if (scorer := self._scorer) is None:
             raise Problem(404, "no-reranker", "the service has no reranker: its operator can start it with one")
         body = await body_of(request, RerankRequest)
-        return JSONResponse(await self._heavy.run(lambda: rerank_documents(body, scorer)))
+        version = "2" if request.url.path.endswith("/v2/rerank") else "1"
+        return JSONResponse(await self._heavy.run(lambda: rerank_documents(body, scorer, version)))
 
     async def _ask(self, request: Request, work: Callable[[ServedIndex], Result], lane: Lane | None = None) -> Result:
         """Ask the index of a request in a thread, until the deadline or until the client has left."""

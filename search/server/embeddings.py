@@ -1,4 +1,4 @@
-"""POST /v1/embeddings: the vectors of texts in OpenAI's form, made by the model of an index."""
+"""OpenAI's form: POST /v1/embeddings, vectors made by the model of an index, and GET /v1/models."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from indexer.records import Vector
 from search.served import ServedIndexes
 from search.server.problems import Problem
 from search.server.requests import EmbeddingsRequest
+
+
+def list_models(indexes: ServedIndexes) -> dict[str, Any]:
+    """Return OpenAI's list of models: the names of the indexes that can embed texts."""
+    named = [name for name, served in indexes.items() if served.searcher.recipe is not None]
+    data = [{"id": name, "object": "model", "created": 0, "owned_by": "likewise"} for name in named]
+    return {"object": "list", "data": data}
 
 
 def embed(request: EmbeddingsRequest, indexes: ServedIndexes) -> dict[str, Any]:

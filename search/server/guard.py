@@ -21,7 +21,7 @@ from search.server.problems import Problem
 
 _OPEN_ROUTES = frozenset({"/healthz"})
 """Routes that are answered without a token."""
-_LARGE_BODIES = ("/documents", "/v1/embeddings", "/v1/rerank")
+_LARGE_BODIES = ("/documents", "/v1/embeddings", "/rerank")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",

@@ -124,9 +124,13 @@ def _paths() -> dict[str, dict[str, Any]]:
     add("map", "get_colours", f"GET {index}/map/colours", colours, coloured, None, _FIELD)
     add("map", "name_points", f"POST {index}/map/documents", "Name documents", placed, requests.PlacedRequest)
 
+    names = "List the indexes that embed texts (OpenAI's form)"
     embed, order = "Embed texts (OpenAI's form)", "Order documents by relevance (Cohere's form, if there is a reranker)"
+    add("models", "list_models", "GET /v1/models", names, answers.ModelsAnswer)
     add("models", "embed", "POST /v1/embeddings", embed, answers.EmbeddingsAnswer, requests.EmbeddingsRequest)
-    add("models", "rerank", "POST /v1/rerank", order, answers.RerankAnswer, requests.RerankRequest)
+    for number in "12":
+        route = f"rerank_v{number}", f"POST /v{number}/rerank"
+        add("models", *route, order, answers.RerankAnswer, requests.RerankRequest)
     return paths
 
 

@@ -245,6 +245,8 @@ class RerankRequest(_Body):
     documents: Annotated[list[str | RerankDocument], Field(min_length=1, max_length=MAX_HITS)]
     model: str | None = Field(None, description="Ignored: the service has one reranker.")
     top_n: Annotated[int, Field(ge=1)] | None = None
+    max_tokens_per_doc: int | None = Field(None, description="Ignored: texts are cut at the reranker's own limit.")
+    priority: int | None = Field(None, description="Ignored.")
     return_documents: bool = False
 
 

@@ -1,4 +1,4 @@
-"""POST /v1/rerank: the scores of a cross-encoder in Cohere's form."""
+"""POST /v1/rerank and /v2/rerank: the scores of a cross-encoder in Cohere's form."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from indexer.encoders.torch.cross_encoder import CrossEncoderScorer
 
 
-def rerank(request: RerankRequest, scorer: CrossEncoderScorer) -> dict[str, Any]:
-    """Return Cohere's answer: documents by how well they answer, best first; relevance within 0 and 1."""
+def rerank(request: RerankRequest, scorer: CrossEncoderScorer, version: str) -> dict[str, Any]:
+    """Return the answer of this version of Cohere's API: documents by relevance within 0 and 1, best first."""
     texts = [document if isinstance(document, str) else document.text for document in request.documents]
     scores = scorer(request.query, texts)
     order = sorted(range(len(texts)), key=lambda position: -scores[position])[: request.top_n]
@@ -26,4 +26,4 @@ def rerank(request: RerankRequest, scorer: CrossEncoderScorer) -> dict[str, Any]
             document = request.documents[position]
             result["document"] = document.model_dump() if isinstance(document, RerankDocument) else {"text": document}
         results.append(result)
-    return {"id": str(uuid.uuid4()), "results": results, "meta": {"api_version": {"version": "1"}}}
+    return {"id": str(uuid.uuid4()), "results": results, "meta": {"api_version": {"version": version}}}

@@ -45,7 +45,7 @@ kill -9."""
     help="Clients must send the token in this file, or in LIKEWISE_TOKEN.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="How many processes answer.")
-@click.option("--rerank", metavar="MODEL", help="Answer /v1/rerank with this cross-encoder.")
+@click.option("--rerank", metavar="MODEL", help="Answer /v1/rerank and /v2/rerank with this cross-encoder.")
 @click.option(
     "--watch",
     "watched",

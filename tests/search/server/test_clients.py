@@ -57,6 +57,14 @@ def test_base64_is_little_endian_float32(client: TestClient, encoder: Any) -> No
     assert list(struct.unpack("<64f", data)) == encoder.encode(["bread"])[0].tolist()
 
 
+def test_the_official_client_lists_the_indexes_that_have_a_model(
+    open_client: Callable[..., TestClient], papers: Path, own_vectors: Path
+) -> None:
+    through = open_client({"vectors": own_vectors, "papers": papers})
+    client = openai.OpenAI(api_key="none", base_url="http://127.0.0.1/v1", http_client=through, max_retries=0)
+    assert [(model.id, model.object) for model in client.models.list()] == [("papers", "model")]
+
+
 def test_the_official_client_understands_errors(official: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="no index 'gpt' is served here") as missing:
         official.embeddings.create(model="gpt", input="a")
@@ -100,7 +108,10 @@ def test_documents_are_reranked_in_coheres_form(
     monkeypatch.setattr("search.server.app._load_scorer", lambda model: Scorer() if model else None)
     asked = {"query": "moon", "documents": ["bread and", {"text": "the moon", "id": 7}, "sun"], "model": "any"}
     client = open_client({"papers": papers}, rerank="scorer")
-    answered = client.post("/v1/rerank", json={**asked, "return_documents": True}).json()["results"]
+    both = [client.post(f"/v{n}/rerank", json={**asked, "return_documents": True}).json() for n in (1, 2)]
+    assert [one["meta"]["api_version"]["version"] for one in both] == ["1", "2"]
+    answered = both[0]["results"]
+    assert both[1]["results"] == answered
     assert [entry["index"] for entry in answered] == [1, 2, 0]
     assert [entry["document"] for entry in answered] == [
         {"text": "the moon", "id": 7},
@@ -110,6 +121,11 @@ def test_documents_are_reranked_in_coheres_form(
     assert [round(entry["relevance_score"], 4) for entry in answered] == [0.7685, 0.1091, 0.0003]
     first = client.post("/v1/rerank", json={**asked, "top_n": 1}).json()["results"]
     assert [sorted(entry) for entry in first] == [["index", "relevance_score"]]
+    # What Cohere's ClientV2.rerank sends with all of its options but `relevant_spans`, which nothing here can find.
+    texts = {**asked, "documents": ["bread", "moon"], "top_n": 1, "max_tokens_per_doc": 4096, "priority": 0}
+    assert client.post("/v2/rerank", json=texts).json()["results"][0]["index"] == 1
+    refused = client.post("/v2/rerank", json={**texts, "relevant_spans": {}})
+    assert (refused.status_code, refused.json()["detail"]) == (400, "relevant_spans: there is no member of this name")
     without = open_client({"papers": papers}).post("/v1/rerank", json=asked)
     assert (without.status_code, without.json()["slug"]) == (404, "no-reranker")
 
@@ -128,7 +144,7 @@ def test_generated_requests_get_what_the_openapi_document_says(writer: TestClien
     host = {"Host": "127.0.0.1"}
     schema = schemathesis.openapi.from_asgi("/openapi.json", writer.app, headers=host)
     operations = [result.ok() for result in schema.get_all_operations()]
-    assert len(operations) == 18
+    assert len(operations) == 20
 
     for operation in operations:
 
@@ -158,7 +174,7 @@ def test_generated_clients_name_functions_modules_and_bodies(client: TestClient)
     assert all(
         name.isidentifier() and len(operation["tags"]) == 1 for name, operation in zip(names, operations, strict=True)
     )
-    assert {"search", "similar", "get_document", "list_indexes", "embed", "rerank"} < set(names)
+    assert {"search", "similar", "get_document", "list_indexes", "embed", "rerank_v2"} < set(names)
     for schema in document["components"]["schemas"].values():
         assert schema["type"] == "object"
         assert not {"anyOf", "oneOf", "allOf"} & set(schema)
