@@ -6,6 +6,8 @@ are the status and the short name with which the HTTP service answers.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 
@@ -196,11 +198,48 @@ class IndexDamaged(LikewiseError):
 
 
 class StorageError(LikewiseError):
-    """The disk is full or refuses to be written."""
+    """The disk or the database of an index cannot do what was asked. Its subclasses say why, where that is known."""
 
     exit_code = 3
-    http_status = 507
+    http_status = 500
     slug = "storage"
+
+
+class DiskFull(StorageError):
+    """There is no room on the disk. What was committed before is kept."""
+
+    http_status = 507
+    slug = "disk-full"
+
+
+class NotPermitted(StorageError):
+    """This user, or this role of a database, may not do what was asked. Trying again does not help."""
+
+    slug = "not-permitted"
+
+
+class IndexUnavailable(StorageError):
+    """The database does not answer, or the index cannot be opened at this moment. Trying again later helps."""
+
+    http_status = 503
+    slug = "index-unavailable"
+
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_PERMITTED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
+
+
+def storage_error(message: str, cause: Exception) -> StorageError:
+    """Return the error for a disk that refused, by its cause. FAISS and tantivy only name the cause in their text."""
+    for numbers, kind in (
+        (_DISK_FULL, DiskFull),
+        (_NOT_PERMITTED, NotPermitted),
+        (_TOO_MANY_FILES, IndexUnavailable),
+    ):
+        if getattr(cause, "errno", None) in numbers or any(os.strerror(number) in str(cause) for number in numbers):
+            return kind(message)
+    return StorageError(message)
 
 
 def check_system() -> None:

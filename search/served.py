@@ -48,7 +48,7 @@ FREQUENT_VALUES = 20
 
 _UNAVAILABLE = {
     503: "the index is not available at this moment: try again",
-    507: "the index cannot be written, because its disk is full or refuses it",
+    507: "the index cannot be written, because its disk is full",
 }
 _log = logging.getLogger("likewise.server")
 

@@ -78,11 +78,7 @@ class OwnServer:
         self.start()
 
     def close(self) -> None:
-        self._process.send_signal(signal.SIGINT)  # so that it removes its shared memory
-        with suppress(psutil.TimeoutExpired):
-            self._process.wait(10)
-        if self._process.is_running():
-            self.kill()
+        self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def start(self) -> None:
@@ -92,6 +88,14 @@ class OwnServer:
     def address(self, name: str) -> str:
         uri = str(self._server.get_uri())
         return f"{uri}{'&' if '?' in uri else '?'}index={quote(name, safe='')}"
+
+    def stop(self) -> None:
+        """End it as its operator does, with its connections; it removes its shared memory."""
+        self._process.send_signal(signal.SIGINT)
+        with suppress(psutil.TimeoutExpired):
+            self._process.wait(10)
+        if self._process.is_running():
+            self.kill()
 
     def kill(self) -> None:
         """End all its processes at once, as a power failure does."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import StorageError
+from indexer.errors import storage_error
 from indexer.map.projection import Places
 from indexer.map.regions import Region
 from indexer.settings import MapRecord
@@ -62,9 +62,8 @@ def write_map(folder: Path, drawn: Map) -> MapRecord:
             os.fsync(file.fileno())
         temporary.replace(folder / NAME)
     except OSError as error:
-        raise StorageError(
-            f"{folder / NAME}: {error.strerror}: the map was not written; solve this, and draw it again"
-        ) from error
+        message = f"{folder / NAME}: {error.strerror}: the map was not written; solve this, and draw it again"
+        raise storage_error(message, error) from error
     return MapRecord(hashlib.sha256(content).hexdigest(), len(drawn.uris))
 
 

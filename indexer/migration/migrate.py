@@ -18,7 +18,7 @@ from types import MappingProxyType
 from indexer.encoders import Encoder
 from indexer.encoders.recipes.locate import find_model, weight_files
 from indexer.encoders.recipes.recipe import Recipe
-from indexer.errors import BadInput, IndexDamaged, ModelError, NotAnIndex, RecipeMismatch, StorageError
+from indexer.errors import BadInput, DiskFull, IndexDamaged, ModelError, NotAnIndex, RecipeMismatch, StorageError
 from indexer.indexing.core import IndexCore
 from indexer.indexing.identity import require_recipe
 from indexer.migration.follow import Followed, carry_over, follow, waiting
@@ -85,7 +85,7 @@ def open_next(
     Raises:
         BadInput: `main` has no model, has this model already, or another model is being built or kept.
         IndexDamaged: the next or previous index of `main` cannot be read.
-        StorageError: the disk is too small.
+        DiskFull: the disk is too small.
     """
     store, address = main.store, main.address
     if main.recipe is None:
@@ -108,7 +108,7 @@ def open_next(
         free = store.free_bytes()
         disk(needed, free)
         if free is not None and free < needed:
-            raise StorageError(
+            raise DiskFull(
                 f"{address}: the new vectors need about {needed / 2**20:,.0f} MB and {free / 2**20:,.0f} MB are free: "
                 "make room and run it again"
             )

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from indexer.errors import BadInput, StorageError
+from indexer.errors import BadInput, storage_error
 from indexer.stores.addresses.open import is_uri
 from search.served import ServedIndex
 from search.server.problems import Problem
@@ -72,7 +72,7 @@ class Judgments:
                 self._write(queries, grades)
                 return dict(of_question)
         except OSError as error:
-            raise StorageError(f"{self.folder}: {error}") from error
+            raise storage_error(f"{self.folder}: {error}", error) from error
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ from hardware import needs_root
 from opened import store_of
 
 from indexer import Document, Index
-from indexer.errors import StorageError
+from indexer.errors import DiskFull
 from indexer.stores.local.segments import files as segment_files
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,7 @@ def test_a_segment_that_cannot_be_written_leaves_nothing_behind(
 
         with monkeypatch.context() as patch:
             patch.setattr(segment_files.os, "fsync", full)
-            with pytest.raises(StorageError, match="No space left on device"):
+            with pytest.raises(DiskFull, match="No space left on device"):
                 index.compact()
         assert list((tmp_path / "x.index" / "segments").iterdir()) == []
         index.compact()

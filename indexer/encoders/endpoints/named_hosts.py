@@ -18,7 +18,7 @@ from platformdirs import user_config_path
 
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
 from indexer.encoders.recipes.recipe import RecipeSpec, is_endpoint
-from indexer.errors import Message, ModelError, StorageError
+from indexer.errors import Message, ModelError, storage_error
 
 _FILE = "hosts.json"
 
@@ -43,9 +43,10 @@ def name_host(model: object) -> None:
         with _locked():
             _write(sorted({*named_hosts(), host}))
     except OSError as error:
-        raise StorageError(
+        raise storage_error(
             f"{_path()} cannot be written ({error.strerror}): {host} is recorded there before it is asked; "
-            "make the folder writable, or set XDG_CONFIG_HOME"
+            "make the folder writable, or set XDG_CONFIG_HOME",
+            error,
         ) from error
 
 

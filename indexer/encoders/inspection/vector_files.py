@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal, Protocol, get_args
 import numpy as np
 
 from indexer.encoders.recipes.recipe import Recipe
-from indexer.errors import BadInput, StorageError
+from indexer.errors import BadInput, storage_error
 from indexer.records import Vector
 
 Format = Literal["jsonl", "npy", "safetensors"]
@@ -99,7 +99,7 @@ def open_vectors(path: Path | None, kind: Format) -> Iterator[VectorFile]:
             writer.close()
         part.replace(target)
     except OSError as error:  # What the body itself reads raises errors of likewise.
-        raise StorageError(f"{path} cannot be written ({error.strerror}): make room and run again") from error
+        raise storage_error(f"{path} cannot be written ({error.strerror}): make room and run again", error) from error
     finally:
         part.unlink(missing_ok=True)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from indexer.errors import BadInput, StorageError
+from indexer.errors import BadInput, NotPermitted, StorageError, storage_error
 from indexer.stores.local.disk import drafts
 from indexer.stores.local.disk.failpoint import failpoint
 from indexer.stores.port import SIDE_SLOTS, SideSlot
@@ -239,7 +239,7 @@ def _require_renames(folder: Path) -> None:
                 f"{folder}: is the mount point of a disk and cannot be renamed: move the index into a folder on it"
             )
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise StorageError(
+        raise NotPermitted(
             f"{parent}: cannot be written, and the index in it has to change its name: ask for permission, or move the "
             "index"
         )
@@ -296,7 +296,7 @@ def _changing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"{folder}: cannot be changed ({error.strerror})") from error
+        raise storage_error(f"{folder}: cannot be changed ({error.strerror})", error) from error
 
 
 @contextmanager
@@ -306,9 +306,9 @@ def making(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"{folder}: cannot be made ({error.strerror})") from error
+        raise storage_error(f"{folder}: cannot be made ({error.strerror})", error) from error
     except StorageError as error:
-        raise StorageError(f"{folder}: cannot be made ({error.__cause__ or error})") from error
+        raise type(error)(f"{folder}: cannot be made ({error.__cause__ or error})") from error
 
 
 def _sync_all(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from psycopg import errors, sql
 
-from indexer.errors import BadInput, Message, NotAnIndex, StorageError
+from indexer.errors import BadInput, Message, NotAnIndex, NotPermitted
 from indexer.ledger import STORED_LEFT_OUT, Code, from_stored, notes_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
@@ -95,7 +95,7 @@ class Commit:
         """Bring an index of an earlier format to the current one.
 
         Raises:
-            StorageError: this role is not the owner of the tables.
+            NotPermitted: this role is not the owner of the tables.
         """
         # The lock on the table makes another writer that also finds this format wait, and then find the rows migrated.
         # It comes before that on the row in the registry, as in every commit.
@@ -105,7 +105,7 @@ class Commit:
                 " ADD COLUMN IF NOT EXISTS notes text NOT NULL DEFAULT ''"
             )
         except errors.InsufficientPrivilege as error:
-            raise StorageError(
+            raise NotPermitted(
                 Message(
                     f"{self._views.address.shown}: has format {version}, and only the owner of its tables may bring it "
                     f"to format {FORMAT_VERSION}: let the owner write once",

@@ -15,13 +15,35 @@ from psycopg import errors
 from psycopg.adapt import Buffer, Loader
 
 from indexer.deadline import NEVER, Deadline
-from indexer.errors import BadInput, DeadlinePassed, IndexDamaged, LikewiseError, Message, NotAnIndex, StorageError
+from indexer.errors import (
+    BadInput,
+    DeadlinePassed,
+    DiskFull,
+    IndexDamaged,
+    IndexLocked,
+    IndexUnavailable,
+    LikewiseError,
+    Message,
+    NotAnIndex,
+    NotPermitted,
+    StorageError,
+)
 from indexer.stores.postgres.address import Address, passwords
 
 T = TypeVar("T")
 
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 4
 """Maximum seconds to make a connection, unless the address has another value (`connect_timeout`)."""
+
+SILENT_SECONDS = 2.0
+"""Seconds after which a statement without an answer makes another connection try the server."""
+
+TRIAL_SECONDS = 2
+"""Maximum seconds that this connection waits. If it gets no answer either, the server is down; else the statement is
+slow. The least that psycopg allows."""
+
+_TURN_SECONDS = 0.1
+"""Maximum seconds that a thread waits while another thread tries a server that did not answer before."""
 
 ANSWER_SECONDS = float(os.environ.get("LIKEWISE_POSTGRES_SECONDS", "60"))
 """Maximum seconds that a question waits for the server. A server that stops answering must not block its clients
@@ -51,13 +73,15 @@ class DeadlineConnection(psycopg.Connection[Any]):
     """A connection whose statements end with an error in time, even if the server does not answer at all.
 
     Attributes:
-        seconds: maximum seconds of a statement, usually ANSWER_SECONDS.
+        address: where its server is; None until it is connected.
+        seconds: maximum seconds of a statement. None: ANSWER_SECONDS, or less if the server is down.
         deadline: the deadline of the question that uses the connection now.
         ef_search: width of the graph search in the current transaction, if it was set.
         idle_since: when it was last given back (time.monotonic).
         epoch: of `Connections`, when it was made.
     """
 
+    address: Address | None = None
     seconds: float | None = None
     deadline: Deadline = NEVER
     ef_search: int | None = None
@@ -69,40 +93,61 @@ class DeadlineConnection(psycopg.Connection[Any]):
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         seconds = self.seconds or ANSWER_SECONDS
-        if self.deadline is not NEVER:
-            gen = _until(self.deadline, gen)
         try:
-            return super().wait(gen, interval, seconds if timeout is None else timeout)
+            return super().wait(self._watched(gen), interval, seconds if timeout is None else timeout)
         except DeadlinePassed:
             self._try_cancel(timeout=5.0)  # otherwise the server would work on
             self.pgconn.finish()  # its state is unknown
             raise
+        except ServerSilent:
+            self.pgconn.finish()
+            raise
         except errors._WaitTimeout:
-            self.pgconn.finish()  # its state is unknown
+            self.pgconn.finish()
             raise ServerSilent(f"the server did not answer within {seconds:g} s") from None
 
+    def _watched(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        """Wait as psycopg's generator does, and look at deadline and server each time it is resumed: at least ten times
+        a second.
 
-def _until(deadline: Deadline, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
-    """Wait as psycopg's generator does, and look at a deadline each time it is resumed: at least ten times a second.
+        Raises:
+            DeadlinePassed: the time of the question is over.
+            ServerSilent: the server answers neither this connection nor a new one.
+        """
+        try:
+            ready = next(gen)
+            since = time.monotonic()
+            while True:
+                resumed = yield ready
+                self.deadline.check()
+                if resumed:
+                    since = time.monotonic()
+                elif self.seconds is None and time.monotonic() - since > SILENT_SECONDS:
+                    self._require_server()
+                    since = time.monotonic()
+                ready = gen.send(resumed)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
 
-    Raises:
-        DeadlinePassed: the time of the question is over.
-    """
-    try:
-        ready = next(gen)
-        while True:
-            resumed = yield ready
-            deadline.check()
-            ready = gen.send(resumed)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
+    def _require_server(self) -> None:
+        """Raise ServerSilent if the server does not answer a new connection. An error is an answer."""
+        if self.address is None:
+            return
+        try:
+            psycopg.connect(self.address.conninfo, connect_timeout=TRIAL_SECONDS).close()
+        except errors.ConnectionTimeout:
+            raise ServerSilent(f"the server did not answer within {SILENT_SECONDS + TRIAL_SECONDS:g} s") from None
+        except psycopg.Error:
+            return
 
 
 class Connections:
     """The connections of a store. Safe to share among threads; a forked child makes its own.
 
-    The thread that needs a connection makes it. So, if the server is down, this thread gets the error at once.
+    The thread that needs a connection makes it. So, if the server is down, this thread gets the error at once. While a
+    server does not answer, one thread at a time tries it and the others get the error at once: a service needs its
+    threads for its other indexes.
     """
 
     def __init__(self, address: Address) -> None:
@@ -114,13 +159,14 @@ class Connections:
         self._process, self._lock = os.getpid(), threading.Lock()
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._idle: list[DeadlineConnection] = []  # the one used last is at the end
+        self._trial, self._is_silent = threading.Lock(), False
 
     @contextmanager
     def connection(self) -> Iterator[DeadlineConnection]:
         """Lend a connection that is in no transaction and has just answered.
 
         Raises:
-            StorageError: the server cannot be reached, refuses, or stops answering.
+            IndexUnavailable: the server cannot be reached, refuses, or stops answering.
         """
         with self.begun(lambda connection: connection.execute("")) as (connection, _):
             yield connection
@@ -133,27 +179,46 @@ class Connections:
         restarted, and no statement was sent before.
 
         Raises:
-            StorageError: the server cannot be reached, refuses, or stops answering.
+            IndexUnavailable: the server cannot be reached, refuses, or stops answering.
         """
         with translated(self._address):
             if self._process != os.getpid():  # another thread of the parent may have held the lock
                 self._reset()
             process, free = self._process, self._free
             if not free.acquire(timeout=ANSWER_SECONDS):
-                raise StorageError(
+                raise IndexUnavailable(
                     f"{self._address.shown}: all {MAX_CONNECTIONS} connections of this process were in use for "
                     f"{ANSWER_SECONDS:g} s: ask fewer questions at once"
                 )
             try:
-                connection, begun = self._take(begin)
+                with self._turn():
+                    connection, begun = self._take(begin)
+                self._is_silent = False
                 try:
                     yield connection, begun
                 finally:
                     if process == os.getpid():  # not in a child that was forked inside the block
                         self._give_back(connection)
+            except (ServerSilent, errors.ConnectionTimeout):
+                self._is_silent = True
+                raise
             finally:
                 if process == os.getpid():
                     free.release()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Let one thread at a time try a server that did not answer. Raises ServerSilent in the others."""
+        if not self._is_silent:
+            yield
+            return
+        trial = self._trial
+        if not trial.acquire(timeout=_TURN_SECONDS):
+            raise ServerSilent("the server does not answer")
+        try:
+            yield
+        finally:
+            trial.release()
 
     def close(self) -> None:
         if self._process != os.getpid():
@@ -230,6 +295,7 @@ def connect(address: Address) -> DeadlineConnection:
     try:
         # The settings of a role or a database may be others, and each of these would change what is written or read.
         connection = DeadlineConnection.connect(address.conninfo, **_OPTIONS, **limit, client_encoding="utf8")
+        connection.address = address
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         if (
             connection.info.parameter_status("standard_conforming_strings") != "on"
@@ -267,11 +333,11 @@ def _require_extension(connection: DeadlineConnection, address: Address) -> None
 
     Raises:
         NotAnIndex: the database has no index.
-        StorageError: the database has indexes, but the extension was dropped together with all columns of vectors.
+        IndexDamaged: the database has indexes, but the extension was dropped together with all columns of vectors.
     """
     if extension_schema(connection) is None:
         if connection.execute("SELECT to_regclass('likewise.index') IS NULL").fetchone() == (False,):
-            raise StorageError(
+            raise IndexDamaged(
                 f"{address.shown}: the extension vector was dropped from its database, and with it the vectors of all "
                 "indexes there: restore a backup of the database"
             )
@@ -288,7 +354,7 @@ def extension_schema(connection: DeadlineConnection) -> str | None:
     """Return the schema of pgvector; None if the database does not have pgvector.
 
     Raises:
-        StorageError: this role does not see its types.
+        NotPermitted: this role does not see its types.
     """
     row = connection.execute(
         "SELECT n.nspname, to_regtype('vector') IS NOT NULL FROM pg_extension e"
@@ -298,7 +364,7 @@ def extension_schema(connection: DeadlineConnection) -> str | None:
         return None
     if not row[1]:
         user, schema = connection.info.user, row[0]
-        raise StorageError(
+        raise NotPermitted(
             f"the role {user} does not see pgvector in schema {schema!r}: GRANT USAGE ON SCHEMA "
             f'"{schema}" TO "{user}"; ALTER ROLE "{user}" SET search_path = "$user", public, "{schema}"'
         )
@@ -313,20 +379,20 @@ def translated(address: Address) -> Iterator[None]:
     except LikewiseError:
         raise
     except (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction) as error:
-        raise StorageError(
+        raise NotPermitted(
             f"{address.shown}: {one_line(error, address)}; ask for the grants of docs/postgres.md"
         ) from error
     except errors.FeatureNotSupported as error:
         raise StorageError(f"{address.shown}: {one_line(error, address)}; install it on the server") from error
-    except (errors.DiskFull, errors.OutOfMemory) as error:
-        raise StorageError(f"{address.shown}: {one_line(error, address)}; what was committed before is kept") from error
+    except errors.DiskFull as error:
+        raise DiskFull(f"{address.shown}: {one_line(error, address)}; what was committed before is kept") from error
     except ServerSilent as error:
-        raise StorageError(
+        raise IndexUnavailable(
             f"{address.shown}: {one_line(error, address)}; "
             "what was committed before is kept, run it again when the server answers"
         ) from error
     except errors.LockNotAvailable as error:
-        raise StorageError(
+        raise IndexLocked(
             f"{address.shown}: another writer held the same rows for {ANSWER_SECONDS:g} s; run it again"
         ) from error
     except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
@@ -335,8 +401,12 @@ def translated(address: Address) -> Iterator[None]:
             f"{address.shown}: tables of this index are missing ({one_line(error, address)}): restore a backup, or "
             f"forget the index with DELETE FROM likewise.index WHERE name = '{name}' and index its sources again"
         ) from error
-    except (errors.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
+    except (errors.DataCorrupted, errors.IndexCorrupted) as error:
+        raise IndexDamaged(f"{address.shown}: {one_line(error, address)}: restore a backup of the database") from error
+    except errors.IoError as error:  # of the server's disk
         raise StorageError(f"{address.shown}: {one_line(error, address)}") from error
+    except (errors.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
+        raise IndexUnavailable(f"{address.shown}: {one_line(error, address)}") from error
     except errors.DataError as error:
         raise BadInput(f"{address.shown}: PostgreSQL cannot hold this value ({one_line(error, address)})") from error
 

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from psycopg import errors
 
-from indexer.errors import BadInput, Message, NotAnIndex, StorageError
+from indexer.errors import BadInput, IndexUnavailable, Message, NotAnIndex
 from indexer.listener import SILENT, Listener
 from indexer.settings import Settings
 from indexer.stores.port import SIDE_SLOTS, Slot
@@ -222,10 +222,11 @@ class PostgresEngine:
         """Return the connection that holds the locks of this engine. The locks end with the connection.
 
         Raises:
-            StorageError: the connection ended inside of `exclusive`, and others may have written since.
+            IndexUnavailable: the connection ended inside of `exclusive`, and others may have written since.
         """
         if self._is_exclusive and self._guard is not None and self._guard.closed:
-            raise StorageError(f"{self.address}: the connection that kept other writers out has ended: run it again")
+            message = f"{self.address}: the connection that kept other writers out has ended: run it again"
+            raise IndexUnavailable(message)
         if self._guard is None or self._guard.closed:
             self._guard = connect(self._address)
         return self._guard

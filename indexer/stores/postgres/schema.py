@@ -17,7 +17,7 @@ from typing import LiteralString
 
 from psycopg import errors, sql
 
-from indexer.errors import BadInput, Message, NewerFormat, StorageError
+from indexer.errors import BadInput, Message, NewerFormat, NotPermitted
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import MIN_PGVECTOR, DeadlineConnection, extension_schema
 
@@ -234,12 +234,12 @@ def _create_extension(connection: DeadlineConnection) -> None:
     """Create pgvector in the database.
 
     Raises:
-        StorageError: this role may not do that.
+        NotPermitted: this role may not do that.
     """
     try:
         connection.execute("CREATE EXTENSION vector")
     except errors.InsufficientPrivilege as error:
-        raise StorageError(
+        raise NotPermitted(
             f"the role {connection.info.user} may not create extensions: run CREATE EXTENSION vector once in the "
             f"database {connection.info.dbname} as a superuser"
         ) from error
@@ -250,7 +250,7 @@ def prepare_database(connection: DeadlineConnection) -> None:
 
     Raises:
         BadInput: the database is not in UTF-8, or its pgvector is too old.
-        StorageError: this role may not create the extension.
+        NotPermitted: this role may not create the extension.
     """
     encoding = connection.execute("SHOW server_encoding").fetchone()
     if encoding is None or encoding[0] != "UTF8":
@@ -331,7 +331,7 @@ MAY_IDENTIFY = (
 
 
 def require_all_rows(connection: DeadlineConnection, address: Address, tables: str) -> None:
-    """Raise StorageError if a policy may hide rows of an index from this role.
+    """Raise NotPermitted if a policy may hide rows of an index from this role.
 
     Its documents are counted for all roles together, and its passages without their documents would look like damage.
     """
@@ -341,7 +341,7 @@ def require_all_rows(connection: DeadlineConnection, address: Address, tables: s
         (tables,),
     ).fetchall()
     if row[0]:
-        raise StorageError(
+        raise NotPermitted(
             f"{address.shown}: row-level security may hide rows of {', '.join(row[0])} from the role "
             f"{connection.info.user}, and counts and scores would be wrong: give each tenant an index of its own "
             "(docs/postgres.md, roles and tenants)"

@@ -168,7 +168,7 @@ class Views:
         Raises:
             DeadlinePassed: the time of the question is over.
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
-            StorageError: the server cannot be asked.
+            IndexUnavailable: the server cannot be asked.
         """
         deadline.check()
         with self.connections.begun(self._begin) as (connection, state):

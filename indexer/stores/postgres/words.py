@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from indexer.encoders.machine.cache_folder import cache_folder
-from indexer.errors import StorageError
+from indexer.errors import storage_error
 from indexer.stores.port import Ids
 from indexer.stores.postgres.schema import MAY_IDENTIFY
 from indexer.stores.postgres.views import CommitState, View, commit_of
@@ -259,7 +259,8 @@ class _Replica:
                 self._indexes, view, self._analysis, self.generation, self._documents
             )
         except (OSError, ValueError) as error:
-            raise StorageError(f"{self._folder or 'memory'}: words cannot be written there ({error})") from error
+            message = f"{self._folder or 'memory'}: words cannot be written there ({error})"
+            raise storage_error(message, error) from error
         self._has_deletions = self._has_deletions or deleted
         self.generation, self._commit = view.state.row.generation, view.state.row.commit
         if self._words is None or changed:

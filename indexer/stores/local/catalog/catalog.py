@@ -15,14 +15,14 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from indexer.errors import BadInput, StorageError
+from indexer.errors import BadInput
 from indexer.ledger import STORED_LEFT_OUT, Code, notes_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.local.catalog import filter_sql
-from indexer.stores.local.catalog.connections import damaged
+from indexer.stores.local.catalog.connections import damaged, write_error
 from indexer.stores.local.catalog.generation import Generation, GenerationFile, loss, read_generation
 from indexer.stores.local.catalog.rows import erase_passages, write_documents, write_passages
 from indexer.stores.local.catalog.schema import migrations
@@ -94,9 +94,7 @@ class Catalog:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise StorageError(
-                f"{self._path.parent}: could not be written ({error}); what was committed before is kept"
-            ) from error
+            raise write_error(self._path, error) from error
         except sqlite3.IntegrityError:
             raise
         except sqlite3.DatabaseError as error:

@@ -20,7 +20,18 @@ from shlex import quote
 from typing import Any, TypeVar
 
 from indexer.deadline import NEVER, Deadline
-from indexer.errors import IndexDamaged, LikewiseError, Message, NewerFormat, NotAnIndex, StorageError, in_shell
+from indexer.errors import (
+    DiskFull,
+    IndexDamaged,
+    IndexUnavailable,
+    LikewiseError,
+    Message,
+    NewerFormat,
+    NotAnIndex,
+    NotPermitted,
+    StorageError,
+    in_shell,
+)
 from indexer.stores.local.catalog.filter_sql import add_functions
 from indexer.stores.local.disk.drafts import notes_on_abandoned
 from indexer.stores.temporary import temporary_folder
@@ -49,6 +60,14 @@ _DESCRIPTORS_PER_CONNECTION = 3
 """The catalog, its log, and the memory that connections to one file share."""
 
 _DAMAGE_CODES = {sqlite3.SQLITE_OK, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+_WRITE_ERRORS: dict[int, type[StorageError]] = {
+    sqlite3.SQLITE_FULL: DiskFull,
+    sqlite3.SQLITE_READONLY: NotPermitted,
+    sqlite3.SQLITE_PERM: NotPermitted,
+    sqlite3.SQLITE_BUSY: IndexUnavailable,
+    sqlite3.SQLITE_CANTOPEN: IndexUnavailable,
+}
 
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
@@ -94,11 +113,17 @@ def read_error(catalog: Path, error: Exception) -> LikewiseError:
     damaged."""
     code = getattr(error, "sqlite_errorcode", 0)
     if code & 0xFF not in _DAMAGE_CODES and code != sqlite3.SQLITE_IOERR_SHORT_READ:
-        return StorageError(
+        return IndexUnavailable(
             f"{catalog}: cannot be opened now ({error}): look at its permissions, at free memory, and at how many "
             "files this process has open"
         )
     return damaged(catalog, f"is not a readable catalog ({error})")
+
+
+def write_error(catalog: Path, error: sqlite3.OperationalError) -> StorageError:
+    """Return the error to raise if the catalog cannot be written."""
+    kind = _WRITE_ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, StorageError)
+    return kind(f"{catalog.parent}: could not be written ({error}); what was committed before is kept")
 
 
 def damaged(catalog: Path, problem: str) -> IndexDamaged:
@@ -118,7 +143,7 @@ def open_catalog(catalog: Path, mode: str) -> CatalogConnection:
         mode: parameters of an SQLite URI, such as "mode=ro".
 
     Raises:
-        NewerFormat, IndexDamaged, StorageError: it cannot be read.
+        NewerFormat, IndexDamaged, IndexUnavailable: it cannot be read.
     """
     connection = None
     try:
@@ -142,10 +167,10 @@ def open_catalog(catalog: Path, mode: str) -> CatalogConnection:
     return connection
 
 
-def permission_error(folder: Path, error: PermissionError) -> StorageError:
+def permission_error(folder: Path, error: PermissionError) -> NotPermitted:
     """Return the error to raise if this user may not enter a folder, and likewise cannot know whether it is an
     index."""
-    return StorageError(
+    return NotPermitted(
         f"{folder}: cannot be opened ({error.strerror}): ask the owner for permission to read and enter this folder "
         "and the folders above it"
     )
@@ -155,7 +180,7 @@ def has_catalog(folder: Path) -> bool:
     """Return whether there is a catalog in a folder.
 
     Raises:
-        StorageError: this user may not enter the folder.
+        NotPermitted: this user may not enter the folder.
     """
     try:
         return (folder / "catalog.db").exists()
@@ -168,7 +193,7 @@ def identity_of(folder: Path) -> Identity:
 
     Raises:
         NotAnIndex: the folder has no catalog.
-        StorageError: this user may not enter the folder.
+        NotPermitted: this user may not enter the folder.
     """
     try:
         status = (folder / "catalog.db").stat()
@@ -360,7 +385,7 @@ def with_descriptors(action: Callable[[], T]) -> T:
     If it fails because the process may open no more files, idle connections are closed and it is tried once more.
 
     Raises:
-        StorageError: the process has too many other files open.
+        IndexUnavailable: the process has too many other files open.
     """
     has_closed = False
     while True:
@@ -377,7 +402,8 @@ def with_descriptors(action: Callable[[], T]) -> T:
 def _too_many_files(error: Exception) -> Exception:
     if isinstance(error, StorageError):
         return error
-    return StorageError(f"{error}: close some of the files that this process has open, or allow it more (ulimit -n)")
+    advice = "close some of the files that this process has open, or allow it more (ulimit -n)"
+    return IndexUnavailable(f"{error}: {advice}")
 
 
 def _may_lack_descriptors(error: BaseException) -> bool:

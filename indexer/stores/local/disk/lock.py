@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from indexer.errors import IndexLocked, Message, StorageError
+from indexer.errors import IndexLocked, Message, storage_error
 from indexer.listener import SILENT, Listener
 
 
@@ -86,7 +86,7 @@ class WriterLock:
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise StorageError(f"{self._path.parent}: cannot be written ({error.strerror})") from error
+            raise storage_error(f"{self._path.parent}: cannot be written ({error.strerror})", error) from error
         try:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import IndexDamaged, StorageError
+from indexer.errors import IndexDamaged, storage_error
 from indexer.stores.local.disk.failpoint import failpoint
 
 _ID = np.dtype("<i8")
@@ -153,7 +153,8 @@ def publish(
     except (OSError, RuntimeError) as error:  # FAISS raises RuntimeError for a full disk
         for path in (*paths(folder, temporary), *paths(folder, name)):
             path.unlink(missing_ok=True)
-        raise StorageError(f"{folder / name}: could not be written ({error}); free some space and run again") from error
+        message = f"{folder / name}: could not be written ({error}); free some space and run again"
+        raise storage_error(message, error) from error
     size = sum(path.stat().st_size for path in paths(folder, name))
     return SegmentFile(name, kind, len(positions.passages), size, digest, stamp(folder, name), parameters)
 

@@ -20,7 +20,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.errors import IndexDamaged, StorageError, count_of
+from indexer.errors import IndexDamaged, count_of, storage_error
 from indexer.stores.local.catalog.views import View, Views
 from indexer.stores.local.catalog.word_files import WordFiles
 from indexer.stores.local.disk.failpoint import failpoint
@@ -227,7 +227,8 @@ def _write(folder: Path, view: View, analysis: Analysis, base: WordFiles | None,
         failpoint("words.renamed")
     except (OSError, RuntimeError, ValueError) as error:  # the engine raises ValueError for a full disk
         shutil.rmtree(temporary, ignore_errors=True)
-        raise StorageError(f"{target}: could not be written ({error}); free some space and run again") from error
+        message = f"{target}: could not be written ({error}); free some space and run again"
+        raise storage_error(message, error) from error
     deleted, appended = (base.removed + len(removed), base.appended + 1) if base is not None else (0, 0)
     new_stamp = stamp_of(target / file for file in digests)
     return WordFiles(name, str(analysis), last_id, deleted, appended, json.dumps(digests), new_stamp)

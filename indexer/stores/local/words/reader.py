@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from indexer.errors import IndexDamaged, StorageError
+from indexer.errors import IndexDamaged, storage_error
 from indexer.stores.local.catalog import queries
 from indexer.stores.local.catalog.connections import Identity, with_descriptors
 from indexer.stores.local.catalog.views import CommitState, Lineage, View
@@ -211,7 +211,8 @@ class _Overlay:
             try:
                 self._last_id = fill(self._indexes, view, self._analysis, self._last_id, removed)
             except (OSError, ValueError) as error:
-                raise StorageError(f"{tempfile.gettempdir()}: words cannot be written there ({error})") from error
+                message = f"{tempfile.gettempdir()}: words cannot be written there ({error})"
+                raise storage_error(message, error) from error
             self._deleted.update(removed)
             self._has_deletions = self._has_deletions or bool(removed)
         self._added = alive

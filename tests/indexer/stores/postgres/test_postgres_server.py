@@ -14,8 +14,9 @@ import pytest
 from postgres_server import OwnServer
 
 from indexer import Document, Index
-from indexer.errors import StorageError
+from indexer.errors import IndexUnavailable, StorageError
 from indexer.stores.postgres import connections
+from indexer.stores.postgres.address import parse_address
 from search import Searcher
 
 ROWS = np.eye(8, dtype=np.float32)
@@ -76,6 +77,36 @@ def test_a_silent_server_ends_a_question(server: OwnServer, monkeypatch: pytest.
             server.resume()
         monkeypatch.undo()
         assert [found(searcher, number) for number in range(8)] == [f"d{number}" for number in range(8)]
+
+
+def test_a_frozen_server_is_told_from_a_slow_statement(server: OwnServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = server.address("slow")
+    monkeypatch.setattr(connections, "SILENT_SECONDS", 0.1)
+    with connections.connect(parse_address(address)) as connection:
+        assert connection.execute("SELECT 1 FROM pg_sleep(0.5)").fetchall() == [(1,)]
+    with filled(address) as index, Searcher(address) as searcher:
+        assert found(searcher, 1) == "d1"
+        server.pause()
+        try:
+            for ask in (lambda: found(searcher, 1), lambda: index.remove(["d1"])):
+                with pytest.raises(IndexUnavailable, match=r"did not answer within 2\.1 s"):
+                    ask()
+        finally:
+            server.resume()
+        assert found(searcher, 1) == "d1"
+
+
+def test_one_thread_at_a_time_tries_a_server_that_did_not_answer(server: OwnServer) -> None:
+    address = server.address("tried")
+    with filled(address), Searcher(address) as searcher:
+        assert found(searcher, 1) == "d1"
+        shared = searcher._store._connections  # type: ignore[attr-defined]
+        shared._is_silent = True
+        with shared._trial, pytest.raises(IndexUnavailable, match="the server does not answer"):
+            found(searcher, 1)
+        assert found(searcher, 1) == "d1"
+        with shared._trial:  # it has answered, so that nobody waits for a turn
+            assert found(searcher, 1) == "d1"
 
 
 _WRITER = """

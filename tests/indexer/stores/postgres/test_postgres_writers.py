@@ -17,7 +17,7 @@ import pytest
 from postgres_server import new_address
 
 from indexer import Document, Index
-from indexer.errors import StorageError
+from indexer.errors import IndexLocked
 from indexer.records import Span, Stamp
 from indexer.settings import Settings
 from indexer.stores.addresses.open import create_store, open_store
@@ -176,7 +176,7 @@ def test_a_client_that_stops_in_a_transaction_holds_nobody_up(address: str, monk
             with other.writer() as writer:
                 writer.put(Batch([embedded("other")]))
             break
-        except StorageError as error:
+        except IndexLocked as error:
             assert "another writer held the same rows" in str(error)
     thread.join()
     with other.snapshot() as snapshot:
