@@ -20,6 +20,7 @@ from indexer.settings import Settings
 from indexer.stores.port import SIDE_SLOTS, Slot
 from indexer.stores.postgres.address import Address, parse_address
 from indexer.stores.postgres.connections import DeadlineConnection, connect, translated
+from indexer.stores.postgres.grants import take_over_grants
 from indexer.stores.postgres.leftovers import hold, note_of, tables_size, unfinished, unfinished_name
 from indexer.stores.postgres.schema import (
     SIDE_MARK,
@@ -158,6 +159,8 @@ class PostgresEngine:
                 )
             self._leave(slot)
             with guard.transaction():
+                if self._is_exclusive:
+                    take_over_grants(guard, index, name, revoke=slot == "previous")
                 if slot in SIDE_SLOTS:
                     aside = f"{index}{SIDE_MARK}{secrets.token_hex(8)}"
                     rename(guard, index, aside)
