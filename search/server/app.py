@@ -89,6 +89,8 @@ def create_app(
     cors_origins: Sequence[str] = (),
     access_log: bool = False,
     log_queries: bool = False,
+    open_readyz: bool = False,
+    is_draining: Callable[[], bool] = lambda: False,
 ) -> Starlette:
     """Return the HTTP service of some indexes as an ASGI application.
 
@@ -102,6 +104,8 @@ def create_app(
         cors_origins: pages (scheme://host:port) whose scripts may ask from a browser.
         access_log: write one line of JSON per request to standard output.
         log_queries: write the text of questions to it, too.
+        open_readyz: answer /readyz without the token.
+        is_draining: returns whether the service is about to end, so that /readyz refuses.
 
     Raises:
         NotAnIndex, NewerFormat, IndexDamaged: an index cannot be read.
@@ -112,7 +116,7 @@ def create_app(
         raise BadInput("the token is empty: give one, or none at all")
     log = AccessLog(questions=log_queries) if access_log else None
     metrics = Metrics()
-    service = Service(ServedIndexes(indexes, metrics), metrics, _load_scorer(rerank), log, writable)
+    service = Service(ServedIndexes(indexes, metrics), metrics, _load_scorer(rerank), log, writable, is_draining)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -133,7 +137,8 @@ def create_app(
                 expose_headers=["Retry-After", "WWW-Authenticate"],
             )
         )
-    rules = Rules(token, tuple(allowed_hosts), loopback_only, tuple(cors_origins))
+    open_routes = ("/healthz", "/readyz") if open_readyz else ("/healthz",)
+    rules = Rules(token, tuple(allowed_hosts), loopback_only, tuple(cors_origins), open_routes)
     middleware.append(Middleware(Guard, rules=rules))
     return Starlette(
         routes=service.routes(),
@@ -161,10 +166,11 @@ class Service:
         scorer: CrossEncoderScorer | None,
         log: AccessLog | None,
         writable: bool,
+        is_draining: Callable[[], bool],
     ) -> None:
         self.indexes, self.metrics, self.log = indexes, metrics, log
         self._scorer, self._writable, self._writers = scorer, writable, Writers()
-        self._maps = Maps()
+        self._maps, self._is_draining = Maps(), is_draining
         self._searches = Lane(SEARCH_THREADS, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
         self._heavy = Lane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
         self._openapi, self._page = describe_api(), Page()
@@ -226,6 +232,9 @@ class Service:
         return JSONResponse({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
+        if self._is_draining():
+            raise Problem(503, "draining", "the service is about to end: send requests to another one")
+
         def read() -> dict[str, Any]:
             for served in self.indexes.values():
                 served.searcher.count()

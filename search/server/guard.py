@@ -19,8 +19,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from search.server import limits
 from search.server.problems import Problem
 
-_OPEN_ROUTES = frozenset({"/healthz"})
-"""Routes that are answered without a token."""
 _LARGE_BODIES = ("/documents", "/v1/embeddings", "/rerank")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -39,12 +37,14 @@ class Rules:
         loopback_only: accept only this machine's own names as Host. Otherwise every numeric address is accepted too,
             because DNS rebinding needs a name.
         origins: the pages (scheme://host:port) whose scripts may ask from a browser, beside the service's own.
+        open_routes: the paths that are answered without a token.
     """
 
     token: str | None = None
     hosts: Sequence[str] = ()
     loopback_only: bool = True
     origins: Sequence[str] = ()
+    open_routes: Sequence[str] = ("/healthz",)
     _names: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -137,7 +137,7 @@ class Guard:
                 "pages of this origin may not ask: the operator can allow it",
             )
         path = scope["path"].removeprefix(scope.get("root_path", ""))  # of the folder in which it is mounted
-        if path not in _OPEN_ROUTES:
+        if path not in self._rules.open_routes:
             given = headers.getlist("authorization")
             if not self._rules.accepts_token(given[0] if len(given) == 1 else ""):
                 problem = "the token is wrong" if given else "a token is needed: Authorization: Bearer TOKEN"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing.synchronize import Event
+from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
@@ -42,7 +46,8 @@ class Options:
         host: the address to listen on.
         port: 0 takes a free one.
         workers: how many processes answer.
-        writable, token, rerank, allowed_hosts, cors_origins, access_log, log_queries: see `create_app`.
+        writable, token, rerank, allowed_hosts, cors_origins, access_log, log_queries, open_readyz: see `create_app`.
+        drain_s: seconds from the signal to end until the service ends, in which /readyz refuses.
     """
 
     indexes: dict[str, str] = field(repr=False)
@@ -56,6 +61,8 @@ class Options:
     cors_origins: tuple[str, ...] = ()
     access_log: bool = True
     log_queries: bool = False
+    drain_s: float = 0.0
+    open_readyz: bool = False
 
     def __post_init__(self) -> None:
         if not is_loopback(self.host) and self.token is None:
@@ -79,15 +86,16 @@ def serve(options: Options, announce: Callable[[str], None]) -> None:
     address = f"http://{_in_url(options.host)}:{listening.getsockname()[1]}"
     try:
         if options.workers == 1:
-            app = make_app(options)
-            _Announcing(_config(app), partial(announce, address)).run(sockets=[listening])
+            draining = threading.Event()
+            config = _config(make_app(options, draining.is_set))
+            _Announcing(config, partial(announce, address), options.drain_s, draining).run(sockets=[listening])
         else:
             _serve_with_workers(options, listening, partial(announce, address))
     finally:
         listening.close()
 
 
-def make_app(options: Options) -> Starlette:
+def make_app(options: Options, is_draining: Callable[[], bool]) -> Starlette:
     """Return the application. In a worker, end the process when its parent process has ended."""
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
@@ -101,6 +109,8 @@ def make_app(options: Options) -> Starlette:
         cors_origins=options.cors_origins,
         access_log=options.access_log,
         log_queries=options.log_queries,
+        open_readyz=options.open_readyz,
+        is_draining=is_draining,
     )
 
 
@@ -110,16 +120,29 @@ def _end_after(wait: Callable[[], None]) -> None:
 
 
 class _Announcing(uvicorn.Server):
-    """A server that reports when it answers, and that returns after a signal instead of ending by it."""
+    """A server that reports when it answers, and that returns some time after a signal instead of ending by it."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, announce: Callable[[], None], drain_s: float, draining: threading.Event
+    ) -> None:
         super().__init__(config)
-        self._announce = announce
+        self._announce, self._draining = announce, draining
+        self._drain_s, self._end = drain_s, math.inf
 
     async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
         await super().startup(sockets=list(sockets or ()))
         if self.started:
             self._announce()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._drain_s and not self._draining.is_set():  # a second signal does not wait
+            self._draining.set()
+            self._end = time.monotonic() + self._drain_s
+        else:
+            super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or time.monotonic() >= self._end
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         # uvicorn raises the signal that stopped it again, for the handler that was set before.
@@ -136,15 +159,35 @@ def _ignore(number: int, frame: object) -> None:
 
 
 def _serve_with_workers(options: Options, listening: socket.socket, announce: Callable[[], None]) -> None:
-    make_app(options)  # what is wrong with an index is said once, by this process
-    config = _config(partial(make_app, options), factory=True, workers=options.workers)
+    draining = multiprocessing.get_context("spawn").Event()
+    make_app(options, draining.is_set)  # what is wrong with an index is said once, by this process
+    config = _config(partial(make_app, options, draining.is_set), factory=True, workers=options.workers)
     with tempfile.TemporaryDirectory(prefix="likewise-metrics-") as metrics:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics  # workers inherit it
-        supervisor = Multiprocess(config, sockets=[listening])
+        supervisor = _Draining(config, [listening], options.drain_s, draining)
         threading.Thread(target=_announce_first, args=(supervisor, announce), daemon=True).start()
         supervisor.run()
         if any(process.exitcode == uvicorn.config.STARTUP_FAILURE for process in supervisor.processes):
             raise LikewiseError("a worker could not start: the reason is in the lines above")
+
+
+class _Draining(Multiprocess):
+    """A supervisor that ends its workers some time after a signal."""
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], drain_s: float, draining: Event) -> None:
+        super().__init__(config, sockets)
+        self._drain_s, self._draining = drain_s, draining
+
+    def handle_term(self) -> None:
+        if self._drain_s and not self._draining.is_set():  # a second signal does not wait
+            self._draining.set()
+            timer = threading.Timer(self._drain_s, self.should_exit.set)
+            timer.daemon = True  # a second signal ends the process at once
+            timer.start()
+        else:
+            self.should_exit.set()
+
+    handle_int = handle_term
 
 
 def _announce_first(supervisor: Multiprocess, announce: Callable[[], None]) -> None:

@@ -63,6 +63,15 @@ kill -9."""
 )
 @click.option("--access-log/--no-access-log", default=True, help="Write a line of JSON per request to standard output.")
 @click.option("--log-queries", is_flag=True, help="Write the text of questions to the log, too.")
+@click.option(
+    "--drain",
+    type=click.IntRange(0, 3600),
+    default=0,
+    show_default=True,
+    metavar="SECONDS",
+    help="After the signal to end, answer for this time while /readyz refuses.",
+)
+@click.option("--open-readyz", is_flag=True, help="Answer /readyz without the token.")
 def serve(
     indexes: tuple[str, ...],
     host: str,
@@ -76,6 +85,8 @@ def serve(
     cors_origins: tuple[str, ...],
     access_log: bool,
     log_queries: bool,
+    drain: int,
+    open_readyz: bool,
 ) -> None:
     """Answer questions to each INDEX over HTTP and MCP, until SIGINT or SIGTERM.
 
@@ -106,6 +117,8 @@ def serve(
         cors_origins,
         access_log,
         log_queries,
+        drain,
+        open_readyz,
     )
     with _watching([*options.indexes.values()], watched):
         run(options, lambda address: say(f"likewise: serving {', '.join(options.indexes)} at {address}", err=True))

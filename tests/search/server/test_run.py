@@ -57,6 +57,41 @@ def test_it_finishes_what_it_accepted(serving: Any, own_vectors: Path) -> None:
         assert service.process.wait(timeout=20) == 0
 
 
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_it_answers_while_it_drains_and_ends_at_once_with_a_second_signal(
+    serving: Any, own_vectors: Path, workers: int
+) -> None:
+    options = ("--drain", "600", "--workers", str(workers))
+    with serving(own_vectors, *options) as service:
+        ready = f"{service.address}/readyz"
+        with urllib.request.urlopen(ready, timeout=10) as answer:
+            assert json.load(answer)["status"] == "ready"
+        service.process.send_signal(signal.SIGTERM)
+        await_true(lambda: slug_of(ready) == "draining")
+        assert ask(service.address) == ["moon"]
+        assert service.stop() == 0
+
+
+def test_it_ends_when_it_has_drained(serving: Any, own_vectors: Path) -> None:
+    with serving(own_vectors, "--drain", "1") as service:
+        assert service.stop() == 0
+
+
+def test_readiness_is_open_without_the_token_where_that_was_asked_for(serving: Any, own_vectors: Path) -> None:
+    with serving(own_vectors, "--open-readyz", LIKEWISE_TOKEN="secret") as service:
+        assert slug_of(f"{service.address}/v1/indexes") == "unauthorized"
+        assert slug_of(f"{service.address}/readyz") is None
+
+
+def slug_of(url: str) -> str | None:
+    """Return the slug of the error at an address; None if it answers."""
+    try:
+        urllib.request.urlopen(url, timeout=10).close()
+    except urllib.error.HTTPError as error:
+        return str(json.load(error)["slug"])
+    return None
+
+
 @contextmanager
 def asking(address: str, outcomes: list[str]) -> Iterator[None]:
     """Ask from four threads, and record what each gets: the hits, or the error of its connection."""
