@@ -50,14 +50,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "bench.index"
         build(folder, points)
-        with serving(folder) as (port, _), sync_playwright() as playwright:
+        with serving(folder) as service, sync_playwright() as playwright:
             flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
             browser = playwright.chromium.launch(executable_path=chromium, args=flags)
             first, rates = [], []
             for _ in range(ROUNDS):
                 page = browser.new_page(viewport={"width": 1280, "height": 900})
                 begun = time.perf_counter()
-                page.goto(f"http://127.0.0.1:{port}/?view=map")
+                page.goto(f"http://127.0.0.1:{service.port}/?view=map")
                 page.wait_for_selector("#map-regions li")
                 page.wait_for_selector("#map-canvas[data-drawn]")
                 first.append(time.perf_counter() - begun)

@@ -79,7 +79,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         own = Path(temporary) / "bench.index"
         subprocess.run([LIKEWISE, "index", own, corpus], check=True, capture_output=True)
-        port, _ = stack.enter_context(serving(own))
+        service = stack.enter_context(serving(own))
         for mode in ("dense", "hybrid"):
             theirs = Path(temporary) / mode
             hybrid = str(int(mode == "hybrid"))
@@ -90,12 +90,10 @@ def main() -> None:
                     rates: tuple[list[float], list[float]] = ([], [])
                     failures = 0
                     for _ in range(ROUNDS):
-                        latencies, failed = load(port, searches(mode), clients, ROUND_S)
-                        rates[0].append(len(latencies) / ROUND_S)
-                        failures += failed
-                        latencies, failed = load(peer, requests, clients, ROUND_S)
-                        rates[1].append(len(latencies) / ROUND_S)
-                        failures += failed
+                        for place, (port, asked) in enumerate(((service.port, searches(mode)), (peer, requests))):
+                            done = load(port, asked, clients, ROUND_S)
+                            rates[place].append(len(done.latencies) / ROUND_S)
+                            failures += done.failed
                     ours, txtais = median(rates[0]), median(rates[1])
                     row = f"| {mode} | {clients} | {ours:.0f} | {txtais:.0f} | {ours / txtais:.1f} | {failures} |"
                     print(row, flush=True)
