@@ -80,7 +80,9 @@ class Hit:
         )
 
 
-_MEMBERS = tuple(member.name for member in fields(Hit))
+HIT_MEMBERS = tuple(member.name for member in fields(Hit))
+"""The names of the members of a hit, in their order."""
+
 _stored_why: Any = Hit.__dict__["why"]
 
 
@@ -132,8 +134,12 @@ class Hits(Sequence[Hit]):
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the object that `--json` prints."""
+    def as_json(self, members: Sequence[str] = HIT_MEMBERS) -> dict[str, Any]:
+        """Return the object that `--json` prints.
+
+        Args:
+            members: the members of each hit. Hits without `why` take less time.
+        """
         return {
             "query": self.query,
             "mode": self.mode,
@@ -142,5 +148,5 @@ class Hits(Sequence[Hit]):
             "answered": self.answered,
             "notes": list(self.notes),
             # Not `asdict`, whose deep copies took as long as the search itself.
-            "hits": [{name: getattr(hit, name) for name in _MEMBERS} for hit in self.hits],
+            "hits": [{name: getattr(hit, name) for name in members} for hit in self.hits],
         }

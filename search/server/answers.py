@@ -12,7 +12,9 @@ class _Answer(BaseModel):
 
 
 class HitAnswer(_Answer):
-    """A document with its best passage, or one passage."""
+    """A document with its best passage, or one passage. A search may leave members out (`fields`, `why`)."""
+
+    model_config = ConfigDict(json_schema_extra=lambda schema: schema.pop("required"))
 
     uri: str
     title: str

@@ -6,7 +6,6 @@ log and numbers in the metrics.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,6 +27,7 @@ from indexer.deadline import Deadline
 from indexer.errors import BadInput, LikewiseError
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.mapping import filter_tree
+from search.hits import HIT_MEMBERS
 from search.mcp import make_mcp_server
 from search.query import Query
 from search.question_batches import BATCH_QUESTIONS
@@ -36,6 +36,7 @@ from search.server.access_log import AccessLog
 from search.server.documents import Writers
 from search.server.embeddings import embed, list_models
 from search.server.guard import Guard, Rules, replay
+from search.server.json_response import JSONResponse, encode
 from search.server.judgments import Judgments
 from search.server.limits import Lane
 from search.server.maps import Maps
@@ -281,7 +282,7 @@ class Service:
             return served.answer(replace(query, where=self._maps.within(served, area, query.condition)))
 
         lane = self._heavy if body.explain and body.k > FEW_EXPLAINED else self._searches
-        return await self._hits(request, search, lane)
+        return await self._hits(request, search, lane, body.members)
 
     async def map(self, request: Request) -> Response:
         return JSONResponse(await self._ask(request, self._maps.describe))
@@ -306,14 +307,18 @@ class Service:
         def similar(served: ServedIndex) -> Hits:
             return served.searcher.similar(body.uri, body.k, where)
 
-        return await self._hits(request, similar, self._searches)
+        return await self._hits(request, similar, self._searches, HIT_MEMBERS)
 
-    async def _hits(self, request: Request, search: Callable[[ServedIndex], Hits], lane: Lane) -> Response:
+    async def _hits(
+        self, request: Request, search: Callable[[ServedIndex], Hits], lane: Lane, members: Sequence[str]
+    ) -> Response:
+        """Answer with the hits of a search, and with these members of each hit."""
+
         def answer(served: ServedIndex) -> tuple[int, bytes]:
             hits = search(served)
-            answered = hits.as_json()
+            answered = hits.as_json(members)
             answered["notes"] = [served.without_address(note) for note in hits.notes]
-            return len(hits), json.dumps(answered, ensure_ascii=False, allow_nan=False).encode()
+            return len(hits), encode(answered)
 
         count, text = await self._ask(request, answer, lane)
         _note(request, hits=count)

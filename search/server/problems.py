@@ -8,10 +8,10 @@ from http import HTTPStatus
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
 
 from indexer.errors import LikewiseError
 from search.served import ServedIndexes
+from search.server.json_response import JSONResponse
 
 RETRY_AFTER_S = 1
 """Seconds after which a refused client may try again. A full queue is empty again in less time."""

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.operators import ON_FIELDS
 from indexer.stores.fields.flatten import scalars
+from search.hits import HIT_MEMBERS
 from search.query import Mode
 from search.served import MAX_HITS
 from search.server.limits import (
@@ -94,12 +95,27 @@ class SearchRequest(_Body):
         None, description="Corners [x, y] of a polygon on the map: only documents inside it are ranked."
     )
 
+    fields: Annotated[list[Literal[HIT_MEMBERS]], Field(min_length=1)] | None = Field(  # type: ignore[valid-type]
+        None, description="The members of each hit to return; all without it."
+    )
+    why: bool = Field(True, description="Return the reasons for each score. Marking words takes time.")
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The members of each hit to return, in the order of `Hit`."""
+        asked = HIT_MEMBERS if self.fields is None else self.fields
+        return tuple(name for name in HIT_MEMBERS if name in asked and (self.why or name != "why"))
+
     @model_validator(mode="after")
     def _asks(self) -> SearchRequest:
         if self.query is None and self.vector is None:
             raise ValueError("give query, vector or both")
         if self.explain and self.k > MAX_EXPLAINED:
             raise ValueError(f"explain embeds every sentence of every hit: ask for {MAX_EXPLAINED} hits at most")
+        if not self.why and self.fields is not None and "why" in self.fields:
+            raise ValueError("fields has why, and why is false: leave one of them out")
+        if self.explain and "why" not in self.members:
+            raise ValueError("explain is answered in why, which is left out: add why to fields, or leave explain out")
         return self
 
 

@@ -38,6 +38,7 @@ HOMES = {
     "watchfiles": ("indexer/indexing/watch.py", "search/cli/commands/watch.py"),
     "starlette": ("search/server/",),
     "uvicorn": ("search/server/run.py", "search/server/connections.py"),
+    "msgspec": ("search/server/json_response.py",),
     "prometheus_client": ("search/server/metrics.py",),
     "pydantic": ("search/server/", "search/mcp.py", "search/adapters/langchain.py"),
     "mcp": ("search/mcp.py", "search/mcp_server.py", "search/server/app.py"),

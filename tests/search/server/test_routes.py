@@ -21,6 +21,8 @@ from indexer import Document, Index
 from indexer.errors import BadInput, EndpointUnavailable, NotAnIndex
 from search import Searcher
 from search.evaluation.measures import read_qrels, read_queries
+from search.hits import HIT_MEMBERS
+from search.marks import QuestionWords
 from search.server import create_app
 from search.server.access_log import AccessLog
 from search.server.metrics import forget_ended_workers
@@ -46,6 +48,53 @@ def test_a_search_answers_as_the_library_does(client: TestClient, papers: Path, 
     assert answered.status_code == 200
     expected = Searcher(papers).search(asked.pop("query"), **asked).as_json()
     assert answered.json() == json.loads(json.dumps(expected))
+
+
+def test_a_search_returns_the_members_of_hits_that_it_is_asked_for(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked: list[str] = []
+    monkeypatch.setattr(QuestionWords, "mark", lambda self, text, *others: marked.append(text) or [])
+    asked = {"query": "the moon", "mode": "words", "k": 1}
+    everything = client.post(SEARCH, json=asked).json()
+    assert (list(everything["hits"][0]), len(marked)) == (list(HIT_MEMBERS), 1)
+    without_why = client.post(SEARCH, json=asked | {"why": False}).json()
+    del everything["hits"][0]["why"]
+    assert without_why == everything
+    some = client.post(SEARCH, json=asked | {"fields": ["score", "uri", "metadata"]}).json()
+    assert some["hits"] == [{name: everything["hits"][0][name] for name in ("uri", "score", "metadata")}]
+    assert {**some, "hits": []} == {**everything, "hits": []}
+    assert len(marked) == 1  # nobody has asked for the marks
+
+
+@pytest.mark.parametrize(
+    ("asked", "detail"),
+    [
+        ({"fields": ["uri", "cosin"]}, "fields.1: Input should be 'uri', 'title', 'text', 'start', 'end', 'score', "),
+        ({"fields": []}, "fields: List should have at least 1 item"),
+        ({"fields": ["uri", "why"], "why": False}, "the body: fields has why, and why is false"),
+        ({"fields": ["uri"], "explain": True}, "the body: explain is answered in why, which is left out"),
+        ({"why": False, "explain": True}, "the body: explain is answered in why, which is left out"),
+    ],
+)
+def test_members_that_a_search_cannot_return_are_refused(
+    client: TestClient, asked: dict[str, Any], detail: str
+) -> None:
+    refused = client.post(SEARCH, json={"query": "moon", **asked})
+    assert (refused.status_code, refused.json()["slug"]) == (400, "bad-input")
+    assert refused.json()["detail"].startswith(detail)
+
+
+def test_numbers_are_the_same_as_in_python(own_vectors: Path, open_client: Callable[..., TestClient]) -> None:
+    numbers = {"a": 0.1 + 0.2, "b": 1e16, "c": 5e-324, "d": -0.0, "e": 2**63 - 1, "f": 1e22, "g": [1 / 3, 2]}
+    with Index.open(own_vectors) as index:
+        index.add([Document("n", "ü \u2028 text", "", numbers)], vectors=np.ones((1, 3)))
+    client = open_client({"v": own_vectors})
+    (hit,) = client.post("/v1/indexes/v/search", json={"query": "ü text", "where": 'uri = "n"'}).json()["hits"]
+    assert repr(hit["metadata"]) == repr(numbers)
+    assert hit["text"] == "ü \u2028 text"
+    (same,) = Searcher(own_vectors).search("ü text", where='uri = "n"', mode="words")
+    assert hit["score"] == same.score
 
 
 def test_the_default_mode_is_hybrid_and_words_without_a_model(

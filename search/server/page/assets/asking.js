@@ -7,9 +7,13 @@ import { search } from "./service.js";
 const PAUSE_MS = 40; // between two keys of a fast typist
 const SENTENCES_PAUSE_MS = 200; // embedding every sentence of the hits must not hold up the next question
 
+/** What the page shows of a hit, and of a hit that is compared with. */
+const COMPARED = ["uri", "title", "start", "end", "page", "line", "heading", "path"];
+const SHOWN = [...COMPARED, "text", "score", "percentile", "metadata", "why"];
+
 /** Return the request for the question of a state. */
 export function bodyOf(state) {
-  const body = { query: state.q.trim(), k: state.k };
+  const body = { query: state.q.trim(), k: state.k, fields: SHOWN };
   if (state.mode) body.mode = state.mode;
   const where = filterOf(state);
   if (where) body.where = where;
@@ -53,7 +57,7 @@ export class Asking {
   /** Return what to ask another mode or index; an area is one of the map of this index. */
   #bodyOfOther(state, other, body) {
     const area = other.index === state.index ? body.area : undefined;
-    return { ...body, mode: other.mode || undefined, area };
+    return { ...body, mode: other.mode || undefined, area, fields: COMPARED };
   }
 
   async #send(state, other, signal) {

@@ -94,7 +94,7 @@ export class MapView {
     this.#request = new AbortController();
     const { signal } = this.#request;
     try {
-      const answer = await search(index, { ...body, k: HITS, explain: false, passages: false }, signal);
+      const answer = await search(index, { ...body, k: HITS, explain: false, passages: false, fields: ["uri"] }, signal);
       const placed = await nameDocuments(index, { uris: answer.hits.map((hit) => hit.uri) }, signal);
       const points = new Map(placed.map((each) => [each.uri, each]));
       const hits = answer.hits.map((hit) => points.get(hit.uri)).filter((each) => each && each.point !== null);
