@@ -159,17 +159,18 @@ class PostgresEngine:
                 )
             self._leave(slot)
             with guard.transaction():
-                if self._is_exclusive:
-                    take_over_grants(guard, index, name, revoke=slot == "previous")
-                if slot in SIDE_SLOTS:
+                if not self._is_exclusive:
+                    rename(guard, name, index)  # which fails if another process was first
+                else:
                     aside = f"{index}{SIDE_MARK}{secrets.token_hex(8)}"
                     rename(guard, index, aside)
                     rename(guard, name, index)
-                    rename(guard, aside, self._name("previous"))
-                else:
-                    if self._is_exclusive:
-                        unregister(guard, index)
-                    rename(guard, name, index)  # which fails if another process was first
+                    take_over_grants(guard, aside, index, revoke=slot == "previous")
+                    if slot in SIDE_SLOTS:
+                        rename(guard, aside, self._name("previous"))
+                    else:
+                        unregister(guard, aside)
+                if slot not in SIDE_SLOTS:
                     forget_side_indexes(guard, index)
             sweep(guard)
         self._release()
