@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from indexer.deadline import NEVER, Deadline
 from indexer.encoders import Encoder, Recipe
 from indexer.encoders.torch.cross_encoder import Scorer
-from indexer.errors import BadInput, NoWords, UnknownField
+from indexer.errors import BadInput, NotAnIndex, NoWords, UnknownField
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Exists, Where, conditions, render
 from indexer.filters.unknown_fields import without_unknown_fields
@@ -41,8 +41,14 @@ if TYPE_CHECKING:
 
 UnknownFields = Literal["error", "empty"]
 
+PAGE_DOCUMENTS = 256
+PAGE_CHARACTERS = 4_000_000
+"""Maximum characters of the texts of a page of documents, unless the first text alone has more."""
+
 _MAX_NOTED_FILTERS = 256
 """Number of filters whose notes are kept: a few words each."""
+_ID_DIGITS = 18
+"""Maximum digits of an id of a document in a cursor: 64 bits hold every such number."""
 
 
 class Searcher:
@@ -279,6 +285,33 @@ class Searcher:
             condition = self._known_fields_only(snapshot, filter_tree(where))
         return iter(()) if condition is False else self._iterate(condition, where)
 
+    def documents_page(
+        self, where: Filter | None = None, cursor: str | None = None
+    ) -> tuple[list[Document], str | None]:
+        """Return the next documents that a filter leaves, in the order they were added, for programs without iterators.
+
+        Args:
+            cursor: from the answer with the documents before these; None for the first.
+
+        Returns:
+            The documents, and the cursor of the next page; None after the last document.
+
+        Raises:
+            BadInput: this is not a cursor.
+            NotAnIndex: another index has replaced this index since the page before.
+        """
+        with self._snapshot() as snapshot:
+            after = 0 if cursor is None else _position(cursor, snapshot.history, self._store.address)
+            condition = self._known_fields_only(snapshot, filter_tree(where))
+            page, characters = list[Document](), 0
+            for id_, document in () if condition is False else snapshot.documents_after(after, condition):
+                if page and (len(page) == PAGE_DOCUMENTS or characters + len(document.text) > PAGE_CHARACTERS):
+                    return page, f"{after}-{snapshot.history}"
+                page.append(document)
+                characters += len(document.text)
+                after = id_
+            return page, None
+
     def _iterate(self, condition: Where | None, where: Filter | None) -> Iterator[Document]:
         try:
             yield from self._store.iterate(condition)
@@ -490,6 +523,16 @@ class Searcher:
             and (min_percentile is None or (hit.percentile is not None and hit.percentile >= min_percentile))
         )
         return replace(hits, hits=kept)
+
+
+def _position(cursor: str, history: str, address: str) -> int:
+    """Return the id after which a page begins."""
+    after, _, of_history = cursor.partition("-")
+    if not (after.isascii() and after.isdigit() and len(after) <= _ID_DIGITS and of_history):
+        raise BadInput("this is not a cursor from an answer: copy the cursor without changes")
+    if of_history != history:
+        raise NotAnIndex(f"{address}: was replaced by another index since the page before; read from the first page")
+    return int(after)
 
 
 def _questions(queries: Iterable[str]) -> list[str]:

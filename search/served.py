@@ -112,6 +112,10 @@ class ServedIndex:
             note += ", and not explained" if query.explain else ""
             return replace(hits, notes=(*hits.notes, note))
 
+    def described(self, hits: Hits, members: Sequence[str]) -> dict[str, Any]:
+        """Return hits with some of their members as `Hits.as_json`, without the address of the index."""
+        return hits.as_json(members) | {"notes": [self.without_address(note) for note in hits.notes]}
+
     def describe(self) -> dict[str, Any]:
         """Return name, sizes, model and the types of the metadata fields, as `GET /v1/indexes` lists them."""
         info, recipe = self.searcher.info(), self.searcher.recipe

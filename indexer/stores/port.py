@@ -379,6 +379,14 @@ class Snapshot(Protocol):
     def get(self, uri: str) -> Document | None:
         """Return a document; None for an unknown uri."""
 
+    def documents_after(self, after: int, where: Where | None = None) -> Iterator[tuple[int, Document]]:
+        """Yield the documents that a filter leaves with their ids, in the order they were added.
+
+        Args:
+            after: an id: only documents with a larger one. 0 for all.
+            where: a filter; None for all documents.
+        """
+
     def matches(self, uri: str, where: Where) -> bool:
         """Return whether a filter leaves this document. For an unknown uri it is False, even if the filter is wrong."""
 

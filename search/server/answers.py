@@ -48,6 +48,12 @@ class SearchAnswer(_Answer):
     hits: list[HitAnswer]
 
 
+class SearchManyAnswer(_Answer):
+    """The hits of each question, in the order of the questions."""
+
+    answers: list[SearchAnswer]
+
+
 class IndexAnswer(_Answer):
     """An index that is served."""
 
@@ -180,6 +186,43 @@ class DocumentAnswer(_Answer):
     format: str | None
     modified: str | None
     sections: list[SectionAnswer]
+
+
+class DocumentsAnswer(_Answer):
+    """A page of documents, in the order they were added."""
+
+    documents: list[DocumentAnswer]
+    cursor: str | None = Field(description="For the next page; null after the last document.")
+
+
+class FoundDocumentsAnswer(_Answer):
+    """Documents in the order of their uris, without unknown uris."""
+
+    documents: list[DocumentAnswer]
+    left: int = Field(description="How many of the last uris did not fit into the answer: ask again for these.")
+
+
+class CountAnswer(_Answer):
+    """How many documents a filter leaves."""
+
+    documents: int
+
+
+class InfoAnswer(_Answer):
+    """The state of an index in numbers, as `likewise info --json` prints it."""
+
+    documents: int
+    passages: int
+    tokens: int = Field(description="How many tokens the encoder has read.")
+    dimensions: int
+    unsealed: int = Field(description="Passages that no segment holds yet.")
+    bytes: int
+    format_version: int
+    history: str = Field(description="Drawn at random when the index was made; a copy has another.")
+    segments: list[dict[str, Any]]
+    fields: dict[str, list[Literal["boolean", "number", "text"]]]
+    dates: list[str] = Field(description="Fields in which some text reads as a date.")
+    details: dict[str, Any] = Field(description="Numbers that only this kind of store has.")
 
 
 class ChangesAnswer(_Answer):

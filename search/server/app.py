@@ -33,7 +33,7 @@ from search.query import Query
 from search.question_batches import BATCH_QUESTIONS
 from search.served import CLIENT_DEADLINE, SEARCH_SECONDS, ServedIndex, ServedIndexes
 from search.server.access_log import AccessLog
-from search.server.documents import Writers
+from search.server.documents import Writers, get_documents, list_documents
 from search.server.embeddings import embed, list_models
 from search.server.guard import Guard, Rules, replay
 from search.server.json_response import JSONResponse, encode
@@ -50,9 +50,12 @@ from search.server.requests import (
     JudgmentRequest,
     PlacedRequest,
     RerankRequest,
+    SearchManyRequest,
     SearchRequest,
     SimilarRequest,
+    UrisRequest,
     body_of,
+    optional_parameter,
     parameter,
 )
 from search.server.rerank import rerank as rerank_documents
@@ -194,10 +197,14 @@ class Service:
             Route(f"{index}/map/colours", self.map_colours),
             Route(f"{index}/map/documents", self.map_documents, methods=["POST"]),
             Route(f"{index}/search", self.search, methods=["POST"]),
+            Route(f"{index}/search-many", self.search_many, methods=["POST"]),
             Route(f"{index}/similar", self.similar, methods=["POST"]),
             Route(f"{index}/document", self.document, methods=["GET", "DELETE"]),
             Route(f"{index}/judgments", self.judgments, methods=["GET", "PUT"]),
-            Route(f"{index}/documents", self.put_documents, methods=["PUT"]),
+            Route(f"{index}/documents", self.documents, methods=["GET", "PUT"]),
+            Route(f"{index}/get-many", self.get_many, methods=["POST"]),
+            Route(f"{index}/count", self.count),
+            Route(f"{index}/info", self.info),
             Route("/v1/embeddings", self.embeddings, methods=["POST"]),
             Route("/v1/models", self.models),
             Route("/v1/rerank", self.rerank, methods=["POST"]),
@@ -284,6 +291,27 @@ class Service:
         lane = self._heavy if body.explain and body.k > FEW_EXPLAINED else self._searches
         return await self._hits(request, search, lane, body.members)
 
+    async def search_many(self, request: Request) -> Response:
+        served, body = self._index(request), await body_of(request, SearchManyRequest)
+        mode, given = body.mode or served.default_mode, body.where
+        where = [filter_tree(one, FROM_CLIENTS) for one in (given if isinstance(given, list) else [given])]
+        _note(request, mode=mode, k=body.k, questions=len(body.queries))
+
+        def search(served: ServedIndex) -> bytes:
+            every = served.searcher.search_many(
+                body.queries,
+                body.k,
+                mode,
+                where if isinstance(given, list) else where[0],
+                vectors=body.vectors,
+                passages=body.passages,
+                min_score=body.min_score,
+                exact=body.exact,
+            )
+            return encode({"answers": [served.described(hits, body.members) for hits in every]})
+
+        return Response(await self._ask(request, search, self._heavy), media_type="application/json")
+
     async def map(self, request: Request) -> Response:
         return JSONResponse(await self._ask(request, self._maps.describe))
 
@@ -316,9 +344,7 @@ class Service:
 
         def answer(served: ServedIndex) -> tuple[int, bytes]:
             hits = search(served)
-            answered = hits.as_json(members)
-            answered["notes"] = [served.without_address(note) for note in hits.notes]
-            return len(hits), encode(answered)
+            return len(hits), encode(served.described(hits, members))
 
         count, text = await self._ask(request, answer, lane)
         _note(request, hits=count)
@@ -331,11 +357,25 @@ class Service:
             return JSONResponse(await self._heavy.run(lambda: self._writers.delete(served, uri)))
         return JSONResponse(await self._ask(request, lambda served: asdict(served.searcher.get(uri))))
 
-    async def put_documents(self, request: Request) -> Response:
-        served = self._index(request)
-        self._require_writable()
-        body = await body_of(request, DocumentsRequest)
-        return JSONResponse(await self._heavy.run(lambda: self._writers.put(served, body.documents)))
+    async def documents(self, request: Request) -> Response:
+        if request.method == "PUT":
+            served = self._index(request)
+            self._require_writable()
+            body = await body_of(request, DocumentsRequest)
+            return JSONResponse(await self._heavy.run(lambda: self._writers.put(served, body.documents)))
+        where, cursor = optional_parameter(request, "where"), optional_parameter(request, "cursor")
+        return JSONResponse(await self._ask(request, lambda served: list_documents(served, where, cursor)))
+
+    async def get_many(self, request: Request) -> Response:
+        body = await body_of(request, UrisRequest)
+        return JSONResponse(await self._ask(request, lambda served: get_documents(served, body.uris)))
+
+    async def count(self, request: Request) -> Response:
+        where = filter_tree(optional_parameter(request, "where"), FROM_CLIENTS)
+        return JSONResponse({"documents": await self._ask(request, lambda served: served.searcher.count(where))})
+
+    async def info(self, request: Request) -> Response:
+        return JSONResponse(await self._ask(request, lambda served: asdict(served.searcher.info())))
 
     async def judgments(self, request: Request) -> Response:
         served = self._index(request)

@@ -1,4 +1,4 @@
-"""Writing to served indexes: PUT and DELETE, one writer per index at a time."""
+"""The documents of served indexes: reading many, and writing, with one writer per index at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Any, TypeVar
 
 from indexer import Index
 from indexer.errors import IndexLocked
+from indexer.filters.limits import FROM_CLIENTS
+from indexer.filters.mapping import filter_tree
 from indexer.records import Document
+from search.searcher import PAGE_CHARACTERS
 from search.served import ServedIndex
 from search.server.problems import Problem
 from search.server.requests import NewDocument
@@ -18,7 +21,25 @@ from search.server.requests import NewDocument
 LOCK_DEADLINE_S = 5.0
 """Maximum seconds to wait for another writer. After that, the client is asked to try again."""
 
+_READ_DOCUMENTS = 16
+"""Documents that are read at once, because a few may be all that fits into one answer."""
+
 Result = TypeVar("Result")
+
+
+def list_documents(served: ServedIndex, where: str | None, cursor: str | None) -> dict[str, Any]:
+    """Return a page of documents, and the cursor of the next page; None after the last document."""
+    documents, cursor = served.searcher.documents_page(filter_tree(where, FROM_CLIENTS), cursor)
+    return {"documents": list(map(asdict, documents)), "cursor": cursor}
+
+
+def get_documents(served: ServedIndex, uris: list[str]) -> dict[str, Any]:
+    """Return the documents of the first uris, without unknown uris, and how many uris do not fit into one answer."""
+    documents, left = list[Document](), uris
+    while left and sum(len(document.text) for document in documents) < PAGE_CHARACTERS:
+        documents += served.searcher.get_many(left[:_READ_DOCUMENTS])
+        left = left[_READ_DOCUMENTS:]
+    return {"documents": list(map(asdict, documents)), "left": len(left)}
 
 
 class Writers:

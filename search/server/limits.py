@@ -18,6 +18,10 @@ MAX_QUERY_CHARACTERS = 10_000
 MAX_DIMENSIONS = 16_384
 MAX_EXPLAINED = 100
 """Maximum hits that are explained. Explaining 1,000 hits took 15 seconds."""
+MAX_QUESTIONS = 100
+"""Maximum questions in one request. They are embedded together, and the first answer waits for the last."""
+MAX_HITS_TOGETHER = 10_000
+"""Maximum hits that the questions of one request may ask for together: about 17 MB."""
 MAX_BODY_BYTES = 1 << 20
 MAX_DOCUMENTS_BYTES = 16 << 20
 """Maximum bytes of a body with documents or with texts to embed."""

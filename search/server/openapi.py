@@ -41,6 +41,13 @@ _URI = {
 }
 _FIELD = {**_URI, "name": "field", "description": "A metadata field."}
 _QUERY = {**_URI, "name": "query", "description": "A question."}
+_WHERE = {
+    "name": "where",
+    "in": "query",
+    "schema": {"type": "string", "minLength": 1},
+    "description": "A filter as text, as in a search.",
+}
+_CURSOR = {**_WHERE, "name": "cursor", "description": "From the page before; without it, the first page."}
 _SCHEMAS = "#/components/schemas/"
 
 
@@ -63,10 +70,11 @@ def describe_api() -> dict[str, Any]:
     }
 
 
-def _paths() -> dict[str, dict[str, Any]]:
-    paths: dict[str, dict[str, Any]] = {}
+class _Paths(dict[str, dict[str, Any]]):
+    """The operations of each path."""
 
     def add(
+        self,
         tag: str,
         name: str,
         route: str,
@@ -88,8 +96,12 @@ def _paths() -> dict[str, dict[str, Any]]:
         }
         if body is not None:
             operation["requestBody"] = {"required": True, "content": _json(body)}
-        paths.setdefault(path, {})[method.lower()] = operation
+        self.setdefault(path, {})[method.lower()] = operation
 
+
+def _paths() -> _Paths:
+    paths = _Paths()
+    add = paths.add
     add("service", "get_health", "GET /healthz", "Say that the process answers", answers.StatusAnswer)
     add("service", "get_readiness", "GET /readyz", "Say that every index can be read", answers.StatusAnswer)
     add("service", "get_metrics", "GET /metrics", "Return metrics for Prometheus", "text/plain")
@@ -98,9 +110,12 @@ def _paths() -> dict[str, dict[str, Any]]:
     add("indexes", "list_indexes", "GET /v1/indexes", "List the indexes, with their fields", answers.IndexesAnswer)
     fields = "List the fields of an index, with their frequent values"
     add("indexes", "list_fields", f"GET {index}/fields", fields, answers.FieldsAnswer)
+    add("indexes", "get_info", f"GET {index}/info", "Return the state of an index in numbers", answers.InfoAnswer)
 
     found = answers.SearchAnswer
     add("search", "search", f"POST {index}/search", "Rank documents by a question", found, requests.SearchRequest)
+    many, answered = "Rank documents by each of some questions", answers.SearchManyAnswer
+    add("search", "search_many", f"POST {index}/search-many", many, answered, requests.SearchManyRequest)
     nearest = "Find the documents nearest to one"
     add("search", "similar", f"POST {index}/similar", nearest, found, requests.SimilarRequest)
 
@@ -108,6 +123,12 @@ def _paths() -> dict[str, dict[str, Any]]:
     add("documents", "get_document", f"GET {document}", "Return a document", answers.DocumentAnswer, None, _URI)
     removed = answers.RemovedAnswer
     add("documents", "remove_document", f"DELETE {document}", "Remove a document (if writable)", removed, None, _URI)
+    pages, page = "List documents in pages, in the order they were added", answers.DocumentsAnswer
+    add("documents", "list_documents", f"GET {document}s", pages, page, None, _WHERE, _CURSOR)
+    uris, by_uri = "Return documents by their uris", answers.FoundDocumentsAnswer
+    add("documents", "get_documents", f"POST {index}/get-many", uris, by_uri, requests.UrisRequest)
+    counted = answers.CountAnswer
+    add("documents", "count", f"GET {index}/count", "Count the documents that a filter leaves", counted, None, _WHERE)
     change, changes = "Add or replace documents (if writable)", answers.ChangesAnswer
     add("documents", "put_documents", f"PUT {document}s", change, changes, requests.DocumentsRequest)
 

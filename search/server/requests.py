@@ -6,7 +6,7 @@ An unknown member is refused, because a misspelt filter that is ignored gives wr
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
 from starlette.requests import Request
@@ -21,8 +21,10 @@ from search.server.limits import (
     MAX_BODY_BYTES,
     MAX_DIMENSIONS,
     MAX_EXPLAINED,
+    MAX_HITS_TOGETHER,
     MAX_METADATA_FIELDS,
     MAX_QUERY_CHARACTERS,
+    MAX_QUESTIONS,
     MAX_TEXTS,
     MAX_TEXTS_CHARACTERS,
 )
@@ -45,6 +47,8 @@ Where = Annotated[
         ],
     ),
 ]
+Question = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)]
+QuestionVector = Annotated[list[FiniteFloat], Field(min_length=1, max_length=MAX_DIMENSIONS)]
 HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits to return.")]
 
 
@@ -61,40 +65,18 @@ Area = Annotated[
 ]
 
 
-class SearchRequest(_Body):
-    """A question to an index: `query`, `vector` or both."""
+class _RankingRequest(_Body):
+    """What the requests for hits have in common."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"query": "how do vaccines work", "k": 3, "where": "year >= 2020"}],
-        }
-    )
-
-    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)] | None = Field(
-        None, description="The question."
-    )
-    vector: Annotated[list[FiniteFloat], Field(min_length=1, max_length=MAX_DIMENSIONS)] | None = Field(
-        None, description="The question's vector, used instead of embedding its text."
-    )
     k: HitCount = 10
-    where: Where = None
     mode: Mode | None = Field(
         None,
         description="dense ranks by meaning, words by BM25, hybrid by both. Without it: hybrid; dense for a vector "
         "without text; words where the index has no model.",
     )
     passages: bool = Field(False, description="Rank passages instead of documents.")
-    explain: bool = Field(False, description="Find the sentence of each hit that is nearest to the question.")
     exact: bool = Field(False, description="Compare with every vector.")
     min_score: FiniteFloat | None = Field(None, description="Leave out hits with a lower score.")
-    min_percentile: Annotated[FiniteFloat, Field(ge=0, le=100)] | None = Field(
-        None, description="Leave out hits with a lower percentile."
-    )
-
-    area: Area | None = Field(
-        None, description="Corners [x, y] of a polygon on the map: only documents inside it are ranked."
-    )
-
     fields: Annotated[list[Literal[HIT_MEMBERS]], Field(min_length=1)] | None = Field(  # type: ignore[valid-type]
         None, description="The members of each hit to return; all without it."
     )
@@ -107,13 +89,69 @@ class SearchRequest(_Body):
         return tuple(name for name in HIT_MEMBERS if name in asked and (self.why or name != "why"))
 
     @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if not self.why and self.fields is not None and "why" in self.fields:
+            raise ValueError("fields has why, and why is false: leave one of them out")
+        return self
+
+
+class SearchManyRequest(_RankingRequest):
+    """Questions to an index, which are embedded together."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["how do vaccines work", "moon"], "k": 3}]})
+
+    queries: Annotated[
+        list[Annotated[str, Field(max_length=MAX_QUERY_CHARACTERS)]], Field(max_length=MAX_QUESTIONS)
+    ] = Field(description="The questions; a text may be empty if its vector is given and the mode is dense.")
+    vectors: Annotated[list[QuestionVector], Field(max_length=MAX_QUESTIONS)] | None = Field(
+        None, description="The vectors of the questions, used instead of embedding their texts."
+    )
+    where: Where | Annotated[list[Where], Field(max_length=MAX_QUESTIONS)] = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> SearchManyRequest:
+        if len(self.queries) * self.k > MAX_HITS_TOGETHER:
+            raise ValueError(f"ask for {MAX_HITS_TOGETHER:,} hits at most, for all questions together")
+        return self
+
+
+class UrisRequest(_Body):
+    """Documents to read."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"uris": ["pep-0008.rst", "pep-0020.rst"]}]})
+
+    uris: Annotated[list[Uri], Field(max_length=MAX_HITS)]
+
+
+class SearchRequest(_RankingRequest):
+    """A question to an index: `query`, `vector` or both."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"query": "how do vaccines work", "k": 3, "where": "year >= 2020"}],
+        }
+    )
+
+    query: Question | None = Field(None, description="The question.")
+    vector: QuestionVector | None = Field(
+        None, description="The question's vector, used instead of embedding its text."
+    )
+    where: Where = None
+    explain: bool = Field(False, description="Find the sentence of each hit that is nearest to the question.")
+    min_percentile: Annotated[FiniteFloat, Field(ge=0, le=100)] | None = Field(
+        None, description="Leave out hits with a lower percentile."
+    )
+
+    area: Area | None = Field(
+        None, description="Corners [x, y] of a polygon on the map: only documents inside it are ranked."
+    )
+
+    @model_validator(mode="after")
     def _asks(self) -> SearchRequest:
         if self.query is None and self.vector is None:
             raise ValueError("give query, vector or both")
         if self.explain and self.k > MAX_EXPLAINED:
             raise ValueError(f"explain embeds every sentence of every hit: ask for {MAX_EXPLAINED} hits at most")
-        if not self.why and self.fields is not None and "why" in self.fields:
-            raise ValueError("fields has why, and why is false: leave one of them out")
         if self.explain and "why" not in self.members:
             raise ValueError("explain is answered in why, which is left out: add why to fields, or leave explain out")
         return self
@@ -257,7 +295,7 @@ class RerankRequest(_Body):
         }
     )
 
-    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)]
+    query: Question
     documents: Annotated[list[str | RerankDocument], Field(min_length=1, max_length=MAX_HITS)]
     model: str | None = Field(None, description="Ignored: the service has one reranker.")
     top_n: Annotated[int, Field(ge=1)] | None = None
@@ -289,10 +327,21 @@ def parameter(request: Request, name: str) -> str:
     Raises:
         Problem: 400, it is missing, empty or given twice.
     """
-    values = request.query_params.getlist(name)
-    if len(values) != 1 or not values[0]:
+    if (value := optional_parameter(request, name)) is None:
         raise Problem(400, "bad-input", f"give one ?{name}=")
-    return values[0]
+    return value
+
+
+def optional_parameter(request: Request, name: str) -> str | None:
+    """Return a parameter of a request's query string; None if it is missing.
+
+    Raises:
+        Problem: 400, it is empty or given twice.
+    """
+    values = request.query_params.getlist(name)
+    if len(values) > 1 or values == [""]:
+        raise Problem(400, "bad-input", f"give one ?{name}=")
+    return values[0] if values else None
 
 
 def _describe(error: ValidationError) -> str:

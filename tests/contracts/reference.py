@@ -217,6 +217,12 @@ class ReferenceSnapshot:
         stored = self._state.documents.get(uri)
         return None if stored is None else sound(stored).document
 
+    def documents_after(self, after: int, where: Where | None = None) -> Iterator[tuple[int, Document]]:
+        allowed = self._allowed(where)
+        for stored in sorted(self._state.documents.values(), key=lambda stored: stored.id):
+            if stored.id > after and stored.id in allowed:
+                yield stored.id, sound(stored).document
+
     def matches(self, uri: str, where: Where) -> bool:
         stored = self._state.documents.get(uri)
         return stored is not None and stored.id in self._allowed(where)

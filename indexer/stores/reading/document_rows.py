@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged, Message
+from indexer.filters.tree import Where
 from indexer.records import Document, Section, Span, Vector
 from indexer.settings import Meaning
 from indexer.stores.hashes import is_of_content, row_hash
@@ -21,6 +22,9 @@ from indexer.stores.reading.view import Rows, View
 from indexer.stores.vectors import checksum, to_float32
 
 _BATCH_ROWS = 2000
+
+_PAGE_DOCUMENTS = 32
+"""Documents that a snapshot reads at once: its reader may stop after any of them."""
 
 MEMBERS = tuple(field.name for field in fields(Document) if field.name not in ("uri", "text", "sections"))
 """The members of a document that are columns of the same name. A `Passage` has them too."""
@@ -85,24 +89,28 @@ def damage_of(uri: str) -> IndexDamaged:
     )
 
 
-def documents_after(view: Rows, after: int, count: int) -> list[tuple[int, Document]]:
+def documents_after(view: Rows, after: int, count: int, ids: Ids | None = None) -> list[tuple[int, Document]]:
     """Return the next `count` documents after an id, with their ids.
 
     There are fewer if the next one is damaged: the call that begins with it raises IndexDamaged.
+
+    Args:
+        ids: only these documents (n,), ascending; documents that were removed since are left out. None for all.
     """
+    if ids is None:
+        rows = view.rows(f"{_DOCUMENTS} WHERE d.id > %s ORDER BY d.id LIMIT %s", after, count)
+    else:
+        rest, rows = ids[np.searchsorted(ids, after, "right") :], []
+        while len(rest) and not rows:
+            rows = view.rows_of(f"{_DOCUMENTS} WHERE d.id = ANY(%s) ORDER BY d.id", rest[:count].tolist())
+            rest = rest[count:]
     documents: list[tuple[int, Document]] = []
     try:
-        documents.extend(_sound(view, view.rows(f"{_DOCUMENTS} WHERE d.id > %s ORDER BY d.id LIMIT %s", after, count)))
+        documents.extend(_sound(view, rows))
     except IndexDamaged:
         if not documents:
             raise
     return documents
-
-
-def documents_of(view: Rows, ids: Ids) -> list[Document]:
-    """Return the documents of these few ids, which are in ascending order; ids without a document are left out."""
-    rows = view.rows_of(f"{_DOCUMENTS} WHERE d.id = ANY(%s) ORDER BY d.id", ids.tolist())
-    return [document for _, document in _sound(view, rows)]
 
 
 def every_row(view: Rows) -> Iterator[DocumentRow]:
@@ -231,6 +239,13 @@ class DocumentReader:
         """Return a document; None for an unknown uri. Raises IndexDamaged."""
         rows = self._view.rows(f"{_DOCUMENTS} WHERE d.{{key}} = %s", self._view.key_of(uri))
         return next((document for _, document in _sound(self._view, rows)), None)
+
+    def documents_after(self, after: int, where: Where | None = None) -> Iterator[tuple[int, Document]]:
+        """Yield documents with their ids, which ascend, after an id."""
+        ids = None if where is None else self._view.select(where).ids()
+        while page := documents_after(self._view, after, _PAGE_DOCUMENTS, ids):
+            yield from page
+            after = page[-1][0]
 
     def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
         """Return passages by their ids, in the order asked for.

@@ -9,8 +9,8 @@ from typing import TypeVar
 from indexer.errors import NotAnIndex
 from indexer.filters.tree import Where
 from indexer.records import Document
-from indexer.stores.port import EmbeddedDocument, Hashes
-from indexer.stores.reading.document_rows import documents_after, documents_of, spans_and_vectors
+from indexer.stores.port import EmbeddedDocument, Hashes, Ids
+from indexer.stores.reading.document_rows import documents_after, spans_and_vectors
 from indexer.stores.reading.view import View
 
 T = TypeVar("T")
@@ -29,15 +29,11 @@ def iterate(address: str, view: Callable[[], AbstractContextManager[View]], wher
         where: a filter; None for all documents.
     """
     views = _views_of_one_index(address, view)
-    if where is None:
-        yield from _in_pages(views, lambda view, page: [document for _, document in page])
-        return
-    with views() as opened:
-        ids = opened.select(where).ids()
-    for start in range(0, len(ids), _PAGE_DOCUMENTS):
+    ids = None
+    if where is not None:
         with views() as opened:
-            documents = documents_of(opened, ids[start : start + _PAGE_DOCUMENTS])
-        yield from documents
+            ids = opened.select(where).ids()
+    yield from _in_pages(views, lambda view, page: [document for _, document in page], ids)
 
 
 def export(address: str, view: Callable[[], AbstractContextManager[View]]) -> Iterator[EmbeddedDocument]:
@@ -75,13 +71,19 @@ def _views_of_one_index(
 
 
 def _in_pages(
-    views: Callable[[], AbstractContextManager[View]], read: Callable[[View, list[tuple[int, Document]]], list[T]]
+    views: Callable[[], AbstractContextManager[View]],
+    read: Callable[[View, list[tuple[int, Document]]], list[T]],
+    ids: Ids | None = None,
 ) -> Iterator[T]:
-    """Yield what `read` returns for each page of documents with their ids, in the order they were added."""
+    """Yield what `read` returns for each page of documents with their ids, in the order they were added.
+
+    Args:
+        ids: only the documents with these ids (n,), ascending; None for all.
+    """
     last = 0
     while True:
         with views() as opened:
-            page = documents_after(opened, last, _PAGE_DOCUMENTS)
+            page = documents_after(opened, last, _PAGE_DOCUMENTS, ids)
             items = read(opened, page)
         if not page:
             return

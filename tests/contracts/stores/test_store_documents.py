@@ -577,3 +577,18 @@ def test_iteration_reads_in_pages_and_is_not_disturbed(store: Store) -> None:
     began = store.iterate(parse("n = 0"))
     assert next(began).uri == "d0"
     assert len(list(began)) == 299
+
+
+def test_documents_after_an_id_are_in_the_order_of_addition(store: Store) -> None:
+    put(store, *(doc(f"d{number}", "t", metadata={"n": number % 2}) for number in range(100)))
+    remove(store, "d2", "d4")
+    with store.snapshot() as snapshot:
+        every = list(snapshot.documents_after(0))
+        assert [document.uri for _, document in every] == snapshot.uris()
+        assert list(snapshot.documents_after(every[60][0])) == every[61:]
+        even = [(id_, document) for id_, document in every if document.metadata == {"n": 0}]
+        assert list(snapshot.documents_after(0, parse("n = 0"))) == even
+        assert list(snapshot.documents_after(even[39][0], parse("n = 0"))) == even[40:]
+        assert list(snapshot.documents_after(every[-1][0])) == []
+        with pytest.raises(FilterError):
+            list(snapshot.documents_after(0, parse("unknown = 1")))

@@ -144,13 +144,13 @@ def test_generated_requests_get_what_the_openapi_document_says(writer: TestClien
     host = {"Host": "127.0.0.1"}
     schema = schemathesis.openapi.from_asgi("/openapi.json", writer.app, headers=host)
     operations = [result.ok() for result in schema.get_all_operations()]
-    assert len(operations) == 20
+    assert len(operations) == 25
 
     for operation in operations:
 
         @given(case=operation.as_strategy())
         @settings(
-            max_examples=15, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+            max_examples=12, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
         )
         def send(case: Any) -> None:
             case.validate_response(case.call(headers=host), checks=CHECKS)

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,60 @@ def test_similar_and_document_answer_as_the_library_does(client: TestClient, pap
     assert document["text"] == "The moon orbits the earth.\nIt is full once a month."
     assert (document["title"], document["metadata"]) == ("Moon", {"year": 2020, "lang": "en"})
     assert client.get(DOCUMENT, params={"uri": "mars"}).status_code == 404
+
+
+def test_many_questions_are_answered_as_by_the_library(client: TestClient, papers: Path) -> None:
+    asked = {"k": 2, "mode": "hybrid", "where": ["year >= 2020", None]}
+    answered = client.post("/v1/indexes/papers/search-many", json={"queries": ["moon", "bread"], **asked}).json()
+    expected = Searcher(papers).search_many(["moon", "bread"], **asked)  # type: ignore[arg-type]
+    assert answered == {"answers": json.loads(json.dumps([hits.as_json() for hits in expected]))}
+    for wrong, said in (
+        ({"queries": ["moon"] * 101}, "queries: List should have at most 100 items after validation, not 101"),
+        ({"queries": ["moon"] * 11, "k": 1000}, "the body: ask for 10,000 hits at most, for all questions together"),
+        (
+            {"queries": ["moon"], "where": [None, None]},
+            "2 filters were given for 1 questions: give one, or one per question",
+        ),
+        ({"queries": ["moon", ""]}, "the question is empty: ask with at least one word"),
+    ):
+        refused = client.post("/v1/indexes/papers/search-many", json=wrong)
+        assert (refused.status_code, refused.json()["detail"]) == (400, said)
+
+
+def test_documents_are_listed_in_pages(client: TestClient, papers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search.searcher.PAGE_DOCUMENTS", 2)
+    first = client.get(DOCUMENTS).json()
+    assert [document["uri"] for document in first["documents"]] == ["moon", "sun"]
+    second = client.get(DOCUMENTS, params={"cursor": first["cursor"]}).json()
+    assert ([document["uri"] for document in second["documents"]], second["cursor"]) == (["erde", "bread"], None)
+    monkeypatch.setattr("search.searcher.PAGE_CHARACTERS", 30)
+    english = client.get(DOCUMENTS, params={"where": 'lang = "en" and year < 2021'}).json()
+    assert english["documents"] == [json.loads(json.dumps(asdict(Searcher(papers).get("moon"))))]
+    for cursor in ("x", f"{'9' * 19}-x", "1-", "0"):
+        refused = client.get(DOCUMENTS, params={"cursor": cursor})
+        assert (refused.status_code, refused.json()["slug"]) == (400, "bad-input")
+    replaced = client.get(DOCUMENTS, params={"cursor": "1-of-another"})
+    assert (replaced.status_code, replaced.json()["slug"]) == (503, "index-unavailable")
+
+
+def test_documents_are_read_by_their_uris(client: TestClient, papers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"uris": ["bread", "mars", "moon"]}
+    answered = client.post("/v1/indexes/papers/get-many", json=asked).json()
+    expected = [json.loads(json.dumps(asdict(document))) for document in Searcher(papers).get_many(["bread", "moon"])]
+    assert answered == {"documents": expected, "left": 0}
+    monkeypatch.setattr("search.server.documents._READ_DOCUMENTS", 1)
+    monkeypatch.setattr("search.server.documents.PAGE_CHARACTERS", 10)
+    assert client.post("/v1/indexes/papers/get-many", json=asked).json() == {"documents": expected[:1], "left": 2}
+
+
+def test_documents_are_counted_and_the_index_is_described(client: TestClient, papers: Path) -> None:
+    count = "/v1/indexes/papers/count"
+    assert client.get(count).json() == {"documents": 4}
+    assert client.get(count, params={"where": "year > 2020"}).json() == {"documents": 2}
+    assert client.get(count, params={"where": "yeer > 2020"}).json()["slug"] == "unknown-field"
+    info = client.get("/v1/indexes/papers/info").json()
+    assert info == json.loads(json.dumps(asdict(Searcher(papers).info())))
+    assert str(papers.parent) not in json.dumps(info)
 
 
 def test_indexes_are_described(client: TestClient) -> None:
