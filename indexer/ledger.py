@@ -174,6 +174,7 @@ class Code(Enum):
         "[extractors]"
     )
     FILES_INSIDE = "{} files inside it are not read ({}): save them next to it"
+    INSIDE_NOT_WHOLE = "{} inside it is not read whole ({}): save it next to it"
     FRONT_MATTER_BROKEN = "its front matter is not read, because it is not valid YAML ({}): repair it"
     XFA_FORM = "its fields are not read, because it is an XFA form: print it into a new PDF"
     ENCODED_LEFT_OUT = "{} characters of base64 or hexadecimal digits are in no passage"

@@ -37,7 +37,13 @@ class Extractor:
         self._lock = threading.Lock()
 
     def extract(
-        self, path: str, module: str, max_characters: int, text: str | None = None, data: bytes | None = None
+        self,
+        path: str,
+        module: str,
+        max_characters: int,
+        text: str | None = None,
+        data: bytes | None = None,
+        seconds: float | None = None,
     ) -> Content:
         """Read one file, or a message of a mailbox.
 
@@ -46,6 +52,7 @@ class Extractor:
             max_characters: longest text to accept.
             text: the decoded text, for a reader that gets it in place of the path.
             data: the bytes of the message, which its reader gets in place of the path.
+            seconds: maximum time; None for the usual limit.
 
         Raises:
             Unreadable: the file is damaged, encrypted or over a bound, or the reader crashed.
@@ -53,7 +60,7 @@ class Extractor:
         """
         with self._lock:
             request = {"path": path, "module": module, "max_characters": max_characters, "text": text}
-            answer = self._ask({**request, "has_data": data is not None}, data)
+            answer = self._ask({**request, "has_data": data is not None}, data, seconds)
         if "failed" in answer:
             raise Unreadable(from_stored(answer["failed"]))
         if "skipped" in answer:
@@ -75,10 +82,10 @@ class Extractor:
             worker.kill()
             worker.wait()
 
-    def _ask(self, request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
+    def _ask(self, request: dict[str, Any], data: bytes | None, most: float | None) -> dict[str, Any]:
         worker, connection = self._running_worker()
         module = str(request["module"])
-        seconds = MAX_FILE_SECONDS + (START_SECONDS if module not in self._modules else 0)
+        seconds = MAX_FILE_SECONDS + (START_SECONDS if module not in self._modules else 0) if most is None else most
         deadline = time.monotonic() + seconds
         killer = threading.Timer(seconds, worker.kill)  # also in the middle of the request or the answer
         killer.start()
@@ -88,7 +95,7 @@ class Extractor:
             code = worker.wait()
             self.close()
             if time.monotonic() >= deadline:
-                raise Unreadable(Code.TOO_SLOW(f"{MAX_FILE_SECONDS:g}")) from error
+                raise Unreadable(Code.TOO_SLOW(f"{MAX_FILE_SECONDS if most is None else most:.2g}")) from error
             how = "signal" if code < 0 else "exit"
             raise Unreadable(Code.READER_CRASHED(how, abs(code))) from error
         except BaseException:  # interrupted: the answer on its way would be taken for that of the next file

@@ -123,7 +123,18 @@ def reason_not_to_read(path: str) -> Reason:
     return _ADVICE_BY_EXTENSION.get(extension, Code.BINARY)()
 
 
-READER_VERSIONS: dict[str, int] = {"pdf": 2, "markdown": 2, "csv": 2, "tsv": 2, "docx": 2, "pptx": 2, "xlsx": 2}
+READER_VERSIONS: dict[str, int] = {
+    "pdf": 2,
+    "markdown": 2,
+    "csv": 2,
+    "tsv": 2,
+    "docx": 2,
+    "pptx": 2,
+    "xlsx": 2,
+    "eml": 2,
+    "mbox": 2,
+    "maildir": 2,
+}
 """The version of the reader of each format by its name; 1 for formats that are not here.
 
 Raise it by one when the text, the title or the sections that a reader returns change, or which documents it makes of a

@@ -10,6 +10,9 @@ MAX_FILE_SECONDS = 60.0
 START_SECONDS = 60.0
 """Maximum extra seconds for the first file of a format, because its library may be imported from a cold disk."""
 
+MAX_ATTACHMENT_SECONDS = 30.0
+"""Maximum seconds for all files that are attached to a message, so that the message itself is read in time."""
+
 EXTRA_MEMORY_BYTES = 2 * 2**30
 """Maximum bytes of address space for reading, in addition to the address space of the worker process at its start."""
 

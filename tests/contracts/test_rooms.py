@@ -106,6 +106,7 @@ ENGINE_RULES = (
     "fields.flatten",
     "hashes",
     "pairs",
+    "temporary",
     "vectors",
 )
 """Files of the stores that the rest may import: the interface, and rules that every engine follows."""

@@ -157,6 +157,10 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (Code.FILES_INSIDE(2, "a.csv, b.csv"), "2 files inside it are not read (a.csv, b.csv): save them next to it"),
     (
+        Code.INSIDE_NOT_WHOLE("a.pdf", "encrypted"),
+        "a.pdf inside it is not read whole (encrypted): save it next to it",
+    ),
+    (
         Code.FRONT_MATTER_BROKEN("mapping values are not allowed here"),
         "its front matter is not read, because it is not valid YAML (mapping values are not allowed here): repair it",
     ),

@@ -2,13 +2,16 @@
 
 The text begins with the lines From, To, Cc, Date and Attachments, as a mail program shows them: so names and addresses
 are found as words and are embedded together with the text of the mail. Metadata alone would not do this. Forwarded
-messages, messages of a digest and text attachments follow as sections.
+messages, messages of a digest and attachments follow as sections. PDF and Office files among them are read by their own
+readers, in a worker process of this one.
 """
 
 # ruff: noqa: PTH122
 from __future__ import annotations
 
 import os
+import time
+from dataclasses import replace
 from email import message_from_bytes, policy
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
@@ -16,15 +19,19 @@ from email.message import EmailMessage, Message, MIMEPart
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from indexer.ledger import Code
-from indexer.sources.content import Assembly, Content, Unreadable, clean
+from indexer.ledger import Code, Reason
+from indexer.sources.content import Assembly, Content, Refused, Unreadable, clean
 from indexer.sources.encoding import decode, is_binary, marked_encoding
-from indexer.sources.formats import EML, FORMATS, HTML, Format
+from indexer.sources.extractor import EXTRACTOR
+from indexer.sources.formats import EML, FORMATS, HTML, Format, format_of
+from indexer.sources.limits import MAX_ATTACHMENT_SECONDS
 from indexer.sources.message import message_ids
 from indexer.sources.readers import html
+from indexer.stores.temporary import temporary_folder
 
 _FIELDS = {"from": "From", "to": "To", "cc": "Cc", "subject": "Subject"}
 _MARKUP = {"text/rtf", "text/richtext", "text/enriched", "text/css"}  # text/* that is not readable as it is
+_SIGNATURES = {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
 _MAX_DEPTH = 20  # of messages within messages
 
 
@@ -40,7 +47,8 @@ def read(source: str | bytes) -> Content:
     subject = _header(message, "Subject")
     assembly = Assembly()
     assembly.add("\n".join(_heading_lines(message)))
-    if not _write_message(message, assembly, []):
+    attachments = _Attachments()
+    if not _write_message(message, assembly, attachments, []):
         assembly.add(subject)
     metadata: dict[str, str | list[str]] = {
         name: value for name, header in _FIELDS.items() if (value := _header(message, header))
@@ -52,9 +60,9 @@ def read(source: str | bytes) -> Content:
             metadata["date"] = parsedate_to_datetime(date).isoformat()
         except ValueError:
             metadata["date"] = date
-    if attachments := _attachments(message):
-        metadata["attachments"] = attachments
-    return assembly.content(subject, metadata)
+    if names := _attachments(message):
+        metadata["attachments"] = names
+    return replace(assembly.content(subject, metadata), unread=attachments.notes())
 
 
 def _parse(data: bytes) -> EmailMessage:
@@ -108,7 +116,59 @@ def _is_shown(part: MIMEPart) -> bool:
     return part.get_content_disposition() != "attachment" and part.get_content_type() in {"text/plain", "text/html"}
 
 
-def _write_message(message: MIMEPart, into: Assembly, path: list[str]) -> bool:
+class _Attachments:
+    """Reads the files that are attached to a message, and notes what was not read."""
+
+    def __init__(self) -> None:
+        self._deadline = time.monotonic() + MAX_ATTACHMENT_SECONDS
+        self._notes: list[Reason] = []
+        self._unread: list[str] = []
+
+    def notes(self) -> tuple[Reason, ...]:
+        if not self._unread:
+            return tuple(self._notes)
+        return (*self._notes, Code.FILES_INSIDE(len(self._unread), ", ".join(self._unread)))
+
+    def write(self, part: MIMEPart, into: Assembly, path: list[str]) -> None:
+        """Write the text of an attached file. A file that its reader refuses, or that no reader knows, gets a note."""
+        name, data = part.get_filename() or part.get_content_type(), _payload(part)
+        format_ = format_of(name, data)
+        if format_.kind != "extracted":
+            if part.is_attachment() and part.get_content_type() not in _SIGNATURES:
+                self._unread.append(name)
+            return
+        try:
+            content = self._read(data, format_, Assembly.max_characters - into.length)
+        except Refused as refused:
+            self._note(name, refused.reason)
+            return
+        for reason in content.unread:
+            self._note(name, reason)
+        ends = [section.start for section in content.sections[1:]] + [len(content.text)]
+        into.section(" > ".join([*path, name]))
+        for section, end in zip(content.sections, ends, strict=False):
+            into.section(" > ".join(filter(None, [*path, name, section.heading])), section.page)
+            into.add(content.text[section.start : end])
+        if not content.sections:
+            into.add(content.text)
+
+    def _read(self, data: bytes, format_: Format, max_characters: int) -> Content:
+        seconds = self._deadline - time.monotonic()
+        if seconds <= 0:
+            raise Unreadable(Code.TOO_SLOW(f"{MAX_ATTACHMENT_SECONDS:g}"))
+        folder, remove = temporary_folder(self, "attachment-")
+        try:
+            path = folder / f"file.{format_.name}"  # openpyxl looks at the extension
+            path.write_bytes(data)
+            return EXTRACTOR.extract(str(path), format_.module, max_characters, seconds=seconds)
+        finally:
+            remove()
+
+    def _note(self, name: str, reason: Reason) -> None:
+        self._notes.append(Code.INSIDE_NOT_WHOLE(name, reason.text().partition(":")[0]))
+
+
+def _write_message(message: MIMEPart, into: Assembly, attachments: _Attachments, path: list[str]) -> bool:
     """Write the body of a message, and then what is attached; return whether there was any text.
 
     Args:
@@ -125,13 +185,15 @@ def _write_message(message: MIMEPart, into: Assembly, path: list[str]) -> bool:
                 below = [*path, _header(inner, "Subject") or part.get_filename() or "Forwarded message"]
                 into.section(" > ".join(below))
                 into.add("\n".join(_heading_lines(inner, "Subject")))
-                _write_message(inner, into, below)
+                _write_message(inner, into, attachments, below)
         elif (text := _attached_text(part)) is not None:
             into.section(" > ".join([*path, part.get_filename() or part.get_content_type()]))
             if _extension_format(part) is HTML or part.get_content_type() == "text/html":
                 _write_html(text, into)
             else:
                 into.add(text)
+        else:
+            attachments.write(part, into, path)
     return into.length > length
 
 

@@ -8,10 +8,15 @@ from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
 
+import docx
+import openpyxl
 import pytest
+from pdf_files import PIXEL, SCAN, words, write
 
+from indexer.ledger import Code
 from indexer.records import Document
 from indexer.sources import Entry
+from indexer.sources.readers import eml
 
 Collect = Callable[..., list[Entry]]
 
@@ -73,8 +78,85 @@ def test_forwarded_messages_and_text_attachments_are_sections(tmp_path: Path, co
         ("Fwd: Seeds > Seeds > seeds.csv", "kind,grams\nbean,50"),
         ("notes.md", "Water daily."),
         ("Soil", "Soil\n\nLoose."),
+        ("x.rtf", "x"),
     ]
     assert document.metadata["attachments"] == ["message/rfc822", "notes.md", "soil.html", "x.rtf"]
+
+
+def attach(message: EmailMessage, path: Path, **named: str) -> None:
+    message.add_attachment(
+        path.read_bytes(), maintype="application", subtype="octet-stream", filename=path.name, **named
+    )
+
+
+def test_attached_pdf_and_office_files_are_sections(tmp_path: Path, collect: Collect) -> None:
+    pdf = write(tmp_path / "Lease.PDF", words((50, 700, "Rent is due")), SCAN, words((50, 700, "Signed")), more=[PIXEL])
+    book = openpyxl.Workbook()
+    book.active.title = "Costs"
+    book.active.append(["roof", 120])
+    book.save(tmp_path / "costs.xlsx")
+    letter = docx.Document()
+    letter.add_heading("Garden", 1)
+    letter.add_paragraph("Water daily.")
+    letter.save(tmp_path / "letter.docx")
+    inner = mail("Papers", "Here.\n", "Bo <bo@example.org>")
+    attach(inner, tmp_path / "letter.docx")
+    outer = mail("Fwd: Papers", "For you.\n")
+    attach(outer, pdf)
+    attach(outer, tmp_path / "costs.xlsx")
+    outer.add_attachment(pdf.read_bytes(), maintype="application", subtype="pdf")
+    outer.add_attachment(inner)
+    path = tmp_path / "a.eml"
+    document = read(collect, path, outer)
+    assert [(section.heading, section.page) for section in document.sections[1:]] == [
+        ("Lease.PDF", 1),
+        ("Lease.PDF", 3),
+        ("costs.xlsx > Costs", 1),
+        ("application/pdf", 1),
+        ("application/pdf", 3),
+        ("Papers", None),
+        ("Papers > letter.docx > Garden", None),
+    ]
+    assert [text for _, text in cuts(document)[1:5]] == ["Rent is due", "Signed", "roof\t120", "Rent is due"]
+    assert cuts(document)[-1][1] == "Garden\n\nWater daily."
+    (entry,) = collect(path)
+    assert [note.text() for note in entry.notes] == [
+        "Lease.PDF inside it is not read whole (no text in 1 of 3 pages (2)): save it next to it",
+        "application/pdf inside it is not read whole (no text in 1 of 3 pages (2)): save it next to it",
+    ]
+
+
+def test_attachments_that_are_not_read_are_noted_and_the_rest_is_read(
+    tmp_path: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = mail("Papers", "Here.\n")
+    message.add_related(b"\x89PNG", maintype="image", subtype="png", cid="<logo>", disposition="inline")
+    for name, data in (
+        ("a.pdf", b"%PDF-1.4 broken"),
+        ("b.jpg", b"\xff\xd8"),
+        ("c.zip", b"PK"),
+        ("d.rtf", b"{\\rtf1 bees}"),
+    ):
+        message.add_attachment(data, maintype="application", subtype="octet-stream", filename=name)
+    message.add_attachment(b"\1", maintype="application", subtype="pgp-signature", filename="signature.asc")
+    path = tmp_path / "a.eml"
+    assert read(collect, path, message).text.endswith("Here.\n\nbees")
+    (entry,) = collect(path)
+    assert entry.notes == (
+        Code.INSIDE_NOT_WHOLE("a.pdf", "damaged"),
+        Code.FILES_INSIDE(2, "b.jpg, c.zip"),
+    )
+
+
+def test_an_attachment_that_takes_too_long_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = mail("Papers", "Here.\n")
+    for name in ("a.rtf", "b.rtf"):
+        message.add_attachment(b"{\\rtf1 bees}", maintype="text", subtype="rtf", filename=name)
+    monkeypatch.setattr(eml, "MAX_ATTACHMENT_SECONDS", 0)
+    content = eml.read(bytes(message))
+    assert content.text.endswith("Here.")
+    slow = "reading it takes longer than 0 seconds"
+    assert content.unread == (Code.INSIDE_NOT_WHOLE("a.rtf", slow), Code.INSIDE_NOT_WHOLE("b.rtf", slow))
 
 
 def test_a_digest_and_a_mail_attached_as_a_file(tmp_path: Path, collect: Collect) -> None:
