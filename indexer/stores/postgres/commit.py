@@ -54,11 +54,10 @@ class Commit:
         cursor = self._connection.execute(statement(text, self._tables), parameters or None)
         return cursor.fetchall() if cursor.description else []
 
-    def _run_many(self, text: str, rows: Iterable[Sequence[Any]]) -> int:
-        """Run a statement for each of the rows; return how many rows of the table it touched."""
+    def _run_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each of the rows."""
         with self._connection.cursor() as cursor:
             cursor.executemany(statement(text, self._tables), list(rows))
-            return cursor.rowcount
 
     def finish(self) -> None:
         """Count the commit. From here to the end of the transaction, other writers wait for this writer."""
@@ -225,14 +224,13 @@ class Commit:
             " tokens = coalesce(%s, tokens) WHERE id = %s",
             updates,
         )
-        marks = ", ".join(["%s"] * (6 + len(columns)))
-        inserted = self._run_many(
-            f"INSERT INTO {{tables}}.document (id, key, uri, content_hash, passages, tokens, {names})"
-            f" VALUES ({marks}) ON CONFLICT (key) DO NOTHING",
-            (rows[key] for key in sorted(rows)),
-        )
-        if rows and inserted < len(rows):  # another writer has just added one of them: the next attempt knows it
-            raise errors.SerializationFailure("another writer added one of the documents")
+        command = f"COPY {{tables}}.document (id, key, uri, content_hash, passages, tokens, {names}) FROM STDIN"
+        try:
+            with self._connection.cursor() as cursor, cursor.copy(statement(command, self._tables)) as copy:
+                for key in sorted(rows):
+                    copy.write_row(rows[key])
+        except errors.UniqueViolation as error:  # the next attempt knows the document
+            raise errors.SerializationFailure("another writer added one of the documents") from error
         self._run_many(
             "INSERT INTO {tables}.origin VALUES (%s, %s, %s) ON CONFLICT (document_id) DO UPDATE SET"
             " content_hash = excluded.content_hash, origin = excluded.origin",
