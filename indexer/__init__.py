@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         UnknownField,
         UnknownUri,
         UnsupportedSystem,
+        WordsBuilding,
     )
     from indexer.filters.mapping import Filter
     from indexer.filters.tree import FilterSyntaxError
@@ -67,6 +68,7 @@ _HOMES = {
     "UnknownField": "indexer.errors",
     "UnknownUri": "indexer.errors",
     "UnsupportedSystem": "indexer.errors",
+    "WordsBuilding": "indexer.errors",
     "load_encoder": "indexer.encoders",
 }
 __all__ = [
@@ -101,6 +103,7 @@ __all__ = [
     "UnknownField",
     "UnknownUri",
     "UnsupportedSystem",
+    "WordsBuilding",
     "load_encoder",
 ]
 

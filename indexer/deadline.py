@@ -15,11 +15,16 @@ class Deadline:
     database compares rows.
     """
 
-    __slots__ = ("_end", "_seconds")
+    __slots__ = ("_end", "_seconds", "waits")
 
-    def __init__(self, seconds: float = math.inf) -> None:
-        """Begin to count the seconds."""
-        self._seconds, self._end = seconds, time.monotonic() + seconds
+    def __init__(self, seconds: float = math.inf, *, waits: bool = True) -> None:
+        """Begin to count the seconds.
+
+        Args:
+            waits: wait until a replica of the words of a database is built, which may take minutes. Otherwise the
+                question raises WordsBuilding, and the replica is built for later questions.
+        """
+        self._seconds, self._end, self.waits = seconds, time.monotonic() + seconds, waits
 
     def cancel(self) -> None:
         """End the time now, because nobody waits for the answer."""

@@ -158,6 +158,14 @@ class DeadlinePassed(LikewiseError):
         )
 
 
+class WordsBuilding(LikewiseError):
+    """The words of an index in a database are still being read, and the question does not wait for them."""
+
+    exit_code = 3
+    http_status = 503
+    slug = "words-building"
+
+
 class NotAnIndex(BadInput):
     """The folder does not contain an index, or the path is not a folder."""
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         StorageError,
         UnknownField,
         UnknownUri,
+        WordsBuilding,
     )
     from indexer.filters.mapping import Filter
     from indexer.filters.tree import FilterSyntaxError
@@ -61,6 +62,7 @@ _HOMES = {
     "StorageError": "indexer.errors",
     "UnknownField": "indexer.errors",
     "UnknownUri": "indexer.errors",
+    "WordsBuilding": "indexer.errors",
 }
 __all__ = [
     "BadInput",
@@ -89,6 +91,7 @@ __all__ = [
     "StorageError",
     "UnknownField",
     "UnknownUri",
+    "WordsBuilding",
 ]
 
 __getattr__ = lazy_names(__name__, _HOMES)

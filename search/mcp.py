@@ -31,7 +31,7 @@ from indexer.filters.operators import ON_FIELDS
 from search.hits import Hit, Hits
 from search.mcp_server import StrictServer
 from search.query import Mode, Query
-from search.served import CLIENT_DEADLINE, MAX_HITS, SEARCH_SECONDS, ServedIndex, ServedIndexes
+from search.served import CLIENT_DEADLINE, MAX_HITS, ServedIndex, ServedIndexes, client_deadline
 
 MAX_ANSWER_BYTES = 9_500
 """Maximum bytes of an answer as JSON. Clients get the answer twice, as an object and as indented text: together fewer
@@ -148,7 +148,7 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sy
 
 def _deadline() -> Deadline:
     """Return the deadline of the HTTP request that is answered, or a new one over stdio."""
-    return CLIENT_DEADLINE.get(None) or Deadline(SEARCH_SECONDS)
+    return CLIENT_DEADLINE.get(None) or client_deadline()
 
 
 async def serve_stdio(addresses: dict[str, str]) -> None:

@@ -102,6 +102,9 @@ class Searcher:
     def until(self, deadline: Deadline) -> Searcher:
         """Return this searcher for one caller. Its questions raise DeadlinePassed when the deadline has passed.
 
+        With `Deadline(seconds, waits=False)`, a question by words to a database raises WordsBuilding while a thread
+        reads all words of the index for the first time. Other questions wait for that thread.
+
         Reading a document by its uri, and iterating over documents, have no deadline.
         """
         limited = copy(self)
@@ -400,6 +403,11 @@ class Searcher:
         """Return metadata fields, the commonest in a sample of the documents first."""
         with self._snapshot() as snapshot:
             return commonest_fields(snapshot)
+
+    @property
+    def is_building_words(self) -> bool:
+        """Whether a thread reads the words of a database for questions whose deadline does not wait for them."""
+        return self._store.is_building_words
 
     @property
     def address(self) -> str:

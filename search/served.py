@@ -22,6 +22,7 @@ from indexer.errors import (
     NoWords,
     UnknownField,
     UnknownUri,
+    WordsBuilding,
     in_shell,
 )
 from indexer.stores.addresses.open import is_uri, name_in, without_passwords
@@ -54,6 +55,11 @@ _log = logging.getLogger("likewise.server")
 
 _RENAMED = re.compile(r"(\w[\w.-]*)=(.+)", re.DOTALL)
 _UNNAMEABLE = re.compile(r"[^\w.-]+")
+
+
+def client_deadline() -> Deadline:
+    """Return the deadline of a client's question, which begins now."""
+    return Deadline(SEARCH_SECONDS, waits=False)
 
 
 class UnknownIndex(LikewiseError):
@@ -92,16 +98,24 @@ class ServedIndex:
         return replace(self, searcher=self.searcher.until(deadline))
 
     def answer(self, query: Query) -> Hits:
-        """Return the hits of a question. If its model fails, words alone answer a hybrid question, and a note says so.
+        """Return the hits of a question. A hybrid question is answered by words alone if its model fails, and by
+        meaning alone while the words of its index are still being read. A note says so.
 
-        The cause goes to the log once, because clients cannot change it. Python and the shell raise ModelError instead:
-        their caller can, and a different ranking must not get into a measurement.
+        The cause goes to the log once, because clients cannot change it. Python and the shell raise ModelError instead,
+        or wait: their caller can, and a different ranking must not get into a measurement.
         """
+        of_scores = query.min_score is not None or query.min_percentile is not None
+        by_either = query.mode == "hybrid" and not of_scores
         try:
             return self.searcher.answer(query)
+        except WordsBuilding:
+            if not by_either:
+                raise
+            hits = self.searcher.answer(replace(query, mode="dense"))
+            note = "the words of this index are still being read: ranked by meaning alone"
+            return replace(hits, notes=(*hits.notes, note))
         except ModelError as error:
-            of_scores = query.min_score is not None or query.min_percentile is not None
-            if error.http_status < 500 or query.mode != "hybrid" or of_scores:
+            if error.http_status < 500 or not by_either:
                 raise
             try:
                 hits = self.searcher.answer(replace(query, mode="words", explain=False))
@@ -211,10 +225,16 @@ class ServedIndexes(Mapping[str, ServedIndex]):
         return next(iter(self._indexes.values()))
 
     def warm(self) -> None:
-        """Load the encoder of every index, so that the first question does not wait for it."""
+        """Load the encoder of every index, and begin to read its words, so that the first question does not wait."""
         for served in self._indexes.values():
-            if served.searcher.recipe is not None and len(served.searcher):
-                served.searcher.search("warm", k=1, mode=served.default_mode)
+            if not len(served.searcher):
+                continue
+            searcher, mode = served.searcher.until(Deadline(waits=False)), served.default_mode
+            try:
+                searcher.search("warm", k=1, mode=mode)
+            except WordsBuilding:
+                if mode == "hybrid":
+                    searcher.search("warm", k=1, mode="dense")
 
     def for_client(self, error: LikewiseError) -> str:
         """Return the message of an error for a client over HTTP or MCP. A cause on this side goes to the log instead.
@@ -228,7 +248,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
                 f"the model knows nothing in text {error.texts[0]}, so there is no vector for it: use other words, or "
                 'search with the mode "words"'
             )
-        if error.http_status < 500 or isinstance(error, DeadlinePassed):
+        if error.http_status < 500 or isinstance(error, DeadlinePassed | WordsBuilding):
             message = str(error)
             for served in self._indexes.values():
                 message = served.without_address(message)

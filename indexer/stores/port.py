@@ -650,6 +650,10 @@ class Store(Protocol):
             NotAnIndex: as `iterate` does.
         """
 
+    @property
+    def is_building_words(self) -> bool:
+        """Whether a thread of this process reads the words of the index for questions that do not wait for them."""
+
     def free_bytes(self) -> int | None:
         """Return how many bytes could still be stored; None if this is unknown."""
 

@@ -247,6 +247,12 @@ class StatusAnswer(_Answer):
     status: Literal["ok", "ready"]
 
 
+class ReadyAnswer(StatusAnswer):
+    """The state of the indexes."""
+
+    words: Literal["building", "ready"]
+
+
 class ModelAnswer(_Answer):
     """An index whose model embeds texts."""
 

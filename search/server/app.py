@@ -31,7 +31,7 @@ from search.hits import HIT_MEMBERS
 from search.mcp import make_mcp_server
 from search.query import Query
 from search.question_batches import BATCH_QUESTIONS
-from search.served import CLIENT_DEADLINE, SEARCH_SECONDS, ServedIndex, ServedIndexes
+from search.served import CLIENT_DEADLINE, ServedIndex, ServedIndexes, client_deadline
 from search.server.access_log import AccessLog
 from search.server.documents import Writers, get_documents, list_documents
 from search.server.embeddings import embed, list_models
@@ -246,7 +246,8 @@ class Service:
         def read() -> dict[str, Any]:
             for served in self.indexes.values():
                 served.searcher.count()
-            return {"status": "ready"}
+            building = any(served.searcher.is_building_words for served in self.indexes.values())
+            return {"status": "ready", "words": "building" if building else "ready"}
 
         return JSONResponse(await self._searches.run(read))
 
@@ -407,7 +408,7 @@ class Service:
 
     async def _ask(self, request: Request, work: Callable[[ServedIndex], Result], lane: Lane | None = None) -> Result:
         """Ask the index of a request in a thread, until the deadline or until the client has left."""
-        deadline = Deadline(SEARCH_SECONDS)
+        deadline = client_deadline()
         served = self._index(request).until(deadline)
         return await _until_left(request.receive, deadline, lambda: (lane or self._searches).run(lambda: work(served)))
 
@@ -439,7 +440,7 @@ class _Delegating:
         self._current = current
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        deadline = Deadline(SEARCH_SECONDS)
+        deadline = client_deadline()
         CLIENT_DEADLINE.set(deadline)
         body = (await receive()).get("body", b"")  # the guard has read all of it
         answering = False

@@ -103,7 +103,7 @@ def _paths() -> _Paths:
     paths = _Paths()
     add = paths.add
     add("service", "get_health", "GET /healthz", "Say that the process answers", answers.StatusAnswer)
-    add("service", "get_readiness", "GET /readyz", "Say that every index can be read", answers.StatusAnswer)
+    add("service", "get_readiness", "GET /readyz", "Say that every index can be read", answers.ReadyAnswer)
     add("service", "get_metrics", "GET /metrics", "Return metrics for Prometheus", "text/plain")
 
     index = "/v1/indexes/{name}"

@@ -54,6 +54,10 @@ class LocalStore:
     def address(self) -> str:
         return str(self._folder)
 
+    @property
+    def is_building_words(self) -> bool:
+        return False
+
     def artifacts(self) -> Path:
         return self._folder / "encoder"
 

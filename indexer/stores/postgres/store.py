@@ -46,7 +46,7 @@ class PostgresStore:
         self._address, self._engine = address, engine
         self._connections = Connections(address)
         self._views = Views(address, self._connections)
-        self._words = WordReplicas()
+        self._words = WordReplicas(self._views)
         self._process, self._lock, self._writer = os.getpid(), threading.RLock(), PostgresWriter(self._views)
         self._depth = 0
 
@@ -57,6 +57,10 @@ class PostgresStore:
     @property
     def address(self) -> str:
         return self._address.shown
+
+    @property
+    def is_building_words(self) -> bool:
+        return self._words.is_building
 
     def artifacts(self) -> Path:
         with self._views.view() as view:

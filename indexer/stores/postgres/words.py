@@ -16,7 +16,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
@@ -26,11 +26,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from indexer.deadline import Deadline
 from indexer.encoders.machine.cache_folder import cache_folder
-from indexer.errors import storage_error
+from indexer.errors import WordsBuilding, storage_error
 from indexer.stores.port import Ids
 from indexer.stores.postgres.schema import MAY_IDENTIFY
-from indexer.stores.postgres.views import CommitState, View, commit_of
+from indexer.stores.postgres.views import CommitState, View, Views, commit_of
 from indexer.stores.temporary import temporary_folder
 from indexer.stores.words.analysis import Analysis, stored_analysis
 from indexer.stores.words.word_ranking import Words
@@ -45,6 +46,12 @@ KEPT_PASSAGES = 2000
 
 KEPT_CHANGES = 2000
 """Minimum changed documents before a saved replica is written again."""
+
+WAITED_SECONDS = 1.0
+"""Maximum seconds that a question waits for a replica that it begins to build. A saved one is often opened by then."""
+
+ENDED_SECONDS = 10.0
+"""Maximum seconds to wait for the end of a replica that nobody needs any longer."""
 
 _UNUSED_SECONDS = 30 * 24 * 3600.0
 _UNFINISHED_SECONDS = 24 * 3600.0
@@ -61,51 +68,133 @@ class WordReplicas:
     The words of a state are kept while a view of the state is open or the state is the newest.
     """
 
-    def __init__(self) -> None:
-        self._process, self._lock = os.getpid(), threading.Lock()
+    def __init__(self, views: Views) -> None:
+        """Find words of the views of one index."""
+        self._views = views
         self._words: WeakKeyDictionary[CommitState, Words] = WeakKeyDictionary()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._process, self._lock = os.getpid(), threading.Lock()
         self._replica: _Replica | None = None
+        self._builder: _Builder | None = None
+
+    @property
+    def is_building(self) -> bool:
+        """Whether a thread builds a replica for questions that do not wait."""
+        return self._builder is not None and self._builder.is_alive()
 
     def close(self) -> None:
         if self._process != os.getpid():  # another thread of the parent may have held the lock
-            self._after_fork()
+            self._reset()
+        if (builder := self._builder) is not None:
+            builder.end()
         with self._lock:
             self._words.clear()
-            self._replica = None
-
-    def _after_fork(self) -> None:
-        self._process, self._lock, self._replica = os.getpid(), threading.Lock(), None
+            self._replica = self._builder = None
 
     def words_of(self, view: View) -> Words:
-        """Return the words of a view: opened at the first question, brought up to date after each commit."""
+        """Return the words of a view: opened at the first question, brought up to date after each commit.
+
+        Raises:
+            WordsBuilding: there is no replica of this index yet, and the deadline of the view does not wait for it.
+        """
         if (words := self._words.get(view.state)) is not None:
             return words
         if self._process != os.getpid():
-            self._after_fork()
+            self._reset()
+        if not view.connection.deadline.waits:
+            self._require_replica(view)
+        elif (builder := self._builder) is not None:
+            builder.join()
         with self._lock:
-            if (words := self._words.get(view.state)) is not None:
-                return words
-            replica = self._replica
-            if replica is None or not replica.can_advance_to(view):
-                replica = _open(view)
-            try:
-                words = replica.advance(view)
-            except BaseException:  # it may hold half of a change
-                if replica is self._replica:
-                    self._replica = None
-                raise
-            # This thread may read an earlier commit than the others do.
-            if (
-                self._replica is None
-                or self._replica.generation <= replica.generation
-                or not replica.same(self._replica)
-            ):
-                self._replica = replica
-            self._words[view.state] = words
+            if (words := self._words.get(view.state)) is None:
+                words = self._words[view.state] = self._advance(view)
         from indexer.stores.words.tantivy_index import trim_memory
 
         trim_memory()
         return words
+
+    def _advance(self, view: View) -> Words:
+        """Return the words of a view from the newest replica, which is built if there is none."""
+        replica = self._replica
+        try:
+            if replica is None or not replica.can_advance_to(view):
+                replica = _open(view)
+            words = replica.advance(view)
+        except BaseException:  # it may hold half of a change
+            self._replica = None
+            raise
+        self._keep(replica)
+        return words
+
+    def _keep(self, replica: _Replica) -> None:
+        """Use a replica from now on, unless it is of an earlier commit: its thread may read another than the others."""
+        newest = self._replica
+        if newest is None or newest.generation <= replica.generation or not replica.same(newest):
+            self._replica = replica
+
+    def _require_replica(self, view: View) -> None:
+        """Begin to build a replica in a thread if there is none of this index. Small ones are built by the question.
+
+        Raises:
+            WordsBuilding: the replica is not there yet.
+            LikewiseError: it could not be built; the next question tries again.
+        """
+        replica = self._replica
+        if view.state.row.passages < KEPT_PASSAGES or (replica is not None and replica.is_near(view)):
+            return
+        with self._lock:
+            builder = self._builder
+            if begins := builder is None or not (builder.is_alive() or builder.failure):
+                builder = _Builder(self._build)
+                builder.start()
+                self._builder = builder
+        if begins:
+            builder.join(WAITED_SECONDS)
+        if builder.is_alive():
+            raise WordsBuilding(
+                f"{self._views.address.shown}: its words are still being read: ask again later, or ask with the mode "
+                '"dense"'
+            )
+        with self._lock:
+            if self._builder is builder:
+                self._builder = None
+        if builder.failure is not None:
+            raise builder.failure
+
+    def _build(self, deadline: Deadline) -> None:
+        with self._views.view(deadline) as view:
+            replica = _open(view)
+            words = replica.advance(view)
+            with self._lock:
+                self._keep(replica)
+                self._words[view.state] = words
+
+
+class _Builder(threading.Thread):
+    """A thread that builds a replica.
+
+    Attributes:
+        failure: the error that ended it.
+    """
+
+    def __init__(self, build: Callable[[Deadline], None]) -> None:
+        super().__init__(name="likewise words", daemon=True)
+        self._build, self._deadline = build, Deadline()
+        self.failure: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._build(self._deadline)
+        except Exception as error:  # noqa: BLE001 - the next question raises it
+            self.failure = error
+
+    def end(self) -> None:
+        """End the work, and remove what it has written."""
+        self._deadline.cancel()
+        if self.ident is not None:
+            self.join(ENDED_SECONDS)
 
 
 def _open(view: View) -> _Replica:
@@ -240,6 +329,11 @@ class _Replica:
 
     def same(self, other: _Replica) -> bool:
         return self._identity == other._identity
+
+    def is_near(self, view: View) -> bool:
+        """Return whether this replica can advance to a view, or is already at a later commit of the same index."""
+        later = self._identity == _of(view) and self.generation > view.state.row.generation
+        return later or self.can_advance_to(view)
 
     def can_advance_to(self, view: View) -> bool:
         return (

@@ -100,8 +100,8 @@ class Snapshot(DocumentReader, LedgerReader):
         self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
     ) -> Candidates:
         terms = stored_analysis(self.settings.language).question_terms(text)
+        words = self._open_words() if terms else None  # first, because it may raise WordsBuilding
         ranking = self.dense(vector, depth, where, unit, exact)
-        words = self._open_words() if terms else None
         return candidates.join(self._view, vector, terms, ranking, words, depth, where, unit)
 
     def _open_words(self) -> Words:

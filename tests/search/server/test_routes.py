@@ -336,7 +336,7 @@ def test_a_removed_index_is_unavailable_and_the_others_are_not(
     open_client: Callable[..., TestClient], papers: Path, own_vectors: Path
 ) -> None:
     client = open_client({"papers": papers, "v": own_vectors})
-    assert client.get("/readyz").json() == {"status": "ready"}
+    assert client.get("/readyz").json() == {"status": "ready", "words": "ready"}
     shutil.rmtree(papers)
     for answer in (client.post(SEARCH, json={"query": "moon"}), client.get("/readyz")):
         assert (answer.status_code, answer.json()["slug"]) == (503, "index-unavailable")
