@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from indexer.passages.markup import VisibleText
-from indexer.stores.words.analysis import IN_WORDS, UNSPACED, Analysis, is_compound
+from indexer.stores.words.analysis import IN_WORDS, UNSPACED, Analysis, characters, is_compound
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _ASCII_WORD = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
@@ -88,7 +88,7 @@ class QuestionWords:
     def are_all_in(self, text: str) -> bool:
         """Return whether a text holds every term of the question, and there is one."""
         terms, _ = self._terms
-        return bool(terms) and terms <= set(self._analysis.stems(text, single_characters=True))
+        return bool(terms) and terms <= {*self._analysis.stems(text), *characters(text)}
 
     def _matching(self, words: set[str]) -> set[str]:
         """Return the words that match a word of the question."""

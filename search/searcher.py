@@ -85,6 +85,7 @@ class Searcher:
         self._store = self._ranker.store
         self._unknown_fields, self._deadline = unknown_fields, NEVER
         self._values: dict[tuple[Hashable, str, int], FieldValues] = {}  # with the version of their snapshot
+        self._commonest_fields: dict[Hashable, list[str]] = {}
         self._value_notes: dict[tuple[Hashable, str, bool], tuple[str, ...]] = {}  # with version and filter
 
     def close(self) -> None:
@@ -353,9 +354,10 @@ class Searcher:
         if not isinstance(limit, int) or limit < 1:
             raise BadInput(f"limit is {limit!r}: ask for a whole number of values, 1 or more")
         with self._snapshot() as snapshot:
-            if self._unknown_fields == "error" and (snapshot.version, field, limit) not in self._values:
+            values = self._values_of(snapshot, field, limit)
+            if not values.documents and self._unknown_fields == "error":
                 check_filter(Exists(field), snapshot.fields)
-            return self._values_of(snapshot, field, limit)
+            return values
 
     def _values_of(self, snapshot: Snapshot, field: str, limit: int) -> FieldValues:
         """Return the values of a field, kept until the next commit."""
@@ -400,9 +402,13 @@ class Searcher:
             return snapshot.info()
 
     def commonest_fields(self) -> list[str]:
-        """Return metadata fields, the commonest in a sample of the documents first."""
+        """Return metadata fields, the commonest in a sample of the documents first; kept until the next commit."""
         with self._snapshot() as snapshot:
-            return commonest_fields(snapshot)
+            if (names := self._commonest_fields.get(snapshot.version)) is None:
+                names = commonest_fields(snapshot)
+                self._commonest_fields.clear()
+                self._commonest_fields[snapshot.version] = names
+            return names
 
     @property
     def is_building_words(self) -> bool:

@@ -49,8 +49,8 @@ from indexer.stores.port import (
     Unit,
 )
 from indexer.stores.vectors import cosines, from_blobs, to_blobs
-from indexer.stores.words.analysis import Analysis, Terms, code, is_compound
-from indexer.stores.words.tantivy_index import COMPOUND_WEIGHT
+from indexer.stores.words.analysis import Analysis, Terms, characters, code, is_compound
+from indexer.stores.words.tantivy_index import COMPOUND_WEIGHT, OCCURRENCES
 
 EXTRACTED = {"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "mbox", "maildir", "rtf", "xml"}
 EXTRACTED |= {"odt", "ods", "odp", "json", "jsonl", "csv", "tsv"}
@@ -112,7 +112,8 @@ class Bm25:
     """BM25 (k1 = 1.2, b = 0.75) of texts by their ids, with the length of a text rounded to one byte as in Lucene."""
 
     def __init__(self, texts: Mapping[int, str], analysis: Analysis) -> None:
-        self._counts = {id_: Counter(analysis.stems(text, single_characters=True)) for id_, text in texts.items()}
+        self._counts = {id_: Counter(analysis.stems(text)) for id_, text in texts.items()}
+        self._characters = {id_: Counter(characters(text)) for id_, text in texts.items()}
         self._mean = sum(count.total() for count in self._counts.values()) / max(1, len(texts))
 
     def scores(self, terms: Terms) -> dict[int, float]:
@@ -120,18 +121,29 @@ class Bm25:
         known = {term for count in self._counts.values() for term in count}
         found: dict[int, float] = {}
         for term, beginning in terms.items():
-            weights = {other: COMPOUND_WEIGHT for other in known if beginning and is_compound(other, beginning)}
-            best: dict[int, float] = {}
-            for each, weight in (weights | {term: 1.0}).items():
-                for id_, score in self._scores(each).items():
-                    best[id_] = max(best.get(id_, 0.0), weight * score)
+            compounds = {other for other in known if beginning and is_compound(other, beginning)}
+            best = self._character_scores(term) if characters(term) == [term] else self._scores(term)
+            idf = self._idf({id_ for id_, count in self._counts.items() if count.keys() & {term, *compounds}})
+            for id_, count in self._counts.items():
+                if count.keys() & compounds:
+                    best[id_] = max(best.get(id_, 0.0), COMPOUND_WEIGHT * idf)
             for id_, score in best.items():
                 found[id_] = found.get(id_, 0.0) + score
         return {id_: round(score, 4) for id_, score in found.items()}
 
+    def _idf(self, holding: Collection[int]) -> float:
+        return math.log(1 + (len(self._counts) - len(holding) + 0.5) / (len(holding) + 0.5))
+
+    def _character_scores(self, character: str) -> dict[int, float]:
+        occurrences = {id_: count[character] for id_, count in self._characters.items() if character in count}
+        idf = self._idf(occurrences)
+        return {
+            id_: idf * sum(gain for least, gain in OCCURRENCES.items() if count >= least)
+            for id_, count in occurrences.items()
+        }
+
     def _scores(self, term: str) -> dict[int, float]:
-        total, holding = len(self._counts), sum(term in count for count in self._counts.values())
-        idf = math.log(1 + (total - holding + 0.5) / (holding + 0.5))
+        idf = self._idf([id_ for id_, count in self._counts.items() if term in count])
         scores = {}
         for id_, count in self._counts.items():
             if term in count:

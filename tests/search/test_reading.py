@@ -53,6 +53,19 @@ def test_documents_are_read_counted_and_listed(searcher: Searcher) -> None:
         searcher.get_many(1)  # type: ignore[arg-type]
 
 
+def test_values_and_common_fields_do_not_read_the_types_of_all_fields_again(
+    searcher: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 200,000 fields, listing 200 of them took longer than a client waits."""
+    from indexer.stores.reading.snapshot import Snapshot
+
+    assert searcher.commonest_fields() == ["kind", "n"]
+    monkeypatch.setattr(Snapshot, "fields", property(lambda _: pytest.fail("the types of all fields are read")))
+    monkeypatch.setattr(Snapshot, "sample", lambda *_: pytest.fail("the same commit is sampled again"))
+    assert [searcher.values(name).documents for name in ("kind", "n", "title")] == [40, 40, 40]
+    assert searcher.commonest_fields() == ["kind", "n"]
+
+
 def test_values_of_a_field_are_counted_again_after_a_commit(searcher: Searcher, tmp_path: Path) -> None:
     kinds = searcher.values("kind")
     assert (kinds.documents, kinds.frequent[0], kinds.numbers) == (40, ("bread", 10), None)

@@ -1,8 +1,8 @@
 """Text to terms, the same for documents and questions: words, stems, identifiers, and pairs of characters.
 
 A text is indexed as one string of words between spaces, which the engine (tantivy_index.py) stems. Scripts without
-spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter; characters that can be a word are terms
-of their own too. Katakana is read as hiragana. An accent is left out if it is only a mark on a letter in the language,
+spaces become overlapping pairs of characters, as in Lucene's CJKBigramFilter; characters that can be a word are indexed
+beside the words. Katakana is read as hiragana. An accent is left out if it is only a mark on a letter in the language,
 and kept if it makes another letter (accents.py).
 """
 
@@ -21,10 +21,10 @@ from indexer.stores.words.accents import OWN_LETTERS, fold
 if TYPE_CHECKING:
     import tantivy
 
-VERSION = 4
+VERSION = 5
 """Version of the rules in this file and accents.py. A word index that was made with another version is rebuilt."""
 
-_VERSION_WITHOUT_FOLDING = 3
+_VERSION_WITHOUT_FOLDING = 4
 """Version of the rules for languages whose accents are kept. These rules have changed once less."""
 
 LANGUAGES = {
@@ -140,15 +140,11 @@ class Analysis:
         the accents, they are stems already: accents are left out of the stem, and if the word without its accents has
         another stem, the word also has this stem, because many people type words without accents (`educacion`).
         """
-        words = self._written(text, single_characters=True)
+        words = self._written(text)
         return self._stems_by_accents(words) if self.language in _STEMMED_BY_ACCENTS else words
 
-    def _written(self, text: str, *, single_characters: bool = False) -> list[str]:
-        """Return the words of a text before stemming, without accents unless the stemmer needs them.
-
-        Args:
-            single_characters: also return each character that can be a word, beside the pairs that it is in.
-        """
+    def _written(self, text: str) -> list[str]:
+        """Return the words of a text before stemming, without accents unless the stemmer needs them."""
         pairs: list[str] = []
         if text.isascii():
             written = _ASCII_WORD.findall(text)
@@ -156,10 +152,7 @@ class Analysis:
             text = _LEFT_OUT.sub("", unicodedata.normalize("NFKC", text))
             if _KATAKANA.search(text):
                 text = text.translate(_HIRAGANA)
-            runs = _UNSPACED_RUN.findall(text)
-            pairs = [pair for run in runs for pair in _pairs(run)]
-            if single_characters:
-                pairs += [one for run in runs if len(run) > 1 for one in _ONE_CHARACTER_WORD.findall(run)]
+            pairs = [pair for run in _UNSPACED_RUN.findall(text) for pair in _pairs(run)]
             written = _WORD.findall(_UNSPACED_RUN.sub(" ", text) if pairs else text)
         names = {word: _parts(word) for word in set(written) if _is_name(word)}
         if names:
@@ -233,16 +226,9 @@ class Analysis:
             )
         return terms
 
-    def stems(self, text: str, *, single_characters: bool = False) -> list[str]:
-        """Return the terms of a text as often as they occur, stop words included: as they are in the word index.
-
-        Args:
-            single_characters: also return the characters that are terms beside the pairs that they are in.
-        """
-        words = self._written(text, single_characters=single_characters)
-        if self.language in _STEMMED_BY_ACCENTS:
-            words = self._stems_by_accents(words)
-        terms: list[str] = self.stemmed.analyze(" ".join(words))
+    def stems(self, text: str) -> list[str]:
+        """Return the terms of a text as often as they occur, stop words included: as they are in the word index."""
+        terms: list[str] = self.stemmed.analyze(" ".join(self.words(text)))
         return terms
 
     def _analyzer(self, stop_words: bool) -> tantivy.TextAnalyzer:
@@ -295,6 +281,11 @@ def _beginning(word: str, term: str) -> str:
 def is_compound(term: str, beginning: str) -> bool:
     """Return whether a term is a compound that begins with a word."""
     return term.startswith(beginning) and len(term) >= len(beginning) + MIN_COMPOUND_REST and term.isalpha()
+
+
+def characters(text: str) -> list[str]:
+    """Return the characters of a text that can be a word, as often as they occur."""
+    return [] if text.isascii() else _ONE_CHARACTER_WORD.findall(unicodedata.normalize("NFKC", text))
 
 
 def _is_name(word: str) -> bool:

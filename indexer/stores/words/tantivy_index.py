@@ -3,7 +3,8 @@
 BM25 (Robertson, Zaragoza 2009) with k1 = 1.2 and b = 0.75, as tantivy computes it: lengths are rounded as in Lucene.
 tantivy's statistics also count texts that were deleted and not merged away. They are corrected here, so that scores
 depend on nothing but the texts that are alive: document frequencies by a factor on each term, the mean length by
-padding.
+padding. Characters that are a word of the question, and compounds that begin with one, are scored as in a text of mean
+length.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import ctypes
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +26,7 @@ from tantivy import Occur, Query
 
 from indexer.passages.cut import visible_parts
 from indexer.stores.port import Ids
-from indexer.stores.words.analysis import Analysis, Terms, is_compound
+from indexer.stores.words.analysis import Analysis, Terms, characters, is_compound
 
 Engine: TypeAlias = tantivy.Index
 
@@ -50,8 +52,11 @@ _MAX_TRIM_TIME_SHARE = 0.1
 
 _next_trim = 0.0
 
-COMPOUND_WEIGHT = 0.3
-"""Weight of the score of a compound that begins with a word of the question (docs/languages.md has the measurement)."""
+COMPOUND_WEIGHT = 0.5
+"""Weight of a compound that begins with a word of the question (docs/languages.md has the measurement)."""
+
+OCCURRENCES = {1: 1.0, 2: 0.375, 4: 0.317, 8: 0.221}
+"""What BM25 adds to the score of a character, in a text of mean length, when it occurs at least this often."""
 
 _PADDING_ID = 0  # no text has this id
 _PADDING_TERM = "_"  # analysis never makes this term
@@ -63,17 +68,20 @@ _SCHEMA = (
     .add_integer_field("document", indexed=True, fast=True)
     .add_integer_field("length", fast=True)
     .add_text_field("words", tokenizer_name="words", index_option="freq")
+    .add_text_field("characters", tokenizer_name="whitespace", index_option="basic")
     .build()
 )
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedText:
-    """A text to be found, of a document or a passage: its id, its document's id, and its words (`Analysis.words`)."""
+    """A text to be found, of a document or a passage: its id, its document's id, its words (`Analysis.words`), and its
+    characters that can be a word."""
 
     id: int
     document: int
     words: list[str]
+    characters: list[str] = field(default_factory=list)
 
 
 def indexed_texts(
@@ -93,12 +101,20 @@ def indexed_texts(
     """
     spans = [(start, end) for _, start, end in passages]
     whole, *parts = visible_parts(text, format_, [(0, len(text)), *spans])
-    words = analysis.words(f"{title} {whole}")
+    found = _words_and_characters(f"{title} {whole}", analysis)
     indexed = [
-        IndexedText(id_, document, words if end - start == len(text) else analysis.words(f"{title} {part}"))
+        IndexedText(
+            id_,
+            document,
+            *(found if end - start == len(text) else _words_and_characters(f"{title} {part}", analysis)),
+        )
         for (id_, start, end), part in zip(passages, parts, strict=True)
     ]
-    return IndexedText(passages[0][0], document, words), indexed
+    return IndexedText(passages[0][0], document, *found), indexed
+
+
+def _words_and_characters(text: str, analysis: Analysis) -> tuple[list[str], list[str]]:
+    return analysis.words(text), characters(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +198,13 @@ class IndexWriter:
         self._writer = index.writer(_WRITER_HEAP_BYTES, 1)
 
     def add(self, text: IndexedText) -> None:
-        words = " ".join(text.words)
-        self._writer.add_document(
-            tantivy.Document(id=text.id, document=text.document, length=len(text.words), words=words)
-        )
+        counts = Counter(text.characters).items()
+        values = {
+            "length": len(text.words),
+            "words": " ".join(text.words),
+            "characters": " ".join(f"{one}{least}" for one, count in counts for least in OCCURRENCES if count >= least),
+        }
+        self._writer.add_document(tantivy.Document(id=text.id, document=text.document, **values))
 
     def remove(self, ids: Sequence[int], field: str = "id") -> None:
         """Remove texts by their ids, or by the ids of their documents (`field` "document")."""
@@ -267,16 +286,31 @@ class Postings:
         return Query.boolean_query([(Occur.Must, any_term), (limit, restriction.query)])
 
     def _word(self, term: str, beginning: str) -> Query:
-        """Return the query of a term, or of the compounds that begin with its word if they give a better score."""
-        compounds = self._compounds(term, beginning) if beginning else ()
-        if not compounds:
-            return self._term(term)
-        weighted = (Query.boost_query(self._term(compound), COMPOUND_WEIGHT) for compound in compounds)
-        return Query.disjunction_max_query([self._term(term), *weighted])
+        """Return the query of a term, or of the compounds that begin with its word if they give a better score.
 
-    def _compounds(self, term: str, beginning: str) -> list[str]:
-        longer = (other for other, _ in self._searcher.terms_with_prefix("words", beginning))
-        return [other for other in longer if other != term and is_compound(other, beginning)]
+        All compounds together are one query: a word may begin 20,000 of them.
+        """
+        if characters(term) == [term]:
+            return self._character(term)
+        query = self._term(term)
+        longer = self._searcher.terms_with_prefix("words", beginning) if beginning else ()
+        compounds = [other for other, _ in longer if is_compound(other, beginning)]
+        if not compounds:
+            return query
+        idf = self._idf(Query.term_set_query(_SCHEMA, "words", [term, *compounds]))
+        scored = Query.const_score_query(Query.term_set_query(_SCHEMA, "words", compounds), COMPOUND_WEIGHT * idf)
+        return Query.disjunction_max_query([query, scored])
+
+    def _character(self, character: str) -> Query:
+        levels = [Query.term_query(_SCHEMA, "characters", f"{character}{least}", "basic") for least in OCCURRENCES]
+        idf = self._idf(levels[0])
+        scored = zip(levels, OCCURRENCES.values(), strict=True)
+        return Query.boolean_query(
+            [(Occur.Should, Query.const_score_query(query, idf * gain)) for query, gain in scored]
+        )
+
+    def _idf(self, query: Query) -> float:
+        return _idf(self.count, self._searcher.search(query, 1).count)
 
     def _term(self, term: str) -> Query:
         query = Query.term_query(_SCHEMA, "words", term, "freq")

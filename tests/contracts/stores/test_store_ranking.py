@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -224,6 +225,25 @@ def test_a_compound_is_found_by_its_beginning_after_the_word_itself(make: Callab
     put(english, doc("a", "Der Käsekuchen ist gut"))
     with english.snapshot() as snapshot:
         assert uris(snapshot, snapshot.words("Käse", 5, None, "document")) == []
+
+
+def test_compounds_count_half_of_one_occurrence_and_characters_have_no_part_in_the_length(
+    make: Callable[..., Store],
+) -> None:
+    store = make(replace(SETTINGS, language="de"))
+    put(store, doc("a", "Haus 水水水 水"), doc("b", "Hausboot"), doc("c", "水"), doc("d", "Hausmeister"))
+    with store.writer() as writer:
+        writer.remove(["d"])
+    of_two_in_three = math.log(1 + 1.5 / 2.5)
+    with store.snapshot() as snapshot:
+        compound = snapshot.words("Haus", 5, None, "document")
+        assert dict(zip(uris(snapshot, compound), compound.scores.tolist(), strict=True))["b"] == pytest.approx(
+            of_two_in_three / 2, abs=1e-4
+        )
+        characters = snapshot.words("水", 5, None, "document")
+        assert uris(snapshot, characters) == ["a", "c"]
+        saturated = 2.2 * 4 / (4 + 1.2)
+        assert characters.scores.tolist() == pytest.approx([of_two_in_three * saturated, of_two_in_three], abs=1e-3)
 
 
 def test_words_follow_the_language_when_it_is_changed(store: Store) -> None:
