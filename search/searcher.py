@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
@@ -338,14 +339,15 @@ class Searcher:
             condition = self._known_fields_only(snapshot, filter_tree(where))
             return () if not condition else self._notes_on(snapshot, condition, snapshot.count(condition) > 0)
 
-    def values(self, field: str, limit: int = 20) -> FieldValues:
+    def values(self, field: str, limit: int = 20, where: Filter | None = None) -> FieldValues:
         """Return how many documents have a field, its most frequent values, and the range of its numbers and dates.
 
-        An answer is kept until the next commit, because counting takes longer than most searches.
+        An answer without a filter is kept until the next commit, because counting takes longer than most searches.
 
         Args:
             field: a metadata field as filters write it, or uri, title, path, format or modified.
             limit: how many values to list.
+            where: count only the documents that this filter leaves; the range stays that of all documents.
 
         Raises:
             BadInput: `limit` is below 1.
@@ -357,7 +359,40 @@ class Searcher:
             values = self._values_of(snapshot, field, limit)
             if not values.documents and self._unknown_fields == "error":
                 check_filter(Exists(field), snapshot.fields)
-            return values
+            if where is None:
+                return values
+            condition = self._known_fields_only(snapshot, filter_tree(where))
+            return FieldValues() if condition is False else snapshot.values(field, limit, condition)
+
+    def histogram(
+        self, field: str, kind: Literal["number", "date"], bins: int = 20, where: Filter | None = None
+    ) -> list[int]:
+        """Return how many values of the documents that a filter leaves are in each part of a field's range.
+
+        The range from the smallest to the largest value of all documents is cut into `bins` parts of one width.
+        The list is empty if there are not two different values.
+        """
+        with self._snapshot() as snapshot:
+            condition = self._known_fields_only(snapshot, filter_tree(where))
+            return [] if condition is False else snapshot.histogram(field, kind, bins, condition)
+
+    def folders(self, where: Filter | None = None) -> dict[str, int]:
+        """Return how many of the documents that a filter leaves are below each folder, the most first.
+
+        These are the folders directly below the one folder that holds the files of all documents.
+        """
+        with self._snapshot() as snapshot:
+            condition = self._known_fields_only(snapshot, filter_tree(where))
+            if condition is False:
+                return {}
+            every = snapshot.paths()
+            paths = every if condition is None else snapshot.paths(condition)
+        # The common folder of all paths is that of the first and the last in their order.
+        first, last = (min(every), max(every)) if every else ("", "")
+        apart = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+        depth = first[:apart].rfind("/")
+        below = Counter(path[: path.find("/", depth + 1)] for path in paths if path.find("/", depth + 1) > 0)
+        return dict(below.most_common())
 
     def _values_of(self, snapshot: Snapshot, field: str, limit: int) -> FieldValues:
         """Return the values of a field, kept until the next commit."""

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from indexer.deadline import Deadline
 from indexer.errors import (
@@ -25,6 +25,7 @@ from indexer.errors import (
     WordsBuilding,
     in_shell,
 )
+from indexer.filters.mapping import Filter
 from indexer.stores.addresses.open import is_uri, name_in, without_passwords
 from indexer.stores.port import FieldValues, Info
 from search.hits import Hits
@@ -44,8 +45,16 @@ MAX_HITS = 1000
 LISTED_FIELDS = 200
 """Maximum metadata fields that are listed with their values. 200,000 fields took minutes."""
 
+NAMED_FIELDS = 2000
+"""Maximum rare fields that are listed by their names alone."""
+
 FREQUENT_VALUES = 20
 """Maximum values of each field that are listed."""
+
+SHARED_VALUES = 50
+"""Maximum values of a field that a person chooses among. More values are counted no further."""
+
+HISTOGRAM_BINS = 20
 
 _UNAVAILABLE = {
     503: "the index is not available at this moment: try again",
@@ -148,19 +157,43 @@ class ServedIndex:
         """Return each field with its types, frequent values and range, as `GET /v1/indexes/{name}/fields` lists them.
 
         At most LISTED_FIELDS metadata fields are listed, and the number of the others.
-        Fields of the document itself are listed where a person may choose by them: its format, and its time.
+        Fields of the document itself are listed where a person may choose by them: its format, its folder under the
+        name `path`, and its time.
         """
         info = self.searcher.info()
         listed = self._listed_fields(info)
         described = []
-        for name, kinds in (listed | {"format": ["text"], "modified": ["text", "date"]}).items():
+        for name, kinds in (listed | {"format": ["text"], "path": ["text"], "modified": ["text", "date"]}).items():
             try:
-                values = self.searcher.values(name, FREQUENT_VALUES)
+                field = self.facet(name)
             except UnknownField:  # the last document with it has gone in between
                 continue
-            if values.documents:
-                described.append({"name": name, "types": kinds, **_described(values)})
-        return {"fields": described, "more_fields": len(info.fields) - len(listed)}
+            if field["documents"]:
+                described.append({"name": name, "types": kinds, **field})
+        rare = sorted(info.fields.keys() - listed.keys())
+        return {"fields": described, "more_fields": len(rare), "rare": rare[:NAMED_FIELDS]}
+
+    def facet(self, name: str, where: Filter | None = None, *, histogram: bool = False) -> dict[str, Any]:
+        """Return how many documents that a filter leaves have a field, and how many have each of its frequent values.
+
+        The values of `path` are the folders below the folder that holds all files. `shared` is the number of values
+        that two documents or more have, at most SHARED_VALUES + 1.
+        """
+        searcher = self.searcher
+        if name == "path":
+            folders = searcher.folders(where)
+            values = FieldValues(sum(folders.values()), tuple(folders.items())[: SHARED_VALUES + 1])
+        else:
+            values = searcher.values(name, SHARED_VALUES + 1, where)
+        kind: Literal["date", "number"] = "date" if values.days else "number"
+        return {
+            "documents": values.documents,
+            "values": [{"value": value, "documents": count} for value, count in values.frequent[:FREQUENT_VALUES]],
+            "shared": sum(count > 1 for _, count in values.frequent),
+            "numbers": values.numbers and {"min": values.numbers[0], "max": values.numbers[1]},
+            "days": values.days and {"min": values.days[0], "max": values.days[1]},
+            "histogram": searcher.histogram(name, kind, HISTOGRAM_BINS, where) if histogram else [],
+        }
 
     def _listed_fields(self, info: Info) -> dict[str, list[str]]:
         """Return the types of the metadata fields, in the order of their names; of many fields only the commonest."""
@@ -301,15 +334,6 @@ def _name_of(address: str) -> str:
 
 def _types(types: Sequence[str], holds_dates: bool) -> list[str]:
     return [*types, *(["date"] if holds_dates else [])]
-
-
-def _described(values: FieldValues) -> dict[str, Any]:
-    return {
-        "documents": values.documents,
-        "values": [{"value": value, "documents": documents} for value, documents in values.frequent],
-        "numbers": values.numbers and {"min": values.numbers[0], "max": values.numbers[1]},
-        "days": values.days and {"min": values.days[0], "max": values.days[1]},
-    }
 
 
 def _without_folders(model: str) -> str:

@@ -400,12 +400,28 @@ class Snapshot(Protocol):
     def uris(self, where: Where | None = None) -> list[str]:
         """Return the uris of the documents that a filter leaves, in the order they were added."""
 
-    def values(self, field: str, limit: int) -> FieldValues:
+    def values(self, field: str, limit: int, where: Where | None = None) -> FieldValues:
         """Return the values of a field and the `limit` most frequent of them. An unknown field has no values.
 
         Args:
             field: a metadata field as filters write it, or one of `COLUMNS`.
+            where: count only the documents that this filter leaves. `numbers` and `days` are of all documents.
         """
+
+    def histogram(
+        self, field: str, kind: Literal["number", "date"], bins: int, where: Where | None = None
+    ) -> list[int]:
+        """Return how many values are in each of equally wide parts of the range of all numbers, or dates, of a field.
+
+        Args:
+            where: count only the documents that this filter leaves; the range is that of all documents.
+
+        Returns:
+            One number per part (bins,), the lowest values first; empty if there are not two different values.
+        """
+
+    def paths(self, where: Where | None = None) -> list[str]:
+        """Return the path of each document that a filter leaves and that has one, in the order they were added."""
 
     def dense(
         self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False

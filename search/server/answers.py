@@ -101,9 +101,26 @@ class FieldAnswer(_Answer):
     name: str = Field(description="As filters write it.")
     types: list[Literal["boolean", "number", "text", "date"]]
     documents: int = Field(description="How many documents have a value.")
-    values: list[ValueAnswer] = Field(description="The most frequent values, 20 at most; long texts are left out.")
-    numbers: NumbersAnswer | None
-    days: DaysAnswer | None
+    values: list[ValueAnswer] = Field(
+        description="The most frequent values, 20 at most; long texts are left out. Of path: the folders below the "
+        "folder that holds all files."
+    )
+    shared: int = Field(description="How many values two documents or more have; 51 for more than 50.")
+    numbers: NumbersAnswer | None = Field(description="The range in all documents.")
+    days: DaysAnswer | None = Field(description="The range in all documents.")
+    histogram: list[int] = Field(description="How many values are in each of 20 parts of the range, if asked for.")
+
+
+class FacetAnswer(FieldAnswer):
+    """A field, counted in the documents that a filter leaves."""
+
+    types: list[Literal["boolean", "number", "text", "date"]] = []
+
+
+class FacetsAnswer(_Answer):
+    """Fields, each counted in the documents that its filter leaves."""
+
+    facets: list[FacetAnswer]
 
 
 class FieldsAnswer(_Answer):
@@ -111,6 +128,7 @@ class FieldsAnswer(_Answer):
 
     fields: list[FieldAnswer]
     more_fields: int = Field(description="How many metadata fields are not listed: of more than 200, the rarest.")
+    rare: list[str] = Field(description="The names of these, 2,000 at most.")
 
 
 class RegionAnswer(_Answer):

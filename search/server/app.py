@@ -27,6 +27,7 @@ from indexer.deadline import Deadline
 from indexer.errors import BadInput, LikewiseError
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.mapping import filter_tree
+from indexer.filters.tree import Where
 from search.hits import HIT_MEMBERS
 from search.mcp import make_mcp_server
 from search.query import Query
@@ -39,7 +40,7 @@ from search.server.guard import Guard, Rules, replay
 from search.server.json_response import JSONResponse, encode
 from search.server.judgments import Judgments
 from search.server.limits import Lane
-from search.server.maps import Maps
+from search.server.maps import Area, Maps
 from search.server.metrics import CONTENT_TYPE, Metrics
 from search.server.openapi import describe_api
 from search.server.page.page import Page
@@ -47,6 +48,7 @@ from search.server.problems import Problem, problem_of
 from search.server.requests import (
     DocumentsRequest,
     EmbeddingsRequest,
+    FacetsRequest,
     JudgmentRequest,
     PlacedRequest,
     RerankRequest,
@@ -192,6 +194,7 @@ class Service:
             Route("/openapi.json", self.openapi),
             Route("/v1/indexes", self.list_indexes),
             Route(f"{index}/fields", self.fields),
+            Route(f"{index}/facets", self.facets, methods=["POST"]),
             Route(f"{index}/map", self.map),
             Route(f"{index}/map/places", self.map_places),
             Route(f"{index}/map/colours", self.map_colours),
@@ -267,6 +270,21 @@ class Service:
     async def fields(self, request: Request) -> Response:
         return JSONResponse(await self._ask(request, lambda served: served.fields()))
 
+    async def facets(self, request: Request) -> Response:
+        body = await body_of(request, FacetsRequest)
+
+        def count(served: ServedIndex) -> dict[str, Any]:
+            facets = []
+            for facet in body.facets:
+                where = self._within(served, facet.area, filter_tree(facet.where, FROM_CLIENTS))
+                facets.append({"name": facet.field, **served.facet(facet.field, where, histogram=True)})
+            return {"facets": facets}
+
+        return JSONResponse(await self._ask(request, count))
+
+    def _within(self, served: ServedIndex, area: Area | None, where: Where | None) -> Where | None:
+        return where if area is None else self._maps.within(served, area, where)
+
     async def search(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, SearchRequest)
         query = Query(
@@ -282,12 +300,9 @@ class Service:
             vector=body.vector,
         )
         _note(request, mode=query.mode, k=query.k, query=query.text)
-        area = body.area
 
         def search(served: ServedIndex) -> Hits:
-            if area is None:
-                return served.answer(query)
-            return served.answer(replace(query, where=self._maps.within(served, area, query.condition)))
+            return served.answer(replace(query, where=self._within(served, body.area, query.condition)))
 
         lane = self._heavy if body.explain and body.k > FEW_EXPLAINED else self._searches
         return await self._hits(request, search, lane, body.members)

@@ -22,6 +22,8 @@ MAX_QUESTIONS = 100
 """Maximum questions in one request. They are embedded together, and the first answer waits for the last."""
 MAX_HITS_TOGETHER = 10_000
 """Maximum hits that the questions of one request may ask for together: about 17 MB."""
+MAX_FACETS = 20
+"""Maximum fields that one request counts: as many as a person looks at."""
 MAX_BODY_BYTES = 1 << 20
 MAX_DOCUMENTS_BYTES = 16 << 20
 """Maximum bytes of a body with documents or with texts to embed."""

@@ -111,6 +111,8 @@ def _paths() -> _Paths:
     fields = "List the fields of an index, with their frequent values"
     add("indexes", "list_fields", f"GET {index}/fields", fields, answers.FieldsAnswer)
     add("indexes", "get_info", f"GET {index}/info", "Return the state of an index in numbers", answers.InfoAnswer)
+    facets = answers.FacetsAnswer
+    add("indexes", "count_fields", f"POST {index}/facets", "Count fields", facets, requests.FacetsRequest)
 
     found = answers.SearchAnswer
     add("search", "search", f"POST {index}/search", "Rank documents by a question", found, requests.SearchRequest)

@@ -21,6 +21,7 @@ from search.server.limits import (
     MAX_BODY_BYTES,
     MAX_DIMENSIONS,
     MAX_EXPLAINED,
+    MAX_FACETS,
     MAX_HITS_TOGETHER,
     MAX_METADATA_FIELDS,
     MAX_QUERY_CHARACTERS,
@@ -165,6 +166,24 @@ class SimilarRequest(_Body):
     uri: Uri
     k: HitCount = 10
     where: Where = None
+
+
+class FacetRequest(_Body):
+    """A field to count, and the filter of the documents to count it in."""
+
+    field: Annotated[str, Field(min_length=1, max_length=1000)]
+    where: Where = None
+    area: Area | None = None
+
+
+class FacetsRequest(_Body):
+    """Fields to count, each with its own filter: usually all conditions but those on the field itself."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"facets": [{"field": "lang", "where": "year >= 2020"}]}]}
+    )
+
+    facets: Annotated[list[FacetRequest], Field(min_length=1, max_length=MAX_FACETS)]
 
 
 class PlacedRequest(_Body):

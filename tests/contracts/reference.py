@@ -253,13 +253,37 @@ class ReferenceSnapshot:
         stored = sorted(self._state.documents.items(), key=lambda item: item[1].id)
         return [uri for uri, document in stored if document.id in allowed]
 
-    def values(self, field: str, limit: int) -> port.FieldValues:
-        of_documents = [values_of(stored.fields.get(field)) for stored in self._state.documents.values()]
+    def paths(self, where: Where | None = None) -> list[str]:
+        return [self.get(uri).path for uri in self.uris(where) if self.get(uri).path]
+
+    def histogram(self, field: str, kind: str, bins: int, where: Where | None = None) -> list[int]:
+        def numbers(documents: Any) -> list[float]:
+            values = (value for stored in documents for value in set_of(values_of(stored.fields.get(field))))
+            if kind == "date":
+                return [date.start for value in values if type(value) is str and (date := read_date(value))]
+            return [value for value in values if type_of(value) == "number"]
+
+        every = numbers(self._state.documents.values())
+        if len(set(every)) < 2:
+            return []
+        low, high, allowed = float(min(every)), float(max(every)), self._allowed(where)
+        counts = [0] * bins
+        for value in numbers(stored for stored in self._state.documents.values() if stored.id in allowed):
+            counts[min(bins - 1, int((float(value) - low) * (bins / (high - low))))] += 1
+        return counts
+
+    def values(self, field: str, limit: int, where: Where | None = None) -> port.FieldValues:
+        every = [values_of(stored.fields.get(field)) for stored in self._state.documents.values()]
+        allowed = self._allowed(where)
+        of_documents = [
+            values_of(stored.fields.get(field)) for stored in self._state.documents.values() if stored.id in allowed
+        ]
         counts = Counter((type_of(value), value) for values in of_documents for value in set_of(values))
         frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         listed = [(value, many) for (kind, value), many in frequent if kind != "text" or len(value) <= 200]
-        numbers = [value for kind, value in counts if kind == "number"]
-        dates = [date.start for kind, value in counts if kind == "text" and (date := read_date(value))]
+        numbers = [value for values in every for value in values if type_of(value) == "number"]
+        texts = (value for values in every for value in values if type_of(value) == "text")
+        dates = [date.start for value in texts if (date := read_date(value))]
         days = [day_of(moment) for moment in (min(dates), max(dates))] if dates else None
         return port.FieldValues(
             sum(bool(values) for values in of_documents),

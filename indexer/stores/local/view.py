@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from indexer.records import Vector
 from indexer.settings import Meaning
 from indexer.stores.local.catalog import queries
 from indexer.stores.local.catalog.connections import NOTES_SINCE
-from indexer.stores.local.catalog.filter_sql import read_values
+from indexer.stores.local.catalog.filter_sql import read_histogram, read_values
 from indexer.stores.local.catalog.generation import loss
 from indexer.stores.local.catalog.views import View
 from indexer.stores.local.selection import LocalSelection
@@ -60,8 +61,13 @@ class LocalView(View):
     def words(self) -> Words:
         return self.reader.words_of(self)
 
-    def values(self, field: str, limit: int) -> FieldValues:
-        return read_values(self.connection, field, limit)
+    def values(self, field: str, limit: int, documents: Sequence[int] | None) -> FieldValues:
+        return read_values(self.connection, field, limit, documents)
+
+    def histogram(
+        self, field: str, kind: Literal["number", "date"], bins: int, documents: Sequence[int] | None
+    ) -> dict[int, int] | None:
+        return read_histogram(self.connection, field, kind, bins, documents)
 
     def storage(self) -> Storage:
         ((tokens,),) = self.rows("SELECT coalesce(sum(tokens), 0) FROM document")

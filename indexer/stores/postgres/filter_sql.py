@@ -97,25 +97,29 @@ def read_field_types(
     return types, {(name, kind): id_ for name, kind, id_ in used}
 
 
-def read_values(connection: DeadlineConnection, tables: str, name: str, limit: int) -> FieldValues:
-    """Return the values of a field, and the most frequent of them."""
+def read_values(
+    connection: DeadlineConnection, tables: str, name: str, limit: int, among: Sequence[int] | None = None
+) -> FieldValues:
+    """Return the values of a field, and the most frequent of them, counted in the documents of these ids or in all."""
 
     def rows(text: str, *parameters: Any) -> list[Any]:
         return connection.execute(statement(text, tables), parameters).fetchall()
 
+    within, chosen = ("", ()) if among is None else (" AND document_id = ANY(%s)", (list(among),))
     ids: dict[Type, int] = dict(rows("SELECT type, id FROM {tables}.field WHERE name = %s", name))
-    extremes = "SELECT min(number), max(number) FROM {tables}.field_value WHERE field_id = %s AND number IS NOT NULL"
     days = None
     if date_field := ids.pop("date", None):
-        ((first, last),) = rows(extremes, date_field)
+        ((first, last),) = rows(_EXTREMES, date_field)
         days = None if first is None else (day_of(int(first)), day_of(int(last)))
     if name in COLUMNS:
         used = f"FROM {{tables}}.document WHERE {name} <> ''"  # null is not different from anything either
-        ((documents,),) = rows(f"SELECT count(*) {used}")
+        if among is not None:
+            used, chosen = f"{used} AND id = ANY(%s)", (list(among),)
+        ((documents,),) = rows(f"SELECT count(*) {used}", *chosen)
         counts = rows(
             f"SELECT {name}, count(*) AS n {used} AND length({name}) <= %s GROUP BY {name} ORDER BY n DESC, {name}"
             " LIMIT %s",
-            *(MAX_VALUE_CHARACTERS, limit),
+            *(*chosen, MAX_VALUE_CHARACTERS, limit),
         )
         return FieldValues(documents, tuple(counts), days=days)
     frequent: list[tuple[Scalar, int]] = []
@@ -124,17 +128,41 @@ def read_values(connection: DeadlineConnection, tables: str, name: str, limit: i
         column = "text" if kind == "text" else "number"
         counts = rows(
             f"SELECT {column}, count(*) AS n FROM {{tables}}.field_value WHERE field_id = %s AND {column} IS NOT NULL"
-            f" AND length({column}::text) <= %s GROUP BY {column} ORDER BY n DESC, {column} LIMIT %s",
-            *(ids[kind], MAX_VALUE_CHARACTERS if kind == "text" else 10**6, limit),
+            f" AND length({column}::text) <= %s{within} GROUP BY {column} ORDER BY n DESC, {column} LIMIT %s",
+            *(ids[kind], MAX_VALUE_CHARACTERS if kind == "text" else 10**6, *chosen, limit),
         )
         frequent += [(_read(kind, value), count) for value, count in counts]
         if kind == "number":
-            ((smallest, largest),) = rows(extremes, ids[kind])
+            ((smallest, largest),) = rows(_EXTREMES, ids[kind])
             numbers = None if smallest is None else (_plain(smallest), _plain(largest))
     frequent.sort(key=lambda pair: -pair[1])  # stable: equal numbers stay in the order of type and value
-    distinct = "SELECT count(DISTINCT document_id) FROM {tables}.field_value WHERE field_id = ANY(%s)"
-    ((documents,),) = rows(distinct, list(ids.values()))
+    distinct = f"SELECT count(DISTINCT document_id) FROM {{tables}}.field_value WHERE field_id = ANY(%s){within}"
+    ((documents,),) = rows(distinct, list(ids.values()), *chosen)
     return FieldValues(documents, tuple(frequent[:limit]), numbers, days)
+
+
+_EXTREMES = "SELECT min(number), max(number) FROM {tables}.field_value WHERE field_id = %s AND number IS NOT NULL"
+
+
+def read_histogram(
+    connection: DeadlineConnection, tables: str, name: str, kind: str, bins: int, among: Sequence[int] | None
+) -> dict[int, int] | None:
+    """Return how many values of a field are in each part of its range; None if there are not two different values."""
+
+    def rows(text: str, *parameters: Any) -> list[Any]:
+        return connection.execute(statement(text, tables), parameters).fetchall()
+
+    field = rows("SELECT id FROM {tables}.field WHERE name = %s AND type = %s", name, kind)
+    low, high = rows(_EXTREMES, *field[0])[0] if field else (None, None)
+    if low is None or high is None or low == high:
+        return None
+    within, chosen = ("", ()) if among is None else (" AND document_id = ANY(%s)", (list(among),))
+    counts = rows(
+        "SELECT least(%s, floor((number::float8 - %s) * %s))::int, count(*) FROM {tables}.field_value"
+        f" WHERE field_id = %s AND number IS NOT NULL{within} GROUP BY 1",
+        *(bins - 1, float(low), bins / (float(high) - float(low)), *field[0], *chosen),
+    )
+    return dict(counts)
 
 
 def _read(kind: Type, value: Any) -> Scalar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
+from typing import Literal
 
 import numpy as np
 
@@ -75,15 +76,30 @@ class Snapshot(DocumentReader, LedgerReader):
         return self._view.select(where).documents
 
     def uris(self, where: Where | None = None) -> list[str]:
-        view, select = self._view, "SELECT uri FROM {tables}.document"
-        if where is None:
-            rows = view.rows(f"{select} ORDER BY id")
-        else:
-            rows = view.rows_of(f"{select} WHERE id = ANY(%s) ORDER BY id", view.select(where).ids().tolist())
-        return [uri for (uri,) in rows]
+        return self._column("uri", where)
 
-    def values(self, field: str, limit: int) -> FieldValues:
-        return self._view.values(field, limit)
+    def paths(self, where: Where | None = None) -> list[str]:
+        return [path for path in self._column("path", where) if path]
+
+    def values(self, field: str, limit: int, where: Where | None = None) -> FieldValues:
+        return self._view.values(field, limit, self._ids(where))
+
+    def histogram(
+        self, field: str, kind: Literal["number", "date"], bins: int, where: Where | None = None
+    ) -> list[int]:
+        counts = self._view.histogram(field, kind, bins, self._ids(where))
+        return [counts.get(part, 0) for part in range(bins)] if counts is not None else []
+
+    def _ids(self, where: Where | None) -> list[int] | None:
+        return None if where is None else self._view.select(where).ids().tolist()
+
+    def _column(self, column: str, where: Where | None) -> list[str]:
+        select = f"SELECT {column} FROM {{tables}}.document"
+        if (ids := self._ids(where)) is None:
+            rows = self._view.rows(f"{select} ORDER BY id")
+        else:
+            rows = self._view.rows_of(f"{select} WHERE id = ANY(%s) ORDER BY id", ids)
+        return [value for (value,) in rows]
 
     # ranking
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,8 +176,17 @@ class View(Rows, Protocol):
     def words(self) -> Words:
         """Return the words of the commit, opened at the first question."""
 
-    def values(self, field: str, limit: int) -> FieldValues:
-        """Return the values of a field. See `indexer.stores.port.Snapshot.values`."""
+    def values(self, field: str, limit: int, documents: Sequence[int] | None) -> FieldValues:
+        """Return the values of a field, counted in the documents of these ids, or in all. See `Snapshot.values`."""
+
+    def histogram(
+        self, field: str, kind: Literal["number", "date"], bins: int, documents: Sequence[int] | None
+    ) -> dict[int, int] | None:
+        """Return how many values are in each part of a field's range. See `Snapshot.histogram`.
+
+        Returns:
+            Count by part; parts without a value are left out. None if there are not two different values.
+        """
 
     def storage(self) -> Storage:
         """Return the size of everything that is stored, and how it is stored."""

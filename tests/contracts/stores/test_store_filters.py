@@ -318,6 +318,15 @@ def test_values_of_a_field_are_counted(store: Store) -> None:
             assert [type(value) for value in snapshot.values("least", 20).numbers or ()] == [int, int]
             assert snapshot.values("lang", 1).frequent == (("en", 2),)
             assert snapshot.values("lang", 1).documents == 3
+            english = parse('lang = "en"')
+            assert snapshot.values("n", 20, english) == FieldValues(2, ((1, 2), (2.5, 1), ("1", 1)), (-3, 2.5))
+            assert snapshot.values("format", 20, english) == FieldValues(1, (("html", 1),))
+            assert snapshot.values("day", 20, english).frequent == (("25-Sep-2000", 1),)
+            assert snapshot.histogram("n", "number", 3) == [1, 0, 3]
+            assert snapshot.histogram("n", "number", 3, english) == [0, 0, 3]
+            assert snapshot.histogram("day", "date", 2) == [1, 1]
+            assert snapshot.histogram("day", "date", 2, english) == [1, 0]
+            assert [snapshot.histogram(*of, 4) for of in (("least", "number"), ("lang", "number"))] == [[], []]
     remove(store, "a", "b", "c")
     with store.snapshot() as snapshot:
         assert (snapshot.values("n", 20), snapshot.values("day", 20)) == (FieldValues(), FieldValues())

@@ -44,7 +44,7 @@ DOCUMENTS = [
     Document("sun", "The sun is a star. It shines by day.", "Sun", EN | {"year": 2021, "tags": ["star", "day"]}),
     Document("erde", "Die Erde kreist um die Sonne.", "Erde", {"year": 2022, "lang": "de"}),
     Document("bread", "Bread is baked in an oven.", "Bread", EN | {"year": 2019}),
-    Document("comet", "A comet has a tail.", "Comet", EN | {"year": 2018}),
+    Document("comet", "A comet has a tail.", "Comet", {"year": 2018, "lang": "de"}),
     Document(
         f"javascript:alert('{HOSTILE}')",
         "A hostile planet <img src=x onerror=hacked=1>",
@@ -64,6 +64,22 @@ BOOKS = [Document("long", f"{BEFORE}\nA comet has a tail.\n{AFTER}", "A long tex
 FLOOD = [
     Document(f"n{n}", f"Number {n} of many.", f"Number {n}", {"n": n, "created": f"2024-01-{n + 1:02}"})
     for n in range(30)
+]
+FILES = [
+    Document(
+        f"/srv/house/{folder}/{n}.txt",
+        f"File {n} in the folder of {folder}.",
+        f"File {n}",
+        {
+            **{f"common {m}": (n + m) % 3 for m in range(9)},
+            **{"year": 2000 + n, "size": n // 2, "checksum": f"{n % 5:032x}", "same": "always"},
+            **({f"rare {m}": n for m in range(250)} if n >= 38 else {}),
+        },
+        path=f"/srv/house/{folder}/{n}.txt",
+        format="text" if n % 2 else "html",
+    )
+    for n in range(40)
+    for folder in [("bills", "letters")[n % 4 == 0]]
 ]
 
 
@@ -152,8 +168,8 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, module_encoder: Any) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("page")
-    folders = {name: folder / f"{name}.index" for name in ("papers", "numbers", "books")}
-    for path, documents in zip(folders.values(), (DOCUMENTS, FLOOD, BOOKS), strict=True):
+    folders = {name: folder / f"{name}.index" for name in ("papers", "numbers", "books", "files")}
+    for path, documents in zip(folders.values(), (DOCUMENTS, FLOOD, BOOKS, FILES), strict=True):
         with Index.create(path, model=module_encoder) as index:
             index.add(documents)
     # Thirty numbers in six columns, the small ones below; two regions.
@@ -287,12 +303,13 @@ def test_values_and_conditions_filter(tab: Tab) -> None:
     tab.go("?q=earth")
     expect(tab.page.locator("#status")).to_contain_text("6 documents")
     language = tab.page.locator("#fields details[data-field=lang]")
-    assert [re.sub(r"\s+", " ", text) for text in language.locator("label").all_inner_texts()] == ["en 5 documents"]
-    language.get_by_role("button", name="1 more").click()
+    assert [re.sub(r"\s+", " ", text) for text in language.locator("label").all_inner_texts()] == [
+        *("en 4 documents", "de 2 documents")
+    ]
     language.get_by_label("de").check()
     expect(language.get_by_label("de")).to_be_focused()
-    expect(tab.page.locator("#status")).to_have_text("All 1 document that pass the filters, best first")
-    assert tab.titles == ["Erde"]
+    expect(tab.page.locator("#status")).to_have_text("All 2 documents that pass the filters, best first")
+    assert sorted(tab.titles) == ["Comet", "Erde"]
     assert 'pick=["lang","=","de"]' in tab.page.evaluate("decodeURIComponent(location.search)")
     tab.page.get_by_role("button", name="Remove the filter: lang is de").click()
     expect(tab.page.locator("#status")).to_contain_text("6 documents")
@@ -310,6 +327,49 @@ def test_values_and_conditions_filter(tab: Tab) -> None:
     tab.page.locator("#hits > li", has_text="Sun").get_by_role("button", name="tags day").click()
     expect(tab.page.locator("#status")).to_contain_text("1 document that")
     assert tab.titles == ["Sun"]
+
+
+@in_browser
+def test_of_many_fields_those_that_divide_the_documents_are_offered(tab: Tab) -> None:
+    tab.go("?index=files&q=file")
+    groups = tab.page.locator("#fields details.field")
+    expect(groups.first.locator("summary")).to_have_text("format")
+    names = groups.locator("summary").all_inner_texts()
+    assert names[:4] == ["format", "folder", "year", "common 0"]
+    assert (len(names), {"size", "checksum", "same", "rare 0"} & set(names)) == (8, set())
+
+    def expect_counts(field: str, *counts: str) -> None:
+        labels = tab.page.locator(f'#fields details[data-field="{field}"] label')
+        expect(labels).to_have_text([f"{count} documents" for count in counts])
+
+    expect_counts("format", "html20", "text20")
+    tab.page.get_by_label("letters").check()
+    expect(tab.page.locator("#status")).to_contain_text("10 documents that pass")
+    expect_counts("format", "html10", "text0")
+    expect_counts("path", "bills30", "letters10")
+    assert 'under "/srv/house/letters"' not in tab.page.locator("#picks").inner_text()
+
+    tab.page.locator("#where").fill("year < 2020")
+    expect(tab.page.locator("#status")).to_contain_text("5 documents that pass")
+    expect_counts("path", "bills15", "letters5")
+    tab.page.get_by_role("button", name="Remove all filters").click()
+    expect(tab.page.locator("#status")).to_contain_text("of 40 documents")
+    tab.page.get_by_role("button", name="Undo").click()
+    expect(tab.page.locator("#status")).to_contain_text("5 documents that pass")
+    expect(tab.page.locator("#where")).to_have_value("year < 2020")
+    tab.page.get_by_role("button", name="Remove the filter: year < 2020").click()
+    expect(tab.page.locator("#picks")).to_contain_text("folder is letters")
+
+    tab.page.locator("#more-fields summary").click()
+    tab.page.get_by_label("Find a field").fill("common 8")
+    tab.page.locator("#found-fields button").first.click()
+    expect(groups.last.locator("label")).to_have_count(3)
+    bars = tab.page.locator('#fields details[data-field="year"] .histogram span')
+    expect(bars).to_have_count(20)
+    heights = [bar.evaluate("bar => bar.style.height") for bar in bars.all()]
+    assert [height for height in heights if height != "0%"] == ["100%"] * 10  # every fourth of forty years
+    tab.page.get_by_label("Find a field").fill("rare 24")
+    expect(tab.page.locator("#found-fields button")).to_have_text(["rare 24", *(f"rare 24{n}" for n in range(10))])
 
 
 @in_browser
@@ -561,7 +621,9 @@ def test_an_index_that_is_replaced_is_searched_as_it_is_now(
     folder, other = tmp_path / "a.index", tmp_path / "b.index"
     for path, name in ((folder, "old"), (other, "new")):
         with Index.create(path, model=module_encoder) as index:
-            index.add([Document(f"{name} {n}", f"A {name} comet.", f"The {name} comet {n}", {name: "x"}) for n in "ab"])
+            index.add(
+                [Document(f"{name} {n}", f"A {name} comet.", f"The {name} comet {n}", {name: n < 2}) for n in range(4)]
+            )
     with serving_here(create_app({"a": str(folder)})) as port:
         tab = open_tab(Site(port, {}))
         tab.go("?q=comet")
@@ -575,7 +637,7 @@ def test_an_index_that_is_replaced_is_searched_as_it_is_now(
         tab.page.keyboard.press("Escape")
         tab.page.evaluate("Date.now = () => 4e12")  # fields are asked for again after a while
         tab.ask("a comet")
-        assert sorted(tab.titles) == ["The new comet a", "The new comet b"]
+        assert sorted(tab.titles) == [f"The new comet {n}" for n in range(4)]
         expect(tab.page.locator("#fields details")).to_have_attribute("data-field", "new")
         assert [line for line in tab.reported if "404" not in line] == []
         tab.reported.clear()

@@ -200,9 +200,18 @@ def test_fields_are_listed_with_their_frequent_values(client: TestClient, papers
         "types": ["text"],
         "documents": 4,
         "values": [{"value": "en", "documents": 3}, {"value": "de", "documents": 1}],
+        "shared": 1,
         "numbers": None,
         "days": None,
+        "histogram": [],
     }
+    asked = {"facets": [{"field": "lang", "where": "year >= 2020"}, {"field": "year", "where": {"lang": "en"}}]}
+    lang, year = client.post("/v1/indexes/papers/facets", json=asked).json()["facets"]
+    assert (lang["documents"], sum(value["documents"] for value in lang["values"])) == (3, 3)
+    assert (year["documents"], sum(year["histogram"]), len(year["histogram"])) == (3, 3, 20)
+    assert year["numbers"] == {"min": 2019, "max": 2022}  # of all documents
+    refused = client.post("/v1/indexes/papers/facets", json={"facets": [{"field": "lang", "where": "yaer = 1"}]})
+    assert refused.json()["slug"] == "unknown-field"
     assert listed["year"]["numbers"] == {"min": 2019, "max": 2022}
     with Index.open(papers) as index:
         index.add([Document("a", "b", "", {"day": "2024-02-03", "year": True}, modified="2024-01-31T10:00:00Z")])

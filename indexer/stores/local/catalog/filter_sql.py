@@ -119,38 +119,66 @@ def read_field_types(conn: sqlite3.Connection, keeps_dates: bool = True) -> dict
     return types
 
 
-def read_values(conn: sqlite3.Connection, name: str, limit: int) -> FieldValues:
-    """Return the values of a field, and the most frequent of them."""
+def read_values(conn: sqlite3.Connection, name: str, limit: int, documents: Sequence[int] | None = None) -> FieldValues:
+    """Return the values of a field, and the most frequent of them, counted in the documents of these ids or in all."""
+    among, chosen = _among(documents)
     ids = dict(conn.execute("SELECT type, id FROM field WHERE name = ?", (name,)))
     days = None
     if date_field := ids.pop("date", None):
         first, last = _extremes(conn, date_field)
         days = None if first is None else (day_of(first), day_of(last))
     if name in COLUMNS:
-        used = f"FROM document WHERE {name} IS NOT NULL AND {name} <> ''"
-        (documents,) = conn.execute(f"SELECT count(*) {used}").fetchone()
+        used = f"FROM document WHERE {name} IS NOT NULL AND {name} <> ''{among.format('id')}"
+        (count,) = conn.execute(f"SELECT count(*) {used}", chosen).fetchone()
         counts = conn.execute(
             f"SELECT {name}, count(*) AS documents {used} AND length({name}) <= ?"
             f" GROUP BY {name} ORDER BY documents DESC, {name} LIMIT ?",
-            (MAX_VALUE_CHARACTERS, limit),
+            (*chosen, MAX_VALUE_CHARACTERS, limit),
         )
-        return FieldValues(documents, tuple(counts), days=days)
+        return FieldValues(count, tuple(counts), days=days)
     frequent: list[tuple[Scalar, int]] = []
     numbers = None
     for kind in sorted(ids):
         counts = conn.execute(
             "SELECT value, count(*) AS documents FROM field_value WHERE field_id = ?"
-            " AND (typeof(value) <> 'text' OR length(value) <= ?)"
+            f" AND (typeof(value) <> 'text' OR length(value) <= ?){among.format('document_id')}"
             " GROUP BY value ORDER BY documents DESC, value LIMIT ?",
-            (ids[kind], MAX_VALUE_CHARACTERS, limit),
+            (ids[kind], MAX_VALUE_CHARACTERS, *chosen, limit),
         )
         frequent += [(bool(value), count) for value, count in counts] if kind == "boolean" else counts
         if kind == "number":
             smallest, largest = _extremes(conn, ids[kind])
             numbers = None if smallest is None else (smallest, largest)
     frequent.sort(key=lambda pair: -pair[1])  # stable: equal numbers stay in the order of type and value
-    documents = _documents_with(conn, list(ids.values()))
-    return FieldValues(documents, tuple(frequent[:limit]), numbers, days)
+    marks = ", ".join("?" * len(ids))
+    distinct = f"SELECT count(DISTINCT document_id) FROM field_value WHERE field_id IN ({marks}){among}"
+    (count,) = conn.execute(distinct.format("document_id"), (*ids.values(), *chosen)).fetchone()
+    return FieldValues(count, tuple(frequent[:limit]), numbers, days)
+
+
+def read_histogram(
+    conn: sqlite3.Connection, name: str, kind: str, bins: int, documents: Sequence[int] | None
+) -> dict[int, int] | None:
+    """Return how many values of a field are in each part of its range; None if there are not two different values."""
+    field = conn.execute("SELECT id FROM field WHERE name = ? AND type = ?", (name, kind)).fetchone()
+    low, high = _extremes(conn, field[0]) if field else (None, None)
+    if low is None or high is None or low == high:
+        return None
+    among, chosen = _among(documents)
+    # Of the float of each value, because differences of 64-bit integers may have more bits.
+    part = "min(?, CAST((CAST(value AS REAL) - ?) * ? AS INTEGER))"
+    counts = conn.execute(
+        f"SELECT {part}, count(*) FROM field_value WHERE field_id = ?{among.format('document_id')} GROUP BY 1",
+        (bins - 1, float(low), bins / (float(high) - float(low)), field[0], *chosen),
+    )
+    return dict(counts)
+
+
+def _among(documents: Sequence[int] | None) -> tuple[str, tuple[str, ...]]:
+    """Return a condition on the column of a document's id, which has one parameter, and the parameter."""
+    if documents is None:
+        return "", ()
+    return " AND {} IN (SELECT value FROM json_each(?))", (json.dumps(list(documents)),)
 
 
 def _extremes(conn: sqlite3.Connection, field_id: int) -> tuple[Any, Any]:
@@ -158,12 +186,6 @@ def _extremes(conn: sqlite3.Connection, field_id: int) -> tuple[Any, Any]:
     each = (f"(SELECT {end}(value) FROM field_value WHERE field_id = ?)" for end in ("min", "max"))
     smallest, largest = conn.execute(f"SELECT {', '.join(each)}", (field_id, field_id)).fetchone()
     return smallest, largest
-
-
-def _documents_with(conn: sqlite3.Connection, field_ids: Sequence[int]) -> int:
-    marks = ", ".join("?" * len(field_ids))
-    distinct = f"SELECT count(DISTINCT document_id) FROM field_value WHERE field_id IN ({marks})"
-    return int(conn.execute(distinct, field_ids).fetchone()[0])
 
 
 class SqliteDialect:

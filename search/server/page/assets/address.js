@@ -1,7 +1,7 @@
 // The state of the page, which is all in its address: every view can be linked, and the back button works.
 
 const MODES = ["hybrid", "dense", "words"];
-const OPERATORS = ["=", ">=", "<="];
+const OPERATORS = ["=", ">=", "<=", "under"];
 const HITS = 10;
 const MOST_HITS = 200;
 

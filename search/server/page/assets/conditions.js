@@ -8,19 +8,29 @@ function literal(value, operator) {
   return operator !== "=" && /^\d{4}-\d\d-\d\d$/.test(value) ? value : quote(value, '"');
 }
 
-/** Return the filter of a state as text; null for none. Values picked of one field are alternatives. */
-export function filterOf({ where, picks }) {
+/**
+ * Return the filter of a state as text; null for none. Values picked of one field are alternatives.
+ * @param {?string} except a field whose picks are left out, to count its values
+ */
+export function filterOf({ where, picks }, except = null) {
   const equal = new Map();
+  const folders = [];
   const conditions = [];
   for (const [field, operator, value] of picks) {
+    if (field === except) continue;
     const name = quote(field, "`");
-    if (operator === "=") equal.set(name, [...(equal.get(name) ?? []), literal(value, operator)]);
+    if (operator === "under") folders.push(`under ${quote(value, '"')}`);
+    else if (operator === "=") equal.set(name, [...(equal.get(name) ?? []), literal(value, operator)]);
     else conditions.push(`${name} ${operator} ${literal(value, operator)}`);
   }
   for (const [name, values] of equal) conditions.push(`${name} in (${values.join(", ")})`);
+  if (folders.length) conditions.push(`(${folders.join(" or ")})`);
   const typed = where.trim();
   if (typed) conditions.unshift(conditions.length ? `(${typed})` : typed);
   return conditions.length ? conditions.join(" and ") : null;
 }
 
 export const samePick = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+/** Return the last part of a folder or of a path. */
+export const lastPart = (path) => path.split("/").filter(Boolean).at(-1) ?? path;

@@ -1,115 +1,192 @@
-// Controls made of the fields that the documents have: frequent values to tick, and ranges of numbers and dates.
+// Controls made of the fields that the documents have: frequent values to tick, and ranges with a histogram.
 
 import { byId, element } from "./element.js";
-import { samePick } from "./conditions.js";
+import { lastPart, samePick } from "./conditions.js";
+import { groupsOf, nameOf, rangeOf } from "./groups.js";
 import { counted } from "./sentences.js";
 
 const VALUES = 6;
 const OPEN_FIELDS = 3;
 const LABEL = 48;
-const FEW_NUMBERS = 8;
+const FOUND_FIELDS = 12;
 
-/**
- * Draw the fields of an index.
- * @param {Object[]} fields as the service lists them
- * @param {function(): Array} picks returns the conditions that are chosen now
- * @param {function(Array)} choose is given all conditions after a change
- */
-export function drawFields(fields, picks, choose) {
-  const useful = fields.filter(isUseful).sort((one, other) => usefulness(other) - usefulness(one));
-  const wasOpen = new Map([...byId("fields").querySelectorAll("details")].map((field) => [field.dataset.field, field.open]));
-  byId("fields").replaceChildren(...useful.map((field, at) => {
-    const chosen = picks().some(([name]) => name === field.name);
-    const open = wasOpen.get(field.name) ?? (at < OPEN_FIELDS || chosen);
-    return element("details", { className: "field", open, dataset: { field: field.name } },
-      element("summary", { title: counted(field.documents, "document") }, field.name),
-      hasRange(field) ? drawRange(field, picks, choose) : drawValues(field, picks, choose));
-  }));
-  syncFields(picks());
-}
-
-/** Show in the controls which conditions are chosen now; the controls stay, and with them the focus. */
-export function syncFields(picks) {
-  for (const input of byId("fields").querySelectorAll("input")) {
-    const [field, operator, value] = JSON.parse(input.dataset.pick);
-    if (input.type === "checkbox") input.checked = picks.some((pick) => samePick(pick, [field, operator, value]));
-    else input.value = picks.find((pick) => pick[0] === field && pick[1] === operator)?.[2] ?? "";
-  }
-}
+const shorten = (text) => (text.length > LABEL ? `${text.slice(0, LABEL)}…` : text);
 
 /** Return what the chips of chosen conditions say. */
 export function describePick([field, operator, value]) {
-  const relation = { "=": "is", ">=": "from", "<=": "to" }[operator];
-  const text = String(value);
-  return `${field} ${relation} ${text.length > LABEL ? `${text.slice(0, LABEL)}…` : text}`;
+  const relation = { "=": "is", ">=": "from", "<=": "to", under: "is" }[operator];
+  return `${nameOf(field)} ${relation} ${shorten(operator === "under" ? lastPart(value) : String(value))}`;
 }
 
-/** A field whose every value belongs to one document alone chooses nothing. */
-const isUseful = (field) => hasRange(field) || field.values.some(({ documents }) => documents > 1);
+export class Filters {
+  #fields = [];
+  #rare = []; // names of fields that are listed without their values
+  #documents = 0;
+  #extra = new Set(); // fields that were found in the box
+  #open = new Map();
 
-/** Fields that most documents have and that fall into few groups come first. */
-const usefulness = (field) => field.documents * (hasRange(field) ? 0.5 : 1) * Math.min(1, (field.values[0]?.documents ?? 0) / 3)
-  * (["format", "modified"].includes(field.name) ? 0.4 : 1) * (field.values.length === 1 ? 0.1 : 1);
+  /**
+   * @param {function(): Array} picks returns the conditions that are chosen now
+   * @param {function(Array)} choose is given all conditions after a change
+   * @param {Object} actions `changed()` after other groups are shown, `read(name)` of a field that is not listed with
+   *   its values, and `trouble(error)`
+   */
+  constructor(picks, choose, actions) {
+    Object.assign(this, { picks, choose, actions });
+    byId("find-field").addEventListener("input", () => this.#find());
+  }
 
-function hasRange(field) {
-  const range = field.days ?? field.numbers;
-  return Boolean(range) && range.min !== range.max && (Boolean(field.days) || field.values.length > FEW_NUMBERS);
-}
+  /** The names of the fields that are shown. */
+  get shown() {
+    return [...byId("fields").querySelectorAll("details.field")].map((group) => group.dataset.field);
+  }
 
-function drawValues(field, picks, choose) {
-  const list = element("ul", { className: "choices" });
-  const draw = (value) => {
-    const pick = [field.name, "=", value.value];
-    const text = String(value.value);
-    const box = element("input", {
-      type: "checkbox",
-      dataset: { pick: JSON.stringify(pick) },
+  /** Draw the fields of an index, as the service lists them. */
+  draw({ fields, rare }, documents) {
+    this.#fields = fields;
+    this.#rare = rare;
+    this.#documents = documents;
+    this.#drawGroups();
+    this.#find();
+    byId("more-fields").hidden = !byId("found-fields").childElementCount;
+  }
+
+  #drawGroups() {
+    const groups = groupsOf(this.#fields, this.#documents);
+    const chosen = new Set([...this.#extra, ...this.picks().map(([name]) => name)]);
+    const shown = [...groups, ...this.#fields.filter((field) => chosen.has(field.name) && !groups.includes(field))];
+    byId("fields").replaceChildren(...shown.map((field, at) => {
+      const open = this.#open.get(field.name) ?? (at < OPEN_FIELDS || chosen.has(field.name));
+      const group = element("details", { className: "field", open, dataset: { field: field.name } },
+        element("summary", { title: counted(field.documents, "document"), dir: "auto" }, nameOf(field.name)),
+        rangeOf(field) ? this.#drawRange(field) : this.#drawValues(field));
+      group.addEventListener("toggle", () => this.#open.set(field.name, group.open));
+      return group;
+    }));
+    this.sync();
+  }
+
+  /** Show in the controls which conditions are chosen now; the controls stay, and with them the focus. */
+  sync() {
+    const picks = this.picks();
+    if (picks.some(([name]) => !this.shown.includes(name) && this.#fields.some((field) => field.name === name))) {
+      this.#drawGroups();
+      return;
+    }
+    for (const input of byId("fields").querySelectorAll("input")) {
+      const [field, operator, value] = JSON.parse(input.dataset.pick);
+      if (input.type === "checkbox") input.checked = picks.some((pick) => samePick(pick, [field, operator, value]));
+      else input.value = picks.find((pick) => pick[0] === field && pick[1] === operator)?.[2] ?? "";
+    }
+  }
+
+  /** Show how many of the documents that the other filters leave have each value. */
+  count(facets) {
+    for (const { name, values, histogram } of facets) {
+      const group = byId("fields").querySelector(`[data-field="${CSS.escape(name)}"]`);
+      const counts = new Map(values.map(({ value, documents }) => [JSON.stringify(value), documents]));
+      for (const input of group?.querySelectorAll("input[type=checkbox]") ?? []) {
+        const found = counts.get(JSON.stringify(JSON.parse(input.dataset.pick)[2])) ?? (values.length < 20 ? 0 : null);
+        const item = input.closest("li");
+        item.querySelector(".number").textContent = found ?? "";
+        item.classList.toggle("none", found === 0);
+      }
+      const most = Math.max(...histogram, 1);
+      group?.querySelector(".histogram")?.replaceChildren(...histogram.map((count) => {
+        const bar = element("span");
+        bar.style.height = `${count ? Math.max(6, (100 * count) / most) : 0}%`;
+        return bar;
+      }));
+    }
+  }
+
+  /** List the fields whose names have the letters in the box. */
+  #find() {
+    const asked = byId("find-field").value.trim().toLowerCase();
+    const shown = new Set(this.shown);
+    const found = [...this.#fields.filter(({ values }) => values.length > 1).map(({ name }) => name), ...this.#rare]
+      .filter((name) => !shown.has(name) && nameOf(name).toLowerCase().includes(asked));
+    byId("found-fields").replaceChildren(...found.slice(0, FOUND_FIELDS).map((name) => element("li", {},
+      element("button", { type: "button", className: "plain", dir: "auto", on: { click: () => this.#add(name) } }, name))));
+    byId("no-field").textContent = found.length > FOUND_FIELDS ? `and ${found.length - FOUND_FIELDS} more`
+      : found.length ? "" : "No other field is of this name.";
+  }
+
+  async #add(name) {
+    if (this.#rare.includes(name)) {
+      try {
+        const field = await this.actions.read(name);
+        this.#rare = this.#rare.filter((other) => other !== name);
+        this.#fields.push(field);
+      } catch (error) {
+        this.actions.trouble(error);
+        return;
+      }
+    }
+    this.#extra.add(name);
+    this.#drawGroups();
+    this.#find();
+    this.actions.changed();
+    byId("fields").lastElementChild.querySelector("summary").focus();
+  }
+
+  #drawValues(field) {
+    const list = element("ul", { className: "choices" });
+    const draw = (value) => {
+      const pick = [field.name, field.name === "path" ? "under" : "=", value.value];
+      const box = element("input", {
+        type: "checkbox",
+        dataset: { pick: JSON.stringify(pick) },
+        on: { change: () => this.choose(box.checked ? [...this.picks(), pick] : this.picks().filter((other) => !samePick(other, pick))) },
+      });
+      const text = field.name === "path" ? lastPart(value.value) : String(value.value);
+      return element("li", {}, element("label", { title: text.length > LABEL ? text : "" }, box,
+        element("span", { className: "value", dir: "auto" }, shorten(text)),
+        element("span", { className: "count" }, element("span", { className: "number" }, String(value.documents)),
+          element("span", { className: "hidden-label" }, value.documents === 1 ? " document" : " documents"))));
+    };
+    // What one document alone has is shown on request: it says little about the collection.
+    const shared = field.values.filter(({ documents }) => documents > 1).length;
+    const chosen = field.values.findLastIndex(({ value }) => this.picks().some((pick) => pick[0] === field.name && pick[2] === value));
+    const few = Math.max(Math.min(VALUES, Math.max(shared, 1)), chosen + 1);
+    list.append(...field.values.slice(0, few).map(draw));
+    if (field.values.length <= few) return list;
+    const more = element("button", {
+      type: "button",
+      className: "plain",
       on: {
-        change: () => choose(box.checked ? [...picks(), pick] : picks().filter((other) => !samePick(other, pick))),
-      },
-    });
-    const label = text.length > LABEL ? `${text.slice(0, LABEL)}…` : text;
-    return element("li", {}, element("label", { title: text.length > LABEL ? text : "" }, box,
-      element("span", { className: "value" }, label),
-      element("span", { className: "count" }, String(value.documents), element("span", { className: "hidden-label" }, value.documents === 1 ? " document" : " documents"))));
-  };
-  // What one document alone has is shown on request: it says little about the collection.
-  const shared = field.values.filter(({ documents }) => documents > 1).length;
-  const chosen = field.values.findLastIndex(({ value }) => picks().some((pick) => samePick(pick, [field.name, "=", value])));
-  const few = Math.max(Math.min(VALUES, Math.max(shared, 1)), chosen + 1);
-  list.append(...field.values.slice(0, few).map(draw));
-  if (field.values.length <= few) return list;
-  const more = element("button", {
-    type: "button",
-    className: "plain",
-    on: {
-      click: () => {
-        const rest = field.values.slice(few).map(draw);
-        list.append(...rest);
-        more.remove();
-        rest[0].querySelector("input").focus();
-      },
-    },
-  }, `${field.values.length - few} more`);
-  return element("div", {}, list, more);
-}
-
-function drawRange(field, picks, choose) {
-  const { min, max } = field.days ?? field.numbers;
-  const bound = (label, operator, hint) => {
-    const input = element("input", {
-      type: field.days ? "date" : "number",
-      ...(field.days ? { min, max } : { step: "any", placeholder: String(hint) }),
-      dataset: { pick: JSON.stringify([field.name, operator, null]) },
-      on: {
-        change: () => {
-          const rest = picks().filter((pick) => pick[0] !== field.name || pick[1] !== operator);
-          if (input.value === "") choose(rest);
-          else choose([...rest, [field.name, operator, field.days ? input.value : Number(input.value)]]);
+        click: () => {
+          const rest = field.values.slice(few).map(draw);
+          list.append(...rest);
+          more.remove();
+          this.sync();
+          rest[0].querySelector("input").focus();
+          this.actions.changed();
         },
       },
-    });
-    return element("label", {}, element("span", {}, label), input);
-  };
-  return element("div", { className: "range" }, bound("from", ">=", min), bound("to", "<=", max));
+    }, `${field.values.length - few} more`);
+    return element("div", {}, list, more);
+  }
+
+  #drawRange(field) {
+    const { min, max } = rangeOf(field);
+    const bound = (label, operator, hint) => {
+      const input = element("input", {
+        type: field.days ? "date" : "number",
+        ...(field.days ? { min, max } : { step: "any", placeholder: String(hint) }),
+        dataset: { pick: JSON.stringify([field.name, operator, null]) },
+        on: {
+          change: () => {
+            const rest = this.picks().filter((pick) => pick[0] !== field.name || pick[1] !== operator);
+            if (input.value === "") this.choose(rest);
+            else this.choose([...rest, [field.name, operator, field.days ? input.value : Number(input.value)]]);
+          },
+        },
+      });
+      return element("label", {}, element("span", {}, label), input);
+    };
+    return element("div", { className: "range" },
+      element("div", { className: "histogram", aria: { hidden: "true" } }),
+      bound("from", ">=", min), bound("to", "<=", max));
+  }
 }

@@ -1,6 +1,7 @@
 // The view of the map: what it shows, and what keys and pointers do in it.
 
 import { byId, element } from "./element.js";
+import { divides } from "./groups.js";
 import { Picture, PALETTES } from "./picture.js";
 import { counted } from "./sentences.js";
 import { getColours, getMap, getPlaces, nameDocuments, Refused, search } from "./service.js";
@@ -65,8 +66,8 @@ export class MapView {
   }
 
   /** Offer the fields by which points can be coloured. */
-  offerFields(fields) {
-    const usable = fields.filter((field) => field.values.length > 1);
+  offerFields(fields, documents) {
+    const usable = fields.filter((field) => field.name !== "path" && divides(field, documents));
     const chosen = byId("map-colour").value;
     byId("map-colour").replaceChildren(element("option", { value: "" }, "one colour"),
       ...usable.map(({ name }) => element("option", { value: name }, name)));

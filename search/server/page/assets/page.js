@@ -3,19 +3,21 @@
 import { addressOf, asksTheSame, EMPTY, readAddress } from "./address.js";
 import { Asking, bodyOf } from "./asking.js";
 import { drawChoices, drawComparison, modeOf, otherOf } from "./compare.js";
-import { samePick } from "./conditions.js";
+import { Chips } from "./chips.js";
+import { filterOf, samePick } from "./conditions.js";
 import { byId, element } from "./element.js";
-import { describePick, drawFields, syncFields } from "./filters.js";
+import { Filters } from "./filters.js";
 import { addSentences, drawHits } from "./hits.js";
 import { Judging } from "./judging.js";
 import { listenToKeys } from "./keys.js";
 import { MapView } from "./map.js";
 import { Reader } from "./reader.js";
 import { counted, found } from "./sentences.js";
-import { answers, listFields, listIndexes, Refused, Unreachable } from "./service.js";
+import { answers, countFields, listFields, listIndexes, Refused, Unreachable } from "./service.js";
 
 const RETRY_MS = 1000;
 const SLOW_MS = 4000; // after this the page says that it still waits
+const FACETS = 20; // fields that the service counts at once
 const FRESH_MS = 10_000; // fields and sizes are asked for again after this, because an index can change
 
 let state = readAddress(location.search);
@@ -31,6 +33,12 @@ const question = byId("question");
 const where = byId("where");
 const list = byId("hits");
 const asking = new Asking(show, explain, fail);
+const chips = new Chips(choose);
+const filters = new Filters(() => state.picks, (picks) => choose({ picks }), {
+  changed: () => count(),
+  read: async (field) => (await countFields(current().name, [{ field }]))[0],
+  trouble: noticeTrouble,
+});
 const judging = new Judging((error) => noticeTrouble(error));
 const reader = new Reader(() => state.open && leave());
 const map = new MapView({
@@ -67,6 +75,7 @@ function type(changes) {
 
 function choose(changes) {
   typing = false;
+  if ("picks" in changes || "area" in changes || "where" in changes) chips.forget();
   go({ k: EMPTY.k, ...changes });
 }
 
@@ -109,9 +118,9 @@ function draw(before) {
       box.disabled = !index.model && box.value !== "words";
     }
   }
-  drawPicks();
+  chips.draw(state);
   if (before && before.index !== state.index) loadFields();
-  else syncFields(state.picks);
+  else filters.sync();
   if (index && (!before || !asksTheSame(before, state) || retry !== null)) ask();
   drawMap(index);
   if (index && state.open) reader.show(index.name, state.open, state.at, hitOf(state));
@@ -133,31 +142,26 @@ function drawMap(index) {
   map.show(index.name, state, state.q.trim() ? bodyOf({ ...state, area: null }) : null);
 }
 
-function drawPicks() {
-  const items = state.picks.map((pick) => {
-    const text = describePick(pick);
-    return element("li", {}, element("button", {
-      type: "button",
-      aria: { label: `Remove the filter: ${text}` },
-      on: { click: () => choose({ picks: state.picks.filter((other) => !samePick(other, pick)) }) },
-    }, text, element("span", { aria: { hidden: "true" } }, " ×")));
-  });
-  if (state.area) {
-    items.push(element("li", {}, element("button", {
-      type: "button",
-      aria: { label: "Remove the filter: an area of the map" },
-      on: { click: () => choose({ area: null }) },
-    }, "an area of the map", element("span", { aria: { hidden: "true" } }, " ×"))));
-  }
-  byId("picks").replaceChildren(...items);
-  byId("picks").hidden = !items.length;
-}
-
 let fields = [];
+let fieldsOf = ""; // the index whose fields are shown
+let askedCounts = ""; // what the counts at the fields were asked for
 
-function redrawFields() {
-  map.offerFields(fields);
-  drawFields(fields, () => state.picks, (picks) => choose({ picks }));
+/** Count the values of the fields that are shown, each under all conditions but those on the field itself. */
+async function count() {
+  const index = current();
+  const area = state.area ?? undefined;
+  const facets = filters.shown.map((field) => ({ field, where: filterOf(state, field), area }));
+  const asked = JSON.stringify([index?.name, facets, index?.documents]);
+  if (index?.name !== fieldsOf || !facets.length || asked === askedCounts || !byId("filters").open) return;
+  askedCounts = asked;
+  try {
+    const found = [];
+    for (let at = 0; at < facets.length; at += FACETS) found.push(...await countFields(index.name, facets.slice(at, at + FACETS)));
+    if (asked === askedCounts) filters.count(found);
+  } catch (error) {
+    askedCounts = "";
+    if (!(error instanceof Refused)) noticeTrouble(error); // a condition that is being typed is refused with the question
+  }
 }
 
 async function loadFields() {
@@ -166,9 +170,12 @@ async function loadFields() {
   try {
     const listed = await listFields(index.name);
     if (current()?.name !== index.name) return;
-    if (JSON.stringify(listed) === JSON.stringify(fields) && byId("fields").childElementCount) return;
-    fields = listed;
-    redrawFields();
+    if (fieldsOf === index.name && JSON.stringify(listed) === JSON.stringify(fields)) return;
+    [fields, fieldsOf] = [listed, index.name];
+    map.offerFields(fields.fields, index.documents);
+    filters.draw(fields, index.documents);
+    askedCounts = "";
+    count();
   } catch (error) {
     noticeTrouble(error);
   }
@@ -202,6 +209,7 @@ function ask() {
     byId("notices").replaceChildren();
     byId("where-error").textContent = "";
     drawAbout();
+    count();
     return;
   }
   waiting = setTimeout(() => warn("The service has not answered yet; still waiting."), SLOW_MS);
@@ -224,6 +232,7 @@ function show(asked, answer, compared) {
   where.removeAttribute("aria-invalid");
   byId("status").textContent = found(answer.hits.length, answer.matched, filtered);
   drawNotices(answer);
+  count();
   if (compared) compare(asked, answer, compared);
   byId("comparison").hidden = !compared;
   list.hidden = Boolean(compared);
@@ -405,6 +414,7 @@ function listen() {
   const wide = matchMedia("(min-width: 60rem)");
   const unfold = () => { byId("filters").open = wide.matches || state.picks.length > 0 || Boolean(state.where); };
   wide.addEventListener("change", unfold);
+  byId("filters").addEventListener("toggle", () => count());
   unfold();
   listenToKeys({ commit: () => { typing = false; } });
 }

@@ -38,7 +38,8 @@ export async function request(path, { body, method = "POST", signal, deadline = 
 const of = (index) => `v1/indexes/${encodeURIComponent(index)}`;
 
 export const listIndexes = async () => (await request("v1/indexes")).indexes;
-export const listFields = async (index) => (await request(`${of(index)}/fields`)).fields;
+export const listFields = (index) => request(`${of(index)}/fields`);
+export const countFields = async (index, facets) => (await request(`${of(index)}/facets`, { body: { facets } })).facets;
 export const search = (index, body, signal) => request(`${of(index)}/search`, { body, signal });
 export const getDocument = (index, uri, signal) => request(`${of(index)}/document?uri=${encodeURIComponent(uri)}`, { signal });
 export const getJudgments = (index, query) => request(`${of(index)}/judgments?query=${encodeURIComponent(query)}`);

@@ -1,0 +1,48 @@
+// The conditions that are in use, each of which can be removed: all at once too, and the last removal can be undone.
+
+import { byId, element } from "./element.js";
+import { samePick } from "./conditions.js";
+import { describePick } from "./filters.js";
+
+const NOTHING = { where: "", picks: [], area: null };
+
+export class Chips {
+  #removed = null; // what to choose to undo the last removal
+
+  /** @param {function(Object)} choose is given the members of the state to change. */
+  constructor(choose) {
+    this.choose = choose;
+  }
+
+  /** Forget the last removal: something else was chosen after it. */
+  forget() {
+    this.#removed = null;
+  }
+
+  draw(state) {
+    const conditions = [
+      ...state.picks.map((pick) => [describePick(pick), { picks: state.picks.filter((other) => !samePick(other, pick)) }]),
+      ...(state.where.trim() ? [[state.where.trim(), { where: "" }]] : []),
+      ...(state.area ? [["an area of the map", { area: null }]] : []),
+    ];
+    const items = conditions.map(([text, without]) => this.#button(text, `Remove the filter: ${text}`, () => this.#remove(state, without), " ×"));
+    if (conditions.length > 1) items.push(this.#button("Remove all", "Remove all filters", () => this.#remove(state, NOTHING)));
+    if (this.#removed) items.push(this.#button("Undo", "Undo: use the filters again", () => this.choose(this.#removed)));
+    const list = byId("picks");
+    const held = list.contains(document.activeElement);
+    list.replaceChildren(...items);
+    list.hidden = !items.length;
+    if (held) (list.querySelector("li:last-child button") ?? byId("question")).focus();
+  }
+
+  #remove(state, without) {
+    this.choose(without);
+    this.#removed = Object.fromEntries(Object.keys(without).map((name) => [name, state[name]]));
+    this.draw({ ...state, ...without });
+  }
+
+  #button(text, label, click, mark = "") {
+    return element("li", {}, element("button", { type: "button", aria: { label }, on: { click } },
+      element("span", { dir: "auto" }, text), mark && element("span", { aria: { hidden: "true" } }, mark)));
+  }
+}
