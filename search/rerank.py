@@ -19,12 +19,20 @@ DEPTH = 50
 """Number of hits that are scored again; k if this is more."""
 
 
-def rerank(hits: Hits, scorer: Scorer, k: int) -> Hits:
+def rerank(hits: Hits, scorer: str | Scorer, k: int) -> Hits:
     """Return the k best hits by the scorer, which reads each title and passage. The hits have the scorer's scores.
 
+    Args:
+        scorer: a cross-encoder's name or folder, or a callable.
+
     Raises:
+        ModelError: the cross-encoder cannot be loaded.
         BadInput: the scorer is not a callable, or did not return one finite number per hit.
     """
+    if isinstance(scorer, str):
+        from indexer.encoders import cross_encoder
+
+        scorer = cross_encoder(scorer)
     if not callable(scorer):
         raise BadInput(f"the reranker {scorer!r:.40} is neither a model's name nor a callable")
     if not hits:

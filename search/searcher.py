@@ -8,15 +8,13 @@ from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.deadline import NEVER, Deadline
 from indexer.encoders import Encoder, Recipe
-from indexer.encoders.torch.cross_encoder import Scorer
 from indexer.errors import BadInput, NotAnIndex, NoWords, UnknownField
 from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Exists, Where, conditions, render
@@ -28,12 +26,12 @@ from indexer.stores.addresses.open import open_store
 from indexer.stores.fields.field_types import check_filter
 from indexer.stores.port import FieldValues, Info, Snapshot, Unit
 from indexer.stores.vectors import unit_rows
+from search.asker import Asker, as_list, hits_above, read_queries
 from search.explain import add_sentences
 from search.hits import Hits
 from search.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
 from search.query import Mode, Query
 from search.ranker import Ranker
-from search.rerank import DEPTH
 from search.rerank import rerank as rerank_hits
 from search.timings import Timings
 
@@ -52,7 +50,7 @@ _ID_DIGITS = 18
 """Maximum digits of an id of a document in a cursor: 64 bits hold every such number."""
 
 
-class Searcher:
+class Searcher(Asker):
     """Searches and reads an index. Share one among threads; it sees new commits, and a replaced folder, by itself.
 
     Questions that several threads ask at the same time are embedded together.
@@ -90,16 +88,7 @@ class Searcher:
         self._value_notes: dict[tuple[Hashable, str, bool], tuple[str, ...]] = {}  # with version and filter
 
     def close(self) -> None:
-        """Release connections and memory. A later call opens what it needs again."""
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def until(self, deadline: Deadline) -> Searcher:
         """Return this searcher for one caller. Its questions raise DeadlinePassed when the deadline has passed.
@@ -118,56 +107,7 @@ class Searcher:
 
     # searching
 
-    def search(
-        self,
-        query: str,
-        k: int = 10,
-        where: Filter | None = None,
-        mode: Mode = "dense",
-        passages: bool = False,
-        min_score: float | None = None,
-        exact: bool = False,
-        min_percentile: float | None = None,
-        rerank: str | Scorer | None = None,
-        rerank_depth: int = DEPTH,
-        explain: bool = False,
-        *,
-        vector: NDArray[np.floating] | Sequence[float] | None = None,
-    ) -> Hits:
-        """Return the k best documents for a question, each with its best passage.
-
-        Args are the attributes of `Query`; this is `answer(Query(...))`.
-
-        Raises:
-            BadInput: an empty question, k below 1, or in words mode a question of stop words alone.
-            FilterError: a filter that does not parse or does not fit the index's fields.
-            ModelError: the reranker cannot be loaded.
-        """
-        return self.answer(
-            Query(
-                text=query,
-                k=k,
-                where=where,
-                mode=mode,
-                passages=passages,
-                min_score=min_score,
-                exact=exact,
-                min_percentile=min_percentile,
-                rerank=rerank,
-                rerank_depth=rerank_depth,
-                explain=explain,
-                vector=vector,
-            )
-        )
-
     def answer(self, query: Query) -> Hits:
-        """Return the hits of a question. `hits.notes` says what could not be done as asked.
-
-        Raises:
-            NoWords: in words mode, the question has no word to search by.
-            FilterError: the filter does not fit the index's fields.
-            ModelError: the reranker cannot be loaded.
-        """
         # One snapshot for question and answer: another index may replace this index in between.
         with self._snapshot() as snapshot:
             vector, notes = self._vector(snapshot, query)
@@ -181,8 +121,8 @@ class Searcher:
                     vector, question_notes = self._encoded(snapshot, query.text)
                     notes += question_notes
         if query.rerank is not None:
-            hits = rerank_hits(hits, _scorer(query.rerank), query.k)
-        hits = self._above(hits, query.min_score, query.min_percentile)
+            hits = rerank_hits(hits, query.rerank, query.k)
+        hits = hits_above(hits, query, self._store.address)
         if encoder is not None and vector is not None:
             hits = replace(hits, hits=tuple(add_sentences(hits.hits, encoder, vector)))
         return replace(hits, notes=tuple(dict.fromkeys((*notes, *hits.notes))))
@@ -207,45 +147,23 @@ class Searcher:
             where: one filter, or a list of one per question.
             vectors: the vectors of the questions (questions, dimensions), instead of embedding them.
         """
-        texts = _questions(queries)
-        filters = _filters(where, len(texts))
-        if vectors is not None and (shape := _shape(vectors))[:1] != (len(texts),):
-            raise BadInput(f"vectors have shape {shape}: give one row per question, {len(texts)} in all")
-        rows = [None] * len(texts) if vectors is None else vectors
-        questions = [
-            Query(text, k, condition, mode, passages, min_score, exact, vector=row)
-            for text, condition, row in zip(texts, filters, rows, strict=True)
-        ]
+        questions = read_queries(queries, k, mode, where, vectors, passages, min_score, exact)
         if not questions:
-            Query("-", k, None, mode, passages, min_score, exact)  # refuses wrong arguments
             return []
         answers = []
         with self._snapshot() as snapshot:
             if mode == "words" or vectors is not None:
                 encoded = [self._vector(snapshot, query) for query in questions]
             else:
-                encoded = list(zip(*self._ranker.encode(snapshot, texts), strict=True))
+                encoded = list(zip(*self._ranker.encode(snapshot, [query.text for query in questions]), strict=True))
             for query, (row, notes) in zip(questions, encoded, strict=True):
                 try:
                     hits = self._ranked(snapshot, query, row, query.k)
                 except NoWords as error:
                     hits = Hits((), 0, True, query.text, mode, notes=(str(error),))
                 every = tuple(dict.fromkeys((*notes, *hits.notes)))
-                answers.append(replace(self._above(hits, min_score, None), notes=every))
+                answers.append(replace(hits_above(hits, query, self._store.address), notes=every))
         return answers
-
-    def search_vector(
-        self,
-        vector: NDArray[np.floating] | Sequence[float],
-        k: int = 10,
-        where: Filter | None = None,
-        *,
-        passages: bool = False,
-        min_score: float | None = None,
-        exact: bool = False,
-    ) -> Hits:
-        """Return the k best documents for a vector of the index's dimensions, of any length but zero."""
-        return self.answer(Query("", k, where, "dense", passages, min_score, exact, vector=vector))
 
     def similar(self, uri: str, k: int = 10, where: Filter | None = None) -> Hits:
         """Return the k documents nearest to a document of the index, by the mean of its passages' vectors.
@@ -275,11 +193,7 @@ class Searcher:
 
     def get_many(self, uris: Iterable[str]) -> list[Document]:
         """Return documents in the order of the uris, all from one commit; unknown uris are left out."""
-        if isinstance(uris, str):
-            raise BadInput("one string was given in place of a list of uris: put it in brackets, or use get")
-        if not isinstance(uris, Iterable):
-            raise BadInput(f"the uris are not a list but {type(uris).__name__}")
-        return documents_of(self._store, uris)
+        return documents_of(self._store, as_list(uris, "uris", "get"))
 
     def documents(self, where: Filter | None = None) -> Iterator[Document]:
         """Iterate over the documents that a filter leaves, or all, in the order they were added.
@@ -556,23 +470,6 @@ class Searcher:
             raise unknown_uri(self._store.address, uri)
         return rows
 
-    def _above(self, hits: Hits, min_score: float | None, min_percentile: float | None) -> Hits:
-        """Return the hits that reach a score and a percentile."""
-        if min_score is None and min_percentile is None:
-            return hits
-        if min_percentile is not None and any(hit.percentile is None for hit in hits):
-            raise BadInput(
-                f"{self._store.address}: has no percentiles: they are measured when a model embeds the first "
-                "50 passages; use min_score"
-            )
-        kept = tuple(
-            hit
-            for hit in hits
-            if (min_score is None or hit.score >= min_score)
-            and (min_percentile is None or (hit.percentile is not None and hit.percentile >= min_percentile))
-        )
-        return replace(hits, hits=kept)
-
 
 def _position(cursor: str, history: str, address: str) -> int:
     """Return the id after which a page begins."""
@@ -582,35 +479,3 @@ def _position(cursor: str, history: str, address: str) -> int:
     if of_history != history:
         raise NotAnIndex(f"{address}: was replaced by another index since the page before; read from the first page")
     return int(after)
-
-
-def _questions(queries: Iterable[str]) -> list[str]:
-    if isinstance(queries, str):
-        raise BadInput("one string was given in place of a list of questions: put it in brackets, or use search")
-    if not isinstance(queries, Iterable):
-        raise BadInput(f"the questions are not a list but {type(queries).__name__}")
-    return list(queries)
-
-
-def _filters(where: Filter | Sequence[Filter | None] | None, questions: int) -> list[Filter | None]:
-    """Return one filter per question."""
-    if isinstance(where, str) or not isinstance(where, Sequence | np.ndarray):
-        return [filter_tree(where)] * questions  # parsed once for all questions
-    if len(where) != questions:
-        raise BadInput(f"{len(where)} filters were given for {questions} questions: give one, or one per question")
-    return list(where)
-
-
-def _shape(vectors: NDArray[np.floating] | Sequence[Sequence[float]]) -> tuple[int, ...]:
-    try:
-        return np.shape(vectors)
-    except ValueError as error:  # rows of different lengths
-        raise BadInput(f"vectors are not an array of numbers: {error}") from error
-
-
-def _scorer(rerank: str | Scorer) -> Scorer:
-    if not isinstance(rerank, str):
-        return rerank
-    from indexer.encoders import cross_encoder
-
-    return cross_encoder(rerank)

@@ -335,6 +335,7 @@ class ProblemAnswer(_Answer):
     status: int
     detail: str
     slug: str
+    field: str | None = Field(None, description="The field that no document has, for the slug unknown-field.")
 
 
 class OpenAIError(_Answer):

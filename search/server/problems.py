@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from indexer.errors import LikewiseError
+from indexer.errors import LikewiseError, UnknownField
 from search.served import ServedIndexes
 from search.server.json_response import JSONResponse
 
@@ -27,10 +27,19 @@ class Problem(Exception):
         slug: short name for programs, in lower case with hyphens.
         detail: what is wrong and what to do, for people.
         headers: headers of the answer.
+        field: the field that no document has, for the slug unknown-field.
     """
 
-    def __init__(self, status: int, slug: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        slug: str,
+        detail: str,
+        headers: Mapping[str, str] | None = None,
+        field: str | None = None,
+    ) -> None:
         super().__init__(detail)
+        self.field = field
         self.status, self.slug, self.detail = status, slug, detail
         self.headers = dict(headers or {})
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
@@ -38,7 +47,8 @@ class Problem(Exception):
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of RFC 9457, and `slug`."""
-        return {
+        field = {} if self.field is None else {"field": self.field}
+        return field | {
             "type": "about:blank",
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
@@ -66,7 +76,8 @@ def problem_of(error: Exception, indexes: ServedIndexes) -> Problem:
         detail = _HTTP_DETAILS.get(error.status_code, phrase.lower())
         return Problem(error.status_code, phrase.lower().replace(" ", "-"), detail, error.headers)
     if isinstance(error, LikewiseError):
-        return Problem(error.http_status, error.slug, indexes.for_client(error))
+        field = error.field if isinstance(error, UnknownField) else None
+        return Problem(error.http_status, error.slug, indexes.for_client(error), field=field)
     _log.error("a request failed", exc_info=error)
     return Problem(500, "internal", "the service failed: its operator finds the reason in the log")
 

@@ -104,6 +104,14 @@ def test_reading_and_searching_vectors_need_neither_a_model_nor_the_writing_side
         assert not packages & (MODELS | WEB | {"sqlite_utils"}), arguments
 
 
+def test_a_client_of_a_service_loads_neither_a_store_nor_a_web_framework() -> None:
+    packages, _ = loaded("import search.client")
+    assert "httpx" in packages
+    assert not packages & (
+        MODELS | WEB | {"sqlite3", "sqlite_utils", "faiss", "tantivy"}
+    )  # httpx imports rich and click
+
+
 def test_a_second_run_over_the_same_files_loads_no_model(tmp_path: Path) -> None:
     folder = tmp_path / "x.index"
     (tmp_path / "a.txt").write_text("one text")

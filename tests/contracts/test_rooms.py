@@ -36,6 +36,7 @@ HOMES = {
     "pyarrow": ("search/cli/commands/export.py",),
     "prompt_toolkit": ("search/cli/hits/prompt.py",),
     "watchfiles": ("indexer/indexing/watch.py", "search/cli/commands/watch.py"),
+    "httpx": ("search/client.py",),
     "starlette": ("search/server/",),
     "uvicorn": ("search/server/run.py", "search/server/connections.py"),
     "msgspec": ("search/server/json_response.py",),
