@@ -14,6 +14,7 @@ from indexer.encoders.endpoints.remote import connect, open_remote
 from indexer.encoders.machine.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.machine.runtime import RUNTIME_NAMES, Runtime, RuntimeName
 from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.recipes.locate import find_model
 from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.recipes.postprocessing import with_post
 from indexer.encoders.recipes.recipe import (
@@ -26,6 +27,7 @@ from indexer.encoders.recipes.recipe import (
     is_endpoint,
     parse_layers,
 )
+from indexer.encoders.recipes.unsuitable import refuse_unsuitable
 from indexer.encoders.runtime_rule import named_runtime
 from indexer.encoders.tokens.tokenizer import Tokenizer
 from indexer.encoders.torch.checkpoint import Checkpoint
@@ -109,6 +111,8 @@ def load_encoder(
         raise ModelError(f"runtime {runtime!r} is not one of {', '.join(RUNTIME_NAMES)}")
     if runtime == "openvino" and precision == "int8":
         raise ModelError("int8 runs only on torch: leave out the runtime, or the precision")
+    if request.pooling is None and request.layers is None:
+        refuse_unsuitable(find_model(request.model), request.model)
     encoder = _load(request, Runtime(precision, device, trust_remote_code, runtime))
     if runtime == "openvino":
         from indexer.encoders.compilation.export import compile_in_cache

@@ -16,6 +16,7 @@ from typing import Self
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
+from indexer.encoders.recipes.notes import model_notes
 from indexer.encoders.recipes.recipe import is_endpoint
 from indexer.errors import BadInput, IndexDamaged, ModelError
 from indexer.indexing.batches import Incoming, Prepared, diff, refuse_empty
@@ -28,7 +29,7 @@ from indexer.indexing.embedding import (
     Embedding,
     Ready,
 )
-from indexer.indexing.identity import as_fitted, index_was_replaced, require_recipe
+from indexer.indexing.identity import as_fitted, as_stored, index_was_replaced, require_recipe
 from indexer.records import Changes, Document, Span, Vector
 from indexer.settings import Settings
 from indexer.stores.addresses.open import open_store
@@ -58,6 +59,7 @@ class IndexCore:
         self.settings = self.stored_settings()
         self._encoder = encoder
         self._languages_read = False
+        self._model_noted = False
         self._speed: float | None = None  # characters that are embedded in a second; None before the first batch
         self._first_texts: list[str] = []  # texts of documents whose languages are read together with later documents
         self._embedding = Embedding(self.settings.passages) if self.settings.passages else None
@@ -83,6 +85,8 @@ class IndexCore:
             return self
         if isinstance(model, str) and is_endpoint(model) and self.recipe is not None and self.recipe.remote is not None:
             model = replace(self.recipe, model=str(EndpointAddress.parse(model)))
+        if isinstance(model, str | PathLike | RecipeSpec) and self.recipe is not None:
+            model = as_stored(model, self.recipe)
         return self.with_encoder(*get_encoder(model, self.context.runtime))
 
     def with_encoder(self, encoder: Encoder, recipe: Recipe) -> IndexCore:
@@ -232,6 +236,7 @@ class IndexCore:
         meaning = self.settings.meaning
         changed, unchanged = diff(batch, hashes, meaning)
         if new := [item.document for item in changed if item.action != "rewrite"]:
+            notes.extend(self._model_notes())
             notes.extend(self.read_languages(new, more_follow=more_follow))
         if self.recipe is not None and not self.recipe.fitted:
             self._fit([item.document for item in changed if item.action == "embed"])
@@ -265,6 +270,18 @@ class IndexCore:
         characters = sum(len(document.text) + 256 for document in documents)
         self._speed = characters / max(time.monotonic() - began, 1e-9)
         return embedded
+
+    def _model_notes(self) -> list[str]:
+        """Return notes about the model before this object embeds its first documents; the listener receives them."""
+        if self._model_noted or self.recipe is None or self.settings.passages is None:
+            return []
+        self._model_noted = True
+        with self.store.snapshot() as snapshot:
+            new = not snapshot.passages
+        notes = model_notes(self.recipe, self.settings.passages.max_tokens, new=new)
+        for message in notes:
+            self.context.listener.note(message)
+        return notes
 
     def read_languages(self, documents: Sequence[Document] = (), *, more_follow: bool = False) -> list[str]:
         """Detect the languages of the first documents that this object writes. This is done once, because a sample is

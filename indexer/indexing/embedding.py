@@ -22,7 +22,14 @@ from indexer.encoders.recipes.recipe import is_endpoint
 from indexer.encoders.tokens.batching import watching
 from indexer.errors import BadInput, NothingKnown, TextTooLong
 from indexer.listener import SILENT, Collecting, Listener
-from indexer.passages.cut import PassageSettings, cut, default_overlap, embedded_texts, whole_number
+from indexer.passages.cut import (
+    DEFAULT_PASSAGE_TOKENS,
+    PassageSettings,
+    cut,
+    default_overlap,
+    embedded_texts,
+    whole_number,
+)
 from indexer.records import Document, Span, Vector
 from indexer.settings import Settings
 from indexer.stores.words.analysis import AUTO, is_auto
@@ -216,7 +223,10 @@ def settings_of_new(
     model = _endpoint_spec(model, max_tokens, tokenizer)
     encoder, recipe = get_encoder(DEFAULT_MODEL if model is None else model, runtime, models=cache)
     limit = encoder.max_tokens
-    if (room := limit if max_tokens is None else whole_number("max tokens", max_tokens)) > limit:
+    if max_tokens is None and isinstance(model, RecipeSpec):
+        max_tokens = model.max_tokens
+    room = min(limit, DEFAULT_PASSAGE_TOKENS) if max_tokens is None else whole_number("max tokens", max_tokens)
+    if room > limit:
         raise BadInput(f"max tokens {room} is over what {encoder.recipe.model} reads: {limit}")
     passages = PassageSettings(room, whole_number("overlap", overlap) if overlap is not None else default_overlap(room))
     return _in_language(language, Settings(recipe.dimensions, recipe, passages)), encoder

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike
 
-from indexer.encoders import Encoder, Recipe
+from indexer.encoders import Encoder, Recipe, RecipeSpec
+from indexer.encoders.recipes.locate import find_model, fingerprint
+from indexer.encoders.recipes.recipe import is_endpoint
 from indexer.errors import Message, RecipeMismatch
 
 
@@ -30,6 +33,24 @@ def require_recipe(address: str, stored: Recipe | None, other: Recipe) -> None:
                 " (--rebuild)",
             )
         )
+
+
+def as_stored(model: str | PathLike[str] | RecipeSpec, stored: Recipe) -> RecipeSpec:
+    """Return a requested model, with the choices of the stored recipe where the request leaves them to the model.
+
+    A later version of likewise may choose other prompts or dimensions for a model, but the vectors of an index keep
+    their meaning. If the request names another model than the index has, its own choices are left alone.
+    """
+    spec = model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model))
+    if is_endpoint(spec.model) or fingerprint(find_model(spec.model)) != stored.fingerprint:
+        return spec
+    return replace(
+        spec,
+        query_prompt=stored.query_prompt if spec.query_prompt is None else spec.query_prompt,
+        document_prompt=stored.document_prompt if spec.document_prompt is None else spec.document_prompt,
+        max_tokens=stored.max_tokens if spec.max_tokens is None else spec.max_tokens,
+        dimensions=stored.dimensions if spec.dimensions is None and not stored.post else spec.dimensions,
+    )
 
 
 def _describe(recipe: Recipe) -> str:

@@ -28,6 +28,10 @@ DEFAULT_OVERLAP_TOKENS = 32
 """Number of tokens that neighbouring passages share by default; docs/passages.md has the measurement. Passages of fewer
 than 128 tokens share a quarter of their length."""
 
+DEFAULT_PASSAGE_TOKENS = 512
+"""Maximum tokens of a passage by default, if the model reads more. Models of long context would make one passage of a
+whole document, whose one vector says little about any part of it."""
+
 MIN_SECTION_TOKENS = 32
 """Minimum tokens of a section. A shorter section, such as a heading without text, is joined to the next section."""
 

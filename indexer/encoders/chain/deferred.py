@@ -18,9 +18,14 @@ from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import find_model, fingerprint, lasting_name
 from indexer.encoders.recipes.port import Encoder, Role, steady
 from indexer.encoders.recipes.recipe import Recipe, RecipeSpec, is_endpoint
+from indexer.encoders.recipes.unsuitable import refuse_unsuitable
 from indexer.encoders.tokens.tokenizer import Tokenizer, Tokenizing
 from indexer.errors import Message, ModelError
 from indexer.records import Vector
+
+_CHOICES = 2
+"""Version of the choices that likewise makes for a model: prompts, dimensions and the limit. The user's cache holds
+recipes by request, and one that an earlier version chose is not taken for a new index."""
 
 
 class KnownModels(Protocol):
@@ -128,7 +133,10 @@ def _key(model: object, runtime: Runtime) -> bytes | None:
     spec = RecipeSpec.parse(str(model)) if isinstance(model, str | PathLike) else model
     if not isinstance(spec, RecipeSpec) or spec.post or is_endpoint(spec.model):
         return None
-    request = {**asdict(spec), "model": lasting_name(spec.model), "files": fingerprint(find_model(spec.model))}
+    folder = find_model(spec.model)
+    if spec.pooling is None and spec.layers is None:
+        refuse_unsuitable(folder, spec.model)
+    request = {**asdict(spec), "choices": _CHOICES, "model": lasting_name(spec.model), "files": fingerprint(folder)}
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
 

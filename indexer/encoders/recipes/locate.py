@@ -155,6 +155,12 @@ def read_json(path: Path, default: Any) -> Any:
         raise ModelError(f"{path} cannot be read ({error}): fetch the model again") from error
 
 
+def sentence_settings(folder: Path) -> dict[str, Any]:
+    """Return what sentence-transformers stores about a model as a whole: prompts, similarity, dimensions to keep."""
+    settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
+    return settings
+
+
 def _packaged() -> Path:
     """Return the folder of the default model in the installed package, after checking its files."""
     spec = importlib.util.find_spec(_PACKAGE)
@@ -184,12 +190,30 @@ def _modules(folder: Path) -> list[Path]:
 
 
 def _with_weights(folder: Path, name: str) -> Path:
-    """Return the folder. Raises ModelError if it holds no weights."""
-    if not _has_weights(folder):
-        raise ModelError(
-            f"model {name!r} has no weights: no .safetensors or pytorch_model.bin in {folder}; fetch it again"
-        )
-    return folder
+    """Return the folder. Raises ModelError, with the reason and the way out, if it holds no weights that likewise
+    reads."""
+    adapter = folder / "adapter_config.json"
+    if _has_weights(folder) and not (adapter.exists() and _only_adapters(folder)):
+        return folder
+    what, advice = "no .safetensors or pytorch_model.bin", "fetch it again"
+    if adapter.exists():
+        base = read_json(adapter, {}).get("base_model_name_or_path") or "its base model"
+        what = f"only a PEFT adapter for {base}"
+        advice = "merge both with merge_and_unload of the package peft, save the result and name its folder"
+    elif any(folder.rglob("*.gguf")):
+        what = "only GGUF files, which llama.cpp runs"
+        advice = "serve them with llama.cpp or Ollama and name that endpoint, http://HOST:PORT/v1#NAME"
+    elif any(folder.rglob("openvino_*.xml")):
+        what = "only OpenVINO files"
+        advice = "fetch the weights too: likewise compiles a model for OpenVINO by itself"
+    elif any(folder.glob("tf_model.h5")) or any(folder.glob("flax_model*.msgpack")):
+        what = "only weights for TensorFlow or Flax"
+        advice = "convert them to safetensors with transformers"
+    raise ModelError(f"model {name!r} has no weights: {what} in {folder}; {advice}")
+
+
+def _only_adapters(folder: Path) -> bool:
+    return all(file.name.startswith("adapter_") for file in weight_files(folder))
 
 
 def _from_hub(name: str, instead: str) -> Path:

@@ -239,6 +239,14 @@ class RecipeSpec:
             combine=cast("Combine", combine or spec.combine),  # load_encoder refuses other names.
         )
 
+    def with_prompts(self, query: str | None, document: str | None) -> RecipeSpec:
+        """Return this request with the prompts that are given; None leaves a prompt as it is."""
+        return dataclasses.replace(
+            self,
+            query_prompt=self.query_prompt if query is None else query,
+            document_prompt=self.document_prompt if document is None else document,
+        )
+
     def __str__(self) -> str:
         parts = [self.pooling or OWN]
         if self.layers:

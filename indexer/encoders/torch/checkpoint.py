@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from indexer.encoders.recipes.locate import find_model, fingerprint, lasting_name, read_json
+from indexer.encoders.recipes.locate import find_model, fingerprint, lasting_name, read_json, sentence_settings
+from indexer.encoders.recipes.prompts import known_prompts
 from indexer.encoders.recipes.recipe import Combine, Pooling, Recipe, RecipeSpec
 from indexer.encoders.torch.pooling_head import transformer_settings
 from indexer.errors import ModelError
@@ -45,12 +46,17 @@ class Checkpoint:
 
     @cached_property
     def prompts(self) -> tuple[str, str]:
-        """Prompts for queries and documents, chosen as sentence-transformers' encode_query and encode_document do."""
-        settings = read_json(self.folder / "config_sentence_transformers.json", {})
+        """Prompts for queries and documents, chosen as sentence-transformers' encode_query and encode_document do.
+
+        A known model whose folder has no prompts gets the prompts that it was trained with.
+        """
+        settings = sentence_settings(self.folder)
         prompts = settings.get("prompts") or {}
         default = prompts.get(settings.get("default_prompt_name") or "", "")
         query = prompts.get("query", default)
         document = next((prompts[name] for name in ("document", "passage", "corpus") if name in prompts), default)
+        if not any(prompts.values()):
+            query, document = known_prompts(self.spec.model, self.folder) or ("", "")
         return (
             query if self.spec.query_prompt is None else self.spec.query_prompt,
             document if self.spec.document_prompt is None else self.spec.document_prompt,
@@ -113,7 +119,9 @@ class Checkpoint:
         Raises:
             ModelError: more dimensions are requested than the model gives.
         """
-        kept = width if self.spec.dimensions is None else self.spec.dimensions
+        kept = self.spec.dimensions
+        if kept is None:
+            kept = min(width, sentence_settings(self.folder).get("truncate_dim") or width)
         if not 0 < kept <= width:
             raise ModelError(f"model {self.spec.model!r} gives {width} dimensions: {kept} cannot be kept")
         name = lasting_name(self.spec.model)

@@ -78,6 +78,18 @@ trust_option = click.option(
     is_flag=True,
     help="Run Python code that comes with the model. Only if you trust its author.",
 )
+query_prompt_option = click.option(
+    "--query-prompt",
+    cls=RareOption,
+    metavar="TEXT",
+    help="Text put before each question.  [default: the model's own]",
+)
+document_prompt_option = click.option(
+    "--document-prompt",
+    cls=RareOption,
+    metavar="TEXT",
+    help="Text put before each document.  [default: the model's own]",
+)
 no_wait_option = click.option(
     "--no-wait", cls=RareOption, is_flag=True, help="Fail at once if another process is writing."
 )

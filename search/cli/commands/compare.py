@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import HelpfulCommand, RareOption, json_option, trust_option
+from search.cli.arguments.options import (
+    HelpfulCommand,
+    RareOption,
+    document_prompt_option,
+    json_option,
+    query_prompt_option,
+    trust_option,
+)
 from search.cli.terminal.output import on_terminal, quiet_libraries, say, say_json, warn
 from search.cli.terminal.tables import print_table
 
@@ -42,6 +49,8 @@ _PERCENTILES = (5, 25, 50, 75, 95)
 @click.option(
     "--device", cls=RareOption, default="auto", show_default=True, help="Device of the models: cpu, cuda, ..."
 )
+@query_prompt_option
+@document_prompt_option
 @trust_option
 @json_option
 def compare(
@@ -52,6 +61,8 @@ def compare(
     qrels: Path | None,
     picture: Path | None,
     device: str,
+    query_prompt: str | None,
+    document_prompt: str | None,
     trust_remote_code: bool,
     as_json: bool,
 ) -> None:
@@ -70,6 +81,7 @@ def compare(
     likewise compare --recipe all-MiniLM-L6-v2 --recipe bert-base-uncased:mean@-4..-1+concat+whiten+256 \\
         --corpus corpus.jsonl --queries queries.jsonl --qrels qrels/test.tsv --plot picture.png
     """
+    from indexer.encoders.recipes.recipe import RecipeSpec
     from search.evaluation.compare import compare as compare_recipes
     from search.evaluation.sts import read_sts
 
@@ -82,9 +94,10 @@ def compare(
     if not sts and retrieval is None:
         raise click.UsageError("give --sts FILE, or --corpus, --queries and --qrels, to compare with")
     progress: Callable[[str], None] = (lambda text: say(text, err=True)) if on_terminal() else lambda text: None
+    specs = [RecipeSpec.parse(recipe).with_prompts(query_prompt, document_prompt) for recipe in recipes]
     with quiet_libraries():
         trust = trust_remote_code
-        comparison = compare_recipes(recipes, sts, retrieval, device=device, trust_remote_code=trust, progress=progress)
+        comparison = compare_recipes(specs, sts, retrieval, device=device, trust_remote_code=trust, progress=progress)
     if picture is not None:
         from search.evaluation.plot import plot
 

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import HelpfulCommand, RareOption, json_option, trust_option
+from search.cli.arguments.options import (
+    HelpfulCommand,
+    RareOption,
+    document_prompt_option,
+    json_option,
+    query_prompt_option,
+    trust_option,
+)
 from search.cli.terminal.output import number, on_terminal, printable, quiet_libraries, say, say_json, warn
 
 if TYPE_CHECKING:
@@ -64,6 +71,8 @@ _HISTOGRAM_TEXTS = 1024
     help="auto, float32, bfloat16 or int8.  [default: auto; for tokens and words float32]",
 )
 @click.option("--device", cls=RareOption, default="auto", show_default=True, help="Device of the model: cpu, cuda, ...")
+@query_prompt_option
+@document_prompt_option
 @trust_option
 @json_option
 def embed(
@@ -84,6 +93,8 @@ def embed(
     histogram: Path | None,
     precision: str | None,
     device: str,
+    query_prompt: str | None,
+    document_prompt: str | None,
     trust_remote_code: bool,
     as_json: bool,
 ) -> None:
@@ -106,8 +117,6 @@ def embed(
     from indexer.errors import BadInput
     from search.cli.terminal.texts import read_texts
 
-    if recipes and (model or pooling or layers or combine):
-        raise BadInput("--recipe replaces --model, --pooling, --layers and --combine: give one or the other")
     if bool(texts) == (path is not None) or ("-" in texts and len(texts) > 1):
         raise BadInput("give TEXT..., or - for standard input, or --file FILE: one of the three")
     if tokens and words:
@@ -129,7 +138,8 @@ def embed(
         if not batch:
             raise BadInput(f"{path or 'standard input'} holds no text: there is nothing to embed")
         with quiet_libraries():
-            specs = _specs(recipes, model, pooling, layers, combine)
+            named = _specs(recipes, model, pooling, layers, combine)
+            specs = {name: spec.with_prompts(query_prompt, document_prompt) for name, spec in named.items()}
             encoders = {name: load(spec) for name, spec in specs.items()}
             for encoder in encoders.values():
                 calibrate_int8(encoder, [text.text for text in batch])
@@ -163,7 +173,10 @@ def _specs(
     """Return the recipes to embed with, by the name of their vectors: a recipe as the user wrote it."""
     from indexer.encoders.recipes.locate import DEFAULT_MODEL
     from indexer.encoders.recipes.recipe import RecipeSpec
+    from indexer.errors import BadInput
 
+    if recipes and (model or pooling or layers or combine):
+        raise BadInput("--recipe replaces --model, --pooling, --layers and --combine: give one or the other")
     if recipes:
         return {recipe: RecipeSpec.parse(recipe) for recipe in recipes}
     spec = RecipeSpec.chosen(model or DEFAULT_MODEL, pooling, layers, combine)
@@ -222,12 +235,14 @@ class _Histogram:
         from indexer.encoders.recipes.recipe import RecipeSpec
         from indexer.errors import BadInput
 
+        first = next(iter(specs.values()))
         models = {spec.model for spec in specs.values()}
         if len(models) > 1:
             raise BadInput(f"--histogram draws the layers of one model, not of {', '.join(sorted(models))}")
         (self._model,) = models
         layers = require_layers(next(iter(encoders.values()))).transformer.layers + 1
-        by_layer = {str(layer): load(RecipeSpec(self._model, "mean", (layer,))) for layer in range(layers)}
+        plain = RecipeSpec(self._model, "mean", query_prompt=first.query_prompt, document_prompt=first.document_prompt)
+        by_layer = {str(layer): load(replace(plain, layers=(layer,))) for layer in range(layers)}
         self._embedder = TokenEmbedder(by_layer, role, words=False, trust_remote_code=trust_remote_code)
         self._counts, self._texts = LayerHistogram(layers), 0
 

@@ -11,8 +11,10 @@ from search.cli.arguments.options import (
     RareOption,
     SourceCommand,
     complete_path,
+    document_prompt_option,
     json_option,
     no_wait_option,
+    query_prompt_option,
     recall_option,
     trust_option,
     unless_configured,
@@ -52,7 +54,9 @@ if TYPE_CHECKING:
 @click.option("--layers", cls=RareOption, metavar="L", help="Which hidden layers to pool, such as -2 or -4..-1.")
 @click.option("--combine", cls=RareOption, metavar="C", help="How to combine several layers: mean, sum or concat.")
 @click.option(
-    "--max-tokens", type=int, help="Most tokens in a passage; a new endpoint needs it.  [default: the model's limit]"
+    "--max-tokens",
+    type=int,
+    help="Most tokens in a passage; a new endpoint needs it.  [default: the model's limit, at most 512]",
 )
 @click.option(
     "--overlap",
@@ -61,7 +65,10 @@ if TYPE_CHECKING:
     help="Tokens that neighbouring passages share.  [default: 32, or a quarter of --max-tokens below 128]",
 )
 @click.option("--dimensions", cls=RareOption, type=int, metavar="N",
-              help="Make a new index without a model, for records that bring vectors of N numbers.")  # fmt: skip
+              help="With --model, keep the first N dimensions of its vectors. Without it, make an index without a "
+              "model, for records that bring vectors of N numbers.")  # fmt: skip
+@query_prompt_option
+@document_prompt_option
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
 @click.option("--prune", is_flag=True, help="Remove documents that are no longer in their SOURCE.")
 @click.option("--yes", is_flag=True, help="Allow --prune to remove more than half of the index.")
@@ -117,6 +124,8 @@ def index_command(
     max_tokens: int | None,
     overlap: int | None,
     dimensions: int | None,
+    query_prompt: str | None,
+    document_prompt: str | None,
     glob: tuple[str, ...],
     prune: bool,
     yes: bool,
@@ -185,6 +194,8 @@ def index_command(
         dimensions,
         tokenizer,
         input_type,
+        query_prompt,
+        document_prompt,
     )
     _refuse_together(vector_options, rebuild, stream)
     if prune and set(sources) == {STDIN}:
@@ -224,18 +235,24 @@ def _refuse_together(options: VectorOptions, rebuild: bool, stream: bool) -> Non
     """Raise BadInput for options that contradict each other."""
     from indexer.errors import BadInput
 
-    own_vectors = options.dimensions is not None
-    needs_model = (
-        options.names_model
-        or options.tokenizer is not None
-        or options.input_type
-        or options.max_tokens is not None
-        or options.overlap is not None
+    own_vectors = options.own_vectors
+    needs_model = options.input_type or any(
+        value is not None
+        for value in (
+            options.tokenizer,
+            options.max_tokens,
+            options.overlap,
+            options.query_prompt,
+            options.document_prompt,
+        )
     )
     for contradict, why in (
         (rebuild and stream, "--stream prints what can be searched now, but --rebuild replaces the index at its end"),
-        (rebuild and own_vectors, "--dimensions is for an index without a model, but --rebuild embeds with a model"),
-        (own_vectors and needs_model, "--dimensions is for vectors that come with the records, without a model"),
+        (
+            rebuild and own_vectors,
+            "--dimensions alone is for an index without a model, and --rebuild needs one",
+        ),
+        (own_vectors and needs_model, "--dimensions without --model is for vectors that come with the records"),
     ):
         if contradict:
             raise BadInput(f"{why}: leave one of them out")

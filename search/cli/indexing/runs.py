@@ -90,8 +90,8 @@ def run_and_report(
         progress,
     ):
         notes.extend(rebuild_notes)
-        if vector_options.dimensions is not None and not index.settings.dimensions:
-            index.take_width(vector_options.dimensions)
+        if (width := vector_options.dimensions) is not None and not index.settings.dimensions:
+            index.take_width(width)
         try:
             outcome = index_sources(index, writer, groups, prune=options.prune, yes=options.yes, recall=options.recall)
         except KeyboardInterrupt:

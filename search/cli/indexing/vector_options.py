@@ -31,10 +31,22 @@ class VectorOptions:
     dimensions: int | None = None
     tokenizer: str | None = None
     input_type: bool = False
+    query_prompt: str | None = None
+    document_prompt: str | None = None
 
     @property
     def names_model(self) -> bool:
         return any((self.model, self.pooling, self.layers, self.combine))
+
+    @property
+    def own_vectors(self) -> bool:
+        """Whether a new index gets vectors that come with the records: --dimensions without a model."""
+        return self.dimensions is not None and not self.names_model
+
+    @property
+    def _changes_recipe(self) -> bool:
+        given = (self.tokenizer, self.query_prompt, self.document_prompt)
+        return self.names_model or self.input_type or any(value is not None for value in given)
 
     @property
     def runtime(self) -> Runtime:
@@ -50,7 +62,7 @@ class VectorOptions:
         from indexer.stores.words.analysis import AUTO
 
         self._name_host()
-        if self.dimensions is not None:
+        if self.own_vectors:
             return settings_of_new(None, dimensions=self.dimensions, language=self.language or AUTO)
         settings = like.settings.passages if like is not None else None
         tokens, overlap = self.max_tokens, self.overlap
@@ -58,7 +70,7 @@ class VectorOptions:
             overlap = settings.overlap
         stored = like.recipe if like is not None else None
         model: Recipe | RecipeSpec = self._spec(stored)
-        if stored is not None and not self.names_model and self.tokenizer is None and not self.input_type:
+        if stored is not None and not self._changes_recipe:
             model = stored
         if settings is not None and tokens is None and self.model is None:  # the model and so its limit stay the same
             tokens = settings.max_tokens
@@ -110,11 +122,12 @@ class VectorOptions:
             ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
             ("--overlap", self.overlap, settings and settings.overlap),
             ("--language", language, index.settings.language),
+            ("--query-prompt", self.query_prompt, recipe and recipe.query_prompt),
+            ("--document-prompt", self.document_prompt, recipe and recipe.document_prompt),
         ):
             if option is not None and option != stored:
-                raise RecipeMismatch(
-                    f"{index.address}: was made with {name} {stored} and not {option}: leave {name} out, or --rebuild"
-                )
+                made = f"was made with {name} {_shown(stored)} and not {_shown(option)}"
+                raise RecipeMismatch(f"{index.address}: {made}: leave {name} out, or --rebuild")
         return index
 
     def _name_host(self) -> None:
@@ -169,6 +182,15 @@ class VectorOptions:
         name = self.model or (stored.model if stored else DEFAULT_MODEL)
         spec = RecipeSpec.chosen(name, self.pooling, self.layers, self.combine)
         roles = self.model is None and stored is not None and stored.remote is not None and stored.remote.input_type
+        if stored is not None and not self.names_model:
+            kept = None if stored.post else stored.dimensions
+            spec = replace(spec, pooling=stored.pooling, layers=stored.layers or None, combine=stored.combine)
+            spec = replace(spec, post=stored.post, dimensions=kept).with_prompts(
+                stored.query_prompt, stored.document_prompt
+            )
+        if self.dimensions is not None:
+            spec = replace(spec, dimensions=self.dimensions)
+        spec = spec.with_prompts(self.query_prompt, self.document_prompt)
         return replace(spec, tokenizer=self.tokenizer, input_type=self.input_type or roles)
 
     def _names_same(self, recipe: Recipe) -> bool:
@@ -176,3 +198,8 @@ class VectorOptions:
         from indexer.encoders.recipes.locate import lasting_name
 
         return lasting_name(self.model or "") == recipe.model and not (self.pooling or self.layers or self.combine)
+
+
+def _shown(value: object) -> object:
+    """Return a setting for a message; a text, which may be empty or end with a space, in quotes."""
+    return repr(value) if isinstance(value, str) and (not value or value != value.strip()) else value
