@@ -14,9 +14,11 @@ from indexer.encoders.endpoints.remote import connect, open_remote
 from indexer.encoders.machine.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.machine.runtime import RUNTIME_NAMES, Runtime, RuntimeName
 from indexer.encoders.openvino.encoder import CompiledEncoder
-from indexer.encoders.recipes.locate import find_model
+from indexer.encoders.openvino.onnx import OnnxEncoder
+from indexer.encoders.recipes.locate import find_model, onnx_file, read_json
 from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.recipes.postprocessing import with_post
+from indexer.encoders.recipes.prompts import known_pooling
 from indexer.encoders.recipes.recipe import (
     COMBINES,
     POOLINGS,
@@ -29,8 +31,10 @@ from indexer.encoders.recipes.recipe import (
 )
 from indexer.encoders.recipes.unsuitable import refuse_unsuitable
 from indexer.encoders.runtime_rule import named_runtime
+from indexer.encoders.static.encoder import StaticEncoder, read_table
 from indexer.encoders.tokens.tokenizer import Tokenizer
-from indexer.encoders.torch.checkpoint import Checkpoint
+from indexer.encoders.torch.automodel import from_padding
+from indexer.encoders.torch.checkpoint import TOKENS_WITHOUT_LIMIT, Checkpoint
 from indexer.encoders.torch.encoder import TorchEncoder, Transformer
 from indexer.encoders.torch.fallback import open_sentence_transformer
 from indexer.encoders.torch.int8 import Int8Encoder
@@ -173,7 +177,7 @@ def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
     if recipe.post and runtime.name == "auto":
         # Post-processing that was fitted to vectors of one runtime is not applied to another's.
         runtime = dataclasses.replace(runtime, name="torch")
-    encoder = _load(spec_of(recipe), runtime)
+    encoder = _load(spec_of(recipe), runtime, stored=True)
     if encoder.recipe.fingerprint != recipe.fingerprint:
         raise ModelError(
             f"model {recipe.model!r} has other files ({encoder.recipe.fingerprint[:12]}...) than the "
@@ -187,17 +191,21 @@ def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
     return with_post(encoder, recipe, fitted_parameters)
 
 
-def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:
-    device = choose_device(runtime.device)
+def _load(spec: RecipeSpec, runtime: Runtime, *, stored: bool = False) -> Encoder:
     named_runtime()  # Raises for an unknown runtime now, before the model is loaded, and not in the middle of a run.
-    checkpoint = Checkpoint(spec, runtime.trust_remote_code)
+    checkpoint = Checkpoint(spec, runtime.trust_remote_code, stored)
     place = checkpoint.transformer
     raw = spec.pooling is not None or spec.layers is not None
     if place is None and raw:
         raise ModelError(f"model {spec.model!r} has no transformer layers: leave pooling and layers out")
+    if (static := _load_static(checkpoint, runtime)) is not None:
+        return static
+    if place is not None and (file := onnx_file(checkpoint.folder)) is not None:
+        return _load_onnx(checkpoint, place, file, runtime.precision)
+    device = choose_device(runtime.device)
     if place is None or not (raw or plain_transformer(place)):
         return _load_fallback(checkpoint, runtime.precision, device)
-    dtype = choose_dtype(runtime.precision, device)
+    dtype = choose_dtype(runtime.precision, device, read_json(place / "config.json", {}).get("model_type", ""))
     transformer = _transformer(place, checkpoint.fingerprint, dtype, device, runtime.trust_remote_code)
     head = _raw_head(spec, transformer) if raw else read_head(checkpoint.folder, transformer.layers)
     if head is None:
@@ -210,18 +218,64 @@ def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
     switching = runtime.name == "auto" and device == "cpu" and runtime.precision != "int8"
     alternative = OpenvinoForDocuments(runtime.precision) if switching else None
-    encoder = TorchEncoder(recipe, tokenizer, transformer, head, device, alternative)
+    encoder = TorchEncoder(recipe, tokenizer, transformer, head, place, device, runtime.trust_remote_code, alternative)
     return Int8Encoder(encoder) if runtime.precision == "int8" else encoder
+
+
+def _load_static(checkpoint: Checkpoint, runtime: Runtime) -> StaticEncoder | None:
+    """Load a static model without torch; None for any other model, and for weights that only torch can read."""
+    place = checkpoint.static
+    table = None if place is None else read_table(place)
+    if place is None or table is None:
+        return None
+    _require_float32(checkpoint, runtime.precision)
+    limit = checkpoint.spec.max_tokens or TOKENS_WITHOUT_LIMIT
+    if limit < 1 or checkpoint.spec.max_tokens == 0:
+        raise ModelError(f"model {checkpoint.spec.model!r} reads 1 or more tokens, not {checkpoint.spec.max_tokens}")
+    recipe = checkpoint.recipe(table.shape[1], limit)
+    tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts, special_tokens=False)
+    return StaticEncoder(recipe, tokenizer, table)
+
+
+def _load_onnx(checkpoint: Checkpoint, place: Path, file: Path, precision: Precision) -> OnnxEncoder:
+    """Load a model whose folder has only ONNX files."""
+    import openvino
+
+    from indexer.encoders.compilation.graph import onnx_graph
+
+    _require_float32(checkpoint, precision)
+    spec = checkpoint.spec
+    config = read_json(place / "config.json", {})
+    last = int(config.get("num_hidden_layers") or config.get("n_layers") or 0)
+    if spec.layers not in (None, (-1,), (last,)) or spec.pooling == "pooler":
+        raise ModelError(f"model {spec.model!r} has only ONNX files, which show the last layer alone: leave layers out")
+    own = read_head(checkpoint.folder, last) if (checkpoint.folder / "modules.json").exists() else None
+    if own is not None and (own.dense or len(own.poolings) > 1):
+        raise ModelError(f"model {spec.model!r} has only ONNX files and more modules than pooling: fetch its weights")
+    pooling = spec.pooling or (own.poolings[0] if own else known_pooling(spec.model, checkpoint.folder))
+    width = int(onnx_graph(file, pooling, None).output(0).get_partial_shape()[1].get_length())
+    own_modules = own is not None and spec.pooling is None
+    positions = int(config.get("max_position_embeddings") or 2**20)
+    limit = checkpoint.limit(place, positions - from_padding(config))
+    recipe = checkpoint.recipe(width, limit, *(() if own_modules else ((last,), "mean", pooling)))
+    tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)
+    graph = onnx_graph(file, pooling, recipe.dimensions)
+    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    return OnnxEncoder(recipe, tokenizer, openvino.Core().compile_model(graph, "CPU", settings), file, pooling)
 
 
 def _load_fallback(checkpoint: Checkpoint, precision: Precision, device: str) -> Encoder:
     """Load a model whose modules likewise does not know through sentence-transformers."""
+    _require_float32(checkpoint, precision)
+    return open_sentence_transformer(checkpoint, device)
+
+
+def _require_float32(checkpoint: Checkpoint, precision: Precision) -> None:
     if precision not in ("auto", "float32"):
         raise ModelError(
             f"model {checkpoint.spec.model!r} has modules that run only in float32, not in {precision}: "
             "leave precision out"
         )
-    return open_sentence_transformer(checkpoint, device)
 
 
 @lru_cache(maxsize=4)  # Recipes of one model share the transformer. Models are large, so only a few are kept.

@@ -24,6 +24,7 @@ from tokenizers import Tokenizer
 
 from indexer.encoders import Encoder, Role, load_encoder
 from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 from indexer.encoders.torch.int8 import Int8Encoder
@@ -67,9 +68,9 @@ KINDS = {
     "openvino": Kind(CompiledEncoder, "bert", {"precision": "float32", "runtime": "openvino"}, 1e-5, 1e-5),
     "int8": Kind(Int8Encoder, "bert", {"precision": "int8"}, 5e-2, 5e-3),
     "fallback": Kind(SentenceTransformerEncoder, "lower case", {}, 1e-5, 1e-5),
-    "static": Kind(SentenceTransformerEncoder, "static", {"max_tokens": LIMIT}, 1e-5, 1e-5),
+    "static": Kind(StaticEncoder, "static", {"max_tokens": LIMIT}, 1e-5, 1e-5),
     "static, compiled": Kind(CompiledEncoder, "static", {"runtime": "openvino", "max_tokens": LIMIT}, 1e-5, 1e-5),
-    "static, published": Kind(SentenceTransformerEncoder, "potion", {"max_tokens": LIMIT}, 1e-5, 1e-5),
+    "static, published": Kind(StaticEncoder, "potion", {"max_tokens": LIMIT}, 1e-5, 1e-5),
 }
 
 

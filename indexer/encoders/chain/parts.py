@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.openvino.onnx import OnnxEncoder
 from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.recipes.postprocessing import PostProcessed
+from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.fallback import SentenceTransformerEncoder
 from indexer.encoders.torch.int8 import Int8Encoder, Loss
 from indexer.records import Vector
 
-Traceable = TorchEncoder | SentenceTransformerEncoder
+Compilable = TorchEncoder | StaticEncoder | OnnxEncoder
 """An encoder that can be compiled."""
 
 
@@ -39,9 +41,9 @@ def on_torch(encoder: Encoder) -> TorchEncoder | None:
     return encoder if isinstance(encoder, TorchEncoder) else None
 
 
-def is_traceable(encoder: Encoder) -> TypeGuard[Traceable]:
+def is_compilable(encoder: Encoder) -> TypeGuard[Compilable]:
     """Return whether likewise knows what the modules of an encoder do."""
-    return isinstance(encoder, TorchEncoder) or (isinstance(encoder, SentenceTransformerEncoder) and encoder.static)
+    return isinstance(encoder, TorchEncoder | StaticEncoder | OnnxEncoder)
 
 
 def stays_on_torch(encoder: Encoder) -> bool:

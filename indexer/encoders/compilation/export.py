@@ -13,16 +13,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from indexer.encoders.chain.parts import base_of, is_traceable, post_of, without_int8
+from indexer.encoders.chain.parts import base_of, is_compilable, post_of, without_int8
 from indexer.encoders.compilation.graph import NotCompilable, write_graph
-from indexer.encoders.machine.hardware import Precision
+from indexer.encoders.machine.hardware import FLOAT32_ARCHITECTURES, Precision
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.files import GRAPH, GRAPH_FILES, MANIFEST, POST, RECIPE, TOKENIZER, damage
 from indexer.encoders.openvino.kept import kept_folder
-from indexer.encoders.recipes.locate import sha256
+from indexer.encoders.recipes.locate import read_json, sha256
 from indexer.encoders.recipes.port import Encoder, steady
 from indexer.encoders.recipes.probes import PROBES
-from indexer.errors import NothingKnown
+from indexer.encoders.torch.encoder import TorchEncoder
+from indexer.errors import ModelError, NothingKnown
 
 MIN_TORCH_COSINE = 0.9995
 """Minimum cosine between both runtimes on PROBES. All other texts then have at least 0.999."""
@@ -42,7 +43,7 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
     """
     encoder = steady(without_int8(encoder))  # The graph must be compared with torch in full precision.
     inner, post = base_of(encoder), post_of(encoder)
-    if not is_traceable(inner):
+    if not is_compilable(inner):
         raise NotCompilable(
             f"model {encoder.recipe.model!r} is neither a transformer with pooling nor static: only torch can run it"
         )
@@ -62,7 +63,12 @@ def compile_encoder(encoder: Encoder, folder: Path, precision: Precision = "auto
         for hint in _hints(encoder, precision):
             manifest = json.dumps({"precision": hint, "sha256": sums} | special, indent=1)
             (draft / MANIFEST).write_text(manifest, encoding="utf-8")
-            cosine = _lowest_cosine(encoder, CompiledEncoder.open(draft, cache=None))
+            try:
+                cosine = _lowest_cosine(encoder, CompiledEncoder.open(draft, cache=None))
+            except NotCompilable:
+                raise
+            except (ModelError, RuntimeError) as error:  # The encoder has given vectors, and the graph gives none.
+                raise NotCompilable(f"the compiled {encoder.recipe} does not compute: it will run on torch") from error
             if cosine >= MIN_TORCH_COSINE:
                 break
         else:
@@ -95,11 +101,15 @@ def _copy_graph(cached: Path, draft: Path) -> bool:
 def _hints(encoder: Encoder, precision: Precision) -> tuple[str, ...]:
     """Return OpenVINO's names of the precisions to try, in this order; "" leaves the choice to OpenVINO.
 
-    With post-processing only float32 is tried: whitening magnifies rounding errors, and a graph that passes on this
-    machine might then fail on a machine that computes in bfloat16.
+    With post-processing, and for architectures that need it, only float32 is tried. Whitening magnifies rounding
+    errors, and a graph that passes on this machine might then fail on a machine that computes in bfloat16.
     """
     if precision == "auto":
-        return ("f32",) if post_of(encoder) is not None else ("", "f32")
+        inner = base_of(encoder)
+        folder = inner.folder if isinstance(inner, TorchEncoder) else None
+        architecture = read_json(folder / "config.json", {}).get("model_type") if folder else None
+        exact = post_of(encoder) is not None or architecture in FLOAT32_ARCHITECTURES
+        return ("f32",) if exact else ("", "f32")
     return ("bf16",) if precision == "bfloat16" else ("f32",)
 
 

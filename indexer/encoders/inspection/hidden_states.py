@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +10,7 @@ import numpy as np
 from indexer.encoders.chain.parts import on_torch
 from indexer.encoders.inspection.tokens import Token, Word
 from indexer.encoders.recipes.port import Encoder
-from indexer.encoders.recipes.recipe import RecipeSpec
 from indexer.encoders.tokens.batching import batches
-from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.encoders.torch.pooling import Packed, combine_layers
 from indexer.errors import ModelError
@@ -81,13 +78,11 @@ def require_layers(encoder: Encoder) -> TorchEncoder:
 def _pair_states(encoder: TorchEncoder, tokens: Sequence[Token], wanted: Sequence[int]) -> dict[int, torch.Tensor]:
     """Return hidden states (tokens, hidden) of a pair by layer, from transformers: bert.py computes only segment 0."""
     import torch
-    from transformers import AutoModel
 
-    from indexer.encoders.torch.automodel import quiet
+    from indexer.encoders.torch.automodel import load_transformer
 
-    folder: Path | None = Checkpoint(RecipeSpec(encoder.recipe.model), False).transformer
-    with quiet():
-        model = AutoModel.from_pretrained(folder, dtype=encoder.transformer.dtype, local_files_only=True).eval()
+    dtype = encoder.transformer.dtype
+    model, _ = load_transformer(encoder.folder, dtype, trust_remote_code=encoder.trust_remote_code)
     ids, segments = ([[getattr(token, name) for token in tokens]] for name in ("id", "segment"))
     states = model(
         input_ids=torch.tensor(ids), token_type_ids=torch.tensor(segments), output_hidden_states=True

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from indexer.encoders.recipes.locate import read_json
-from indexer.encoders.torch.checkpoint import Checkpoint
-from indexer.encoders.torch.fallback import TOKENS_WITHOUT_LIMIT
+from indexer.encoders.torch.automodel import from_padding
+from indexer.encoders.torch.checkpoint import TOKENS_WITHOUT_LIMIT, Checkpoint
 from indexer.errors import BadInput, ModelError, TextTooLong
 
 
@@ -67,11 +67,15 @@ class TokenReader:
         # The tokenizers of DistilBERT and MPNet number segments, although the models have no embeddings for them.
         self._segments = config.get("type_vocab_size", 2 if config.get("model_type") == "bert" else 1) > 1
         try:
-            self._tokenizer = tokenizers.Tokenizer.from_str(checkpoint.tokenizer_json(place or checkpoint.folder))
+            self._tokenizer = tokenizers.Tokenizer.from_str(
+                checkpoint.tokenizer_json(place or checkpoint.static or checkpoint.folder)
+            )
         except ModelError:
             raise
         except Exception as error:
-            raise ModelError(f"tokenizer.json cannot be read ({error}): fetch the model again") from error
+            raise ModelError(
+                "tokenizer.json cannot be read: it is damaged, or newer than the package tokenizers"
+            ) from error
         self._tokenizer.no_padding()
 
     def read(self, text: str, pair: str | None = None, truncate: bool = False) -> list[Token]:
@@ -126,7 +130,4 @@ def token_limit(checkpoint: Checkpoint) -> int:
         return checkpoint.spec.max_tokens or TOKENS_WITHOUT_LIMIT
     config = read_json(place / "config.json", {})
     positions = int(config.get("max_position_embeddings") or 2**20)
-    if config.get("model_type") in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-        # These number positions from the padding id + 1.
-        positions -= int(config.get("pad_token_id", 1) or 0) + 1
-    return checkpoint.limit(place, positions)
+    return checkpoint.limit(place, positions - from_padding(config))

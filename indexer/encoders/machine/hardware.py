@@ -31,6 +31,15 @@ _FEATURES = (
 """Linux's names of the instructions that decide how fast a model runs. Machines with the same CPU name may differ in
 them."""
 
+FLOAT32_ARCHITECTURES = frozenset(
+    {"t5", "mt5", "umt5", "longt5", "switch_transformers", "deberta", "fnet", "mra", "xlnet"}
+)
+"""Architectures that `auto` runs in float32 on every machine. bfloat16 turns the vectors of T5 too far, and deberta,
+fnet, mra and xlnet do not run in it. python -m benchmarks.precision measures this for every architecture."""
+
+_OVERFLOWING = frozenset({"gemma", "gemma2", "gemma3_text", "gemma3", "qwen2", "qwen3", "llama", "mistral"})
+"""Architectures whose hidden states may exceed 65,504, the largest float16, on GPUs without bfloat16."""
+
 Precision = Literal["auto", "float32", "bfloat16", "int8"]
 
 
@@ -53,10 +62,13 @@ def choose_device(device: str) -> str:
     return device
 
 
-def choose_dtype(precision: Precision, device: str) -> torch.dtype:
+def choose_dtype(precision: Precision, device: str, architecture: str = "") -> torch.dtype:
     """Return the dtype of the weights: for `auto`, bfloat16 where the hardware has it, as emulation is slower.
 
     With int8 it is the dtype of the layers that are not quantised.
+
+    Args:
+        architecture: the `model_type` of a transformer, for which `auto` may need float32 (FLOAT32_ARCHITECTURES).
 
     Raises:
         ModelError: `precision` is not one of `Precision`.
@@ -65,12 +77,13 @@ def choose_dtype(precision: Precision, device: str) -> torch.dtype:
 
     if precision not in get_args(Precision):
         raise ModelError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
-    if precision == "float32":
+    if precision == "float32" or (precision == "auto" and architecture in FLOAT32_ARCHITECTURES):
         return torch.float32
     if device.startswith("cuda"):
         # torch.cuda.is_bf16_supported also says yes for cards that emulate bfloat16, which is far slower than float16.
         new = torch.version.hip or torch.cuda.get_device_capability(device)[0] >= _AMPERE
-        return torch.bfloat16 if new else torch.float16
+        old = torch.float32 if architecture in _OVERFLOWING else torch.float16
+        return torch.bfloat16 if new else old
     return torch.bfloat16 if precision == "bfloat16" or multiplies_bfloat16() else torch.float32
 
 

@@ -35,6 +35,8 @@ _SETTINGS = (
     "*.model",
     "*.py",
 )
+_ONNX = ("onnx/model.onnx", "model.onnx", "onnx/model_fp16.onnx", "onnx/model_quantized.onnx", "onnx/model_int8.onnx")
+"""Files of a model in ONNX, the most precise first."""
 _PUBLISHER = "sentence-transformers/"
 _HUB_SECONDS = 5.0
 """Maximum seconds to wait for the hub's first answer."""
@@ -124,11 +126,20 @@ def weight_files(folder: Path) -> list[Path]:
     return next((files for kind in _WEIGHTS if (files := sorted(folder.glob(kind)))), [])
 
 
+def onnx_file(folder: Path) -> Path | None:
+    """Return the ONNX file that OpenVINO runs; None if there is none, or if the folder holds weights for torch."""
+    if any(weight_files(place) for place in _modules(folder) or [folder]):
+        return None
+    return next((folder / name for name in _ONNX if (folder / name).is_file()), None)
+
+
 def fingerprint(folder: Path) -> str:
     """Return the sha256 over names and contents of weights, tokenizer and configuration, modules' folders included."""
     places = {folder, *_modules(folder)}
     files = {file for place in places for pattern in _SETTINGS for file in place.glob(pattern)}
     files |= {file for place in places for file in weight_files(place)}
+    if (onnx := onnx_file(folder)) is not None:
+        files |= {file for file in onnx.parent.glob(f"{onnx.name}*") if file.is_file()}  # with its external data
     total = hashlib.sha256()
     for name, file in sorted((file.relative_to(folder).as_posix(), file) for file in files):
         total.update(f"{name}\0{sha256(file)}\n".encode())
@@ -179,7 +190,7 @@ def _packaged() -> Path:
 
 
 def _has_weights(folder: Path) -> bool:
-    return any(weight_files(place) for place in _modules(folder) or [folder])
+    return onnx_file(folder) is not None or any(weight_files(place) for place in _modules(folder) or [folder])
 
 
 def _modules(folder: Path) -> list[Path]:
@@ -203,6 +214,9 @@ def _with_weights(folder: Path, name: str) -> Path:
     elif any(folder.rglob("*.gguf")):
         what = "only GGUF files, which llama.cpp runs"
         advice = "serve them with llama.cpp or Ollama and name that endpoint, http://HOST:PORT/v1#NAME"
+    elif any(folder.rglob("*.onnx")):
+        what = f"only ONNX files of other names than {', '.join(_ONNX)}"
+        advice = "fetch one of these, or the weights"
     elif any(folder.rglob("openvino_*.xml")):
         what = "only OpenVINO files"
         advice = "fetch the weights too: likewise compiles a model for OpenVINO by itself"
@@ -213,7 +227,7 @@ def _with_weights(folder: Path, name: str) -> Path:
 
 
 def _only_adapters(folder: Path) -> bool:
-    return all(file.name.startswith("adapter_") for file in weight_files(folder))
+    return onnx_file(folder) is None and all(file.name.startswith("adapter_") for file in weight_files(folder))
 
 
 def _from_hub(name: str, instead: str) -> Path:

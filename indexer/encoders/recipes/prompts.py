@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from indexer.encoders.recipes.recipe import Pooling
+
 _SEARCHING = "Represent this sentence for searching relevant passages: "
 _WEB_SEARCH = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
 
@@ -23,6 +25,25 @@ _PROMPTS: tuple[tuple[str, str, str], ...] = (
 )
 """Pattern of the model's name without its publisher, in lower case, and the prompts for questions and documents."""
 
+_FIRST_TOKEN = re.compile(
+    r"(bge|snowflake-arctic-embed|mxbai-embed|gte-modernbert|granite-embedding|gte-multilingual|gte-(base|large)-en-v1\.5)"
+    r"(-.*)?"
+)
+"""Names of models whose vector is that of the first token. Folders with only ONNX files do not say it."""
+
+
+def known_pooling(model: str, folder: Path) -> Pooling:
+    """Return the pooling of a model whose folder does not name one: `cls` for known models, otherwise `mean`."""
+    return "cls" if any(_FIRST_TOKEN.fullmatch(name) for name in _names(model, folder)) else "mean"
+
+
+def _names(model: str, folder: Path) -> set[str]:
+    """Return the names of a model without its publisher, in lower case."""
+    names = {Path(model).name.lower()}
+    if folder.parent.name == "snapshots":
+        names.add(folder.parent.parent.name.rpartition("--")[2].lower())
+    return names
+
 
 def known_prompts(model: str, folder: Path) -> tuple[str, str] | None:
     """Return the prompts for questions and documents that a known model needs; None for any other model.
@@ -31,10 +52,7 @@ def known_prompts(model: str, folder: Path) -> tuple[str, str] | None:
         model: name or path as the user wrote it; its last part is compared.
         folder: the model's files, which in the hub's cache lie in `models--PUBLISHER--NAME/snapshots/COMMIT`.
     """
-    names = {Path(model).name.lower()}
-    if folder.parent.name == "snapshots":
-        names.add(folder.parent.parent.name.rpartition("--")[2].lower())
     for pattern, query, document in _PROMPTS:
-        if any(re.fullmatch(pattern, name) for name in names):
+        if any(re.fullmatch(pattern, name) for name in _names(model, folder)):
             return query, document
     return None

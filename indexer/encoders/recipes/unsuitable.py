@@ -20,8 +20,13 @@ _PAIRS = (
     "a cross-encoder, which scores a question and a text together and gives no vector: use it as a reranker, and name "
     "an embedding model here"
 )
+_PICTURES = (
+    "a model of pictures and texts (CLIP), and likewise embeds texts: name a text model, such as "
+    "clip-ViT-B-32-multilingual-v1 for the texts of the same space"
+)
 _KINDS = {"SparseEncoder": _SPARSE, "ColBERT": _TOKEN_VECTORS, "MultiVectorEncoder": _TOKEN_VECTORS}
 """The `model_type` that sentence-transformers and PyLate write."""
+_PICTURE_MODELS = {"clip", "chinese_clip", "siglip", "siglip2", "altclip", "align", "blip", "metaclip_2"}
 _SPARSE_MODULES = {"MLMTransformer", "SpladePooling", "SparseAutoEncoder", "SparseStaticEmbedding"}
 
 
@@ -51,6 +56,8 @@ def _kind(folder: Path) -> str | None:
     colbert = any("colbert" in architecture.lower() for architecture in architectures)
     if colbert or (folder / "artifact.metadata").exists() or any(kind.startswith("pylate.") for kind in types):
         return _TOKEN_VECTORS
+    if config.get("model_type") in _PICTURE_MODELS and not types:
+        return _PICTURES
     classifies = any(name.endswith("ForSequenceClassification") for name in architectures)
     return _PAIRS if declared == "CrossEncoder" or (classifies and not types) else None
 

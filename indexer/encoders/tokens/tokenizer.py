@@ -45,7 +45,10 @@ class Tokenizer:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_str(json)
         except Exception as error:
-            raise ModelError(f"tokenizer.json cannot be read ({error}): fetch the model again") from error
+            raise ModelError(
+                f"tokenizer.json cannot be read: it is damaged, or newer than tokenizers {tokenizers.__version__}; "
+                "fetch the model again"
+            ) from error
         # The file may turn on truncation and padding. Here a text is only truncated when the caller asks for it.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

@@ -2,48 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from indexer.encoders.recipes.locate import read_json
 from indexer.encoders.torch.pooling import Packed
-from indexer.errors import ModelError
+from indexer.errors import Message, ModelError
 
 if TYPE_CHECKING:
     import torch
+
+_FROM_PADDING = (
+    "roberta",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "roberta-prelayernorm",
+    "camembert",
+    "mpnet",
+    "data2vec-text",
+    "esm",
+    "ibert",
+    "longformer",
+    "xmod",
+)
+"""Architectures that number positions from the padding id + 1, so that they read fewer tokens than positions."""
+
+
+def from_padding(config: Mapping[str, Any]) -> int:
+    """Return how many positions of a model no token has, because it numbers them from the padding id + 1."""
+    pad = config.get("pad_token_id")
+    return (1 if pad is None else int(pad)) + 1 if config.get("model_type") in _FROM_PADDING else 0
+
+
+_READ_PADDING = ("convbert", "fnet", "funnel", "mra", "nystromformer")
+"""Architectures whose vectors depend on padding: their convolutions, Fourier transforms or blocks reach into it."""
 
 
 class AutoModel:
     """A `Transformer` that the transformers library loads and computes."""
 
     def __init__(self, folder: Path, dtype: torch.dtype, device: str, trust_remote_code: bool) -> None:
-        import transformers
-
-        # Only the encoder of an encoder-decoder such as T5 is loaded, as in sentence-transformers.
-        settings = read_json(folder / "config.json", {})
-        is_encoder = any(name.endswith("EncoderModel") for name in settings.get("architectures") or ())
-        encoder_only = is_encoder or settings.get("is_encoder_decoder")
-        auto: Any = transformers.AutoModelForTextEncoding if encoder_only else transformers.AutoModel
-        try:
-            with quiet():
-                model, report = auto.from_pretrained(
-                    folder,
-                    dtype=dtype,
-                    trust_remote_code=trust_remote_code,
-                    output_loading_info=True,
-                    local_files_only=True,
-                )
-        except Exception as error:
-            raise ModelError(f"model {folder} cannot be loaded: {one_line(error)}") from error
-        missing = {name for name in report["missing_keys"] if not name.startswith("pooler.")}
-        if missing:
-            raise ModelError(
-                f"model {folder} lacks {len(missing)} of its weights ({min(missing)}, ...): fetch it again"
-            )
+        model, missing = load_transformer(folder, dtype, trust_remote_code=trust_remote_code)
         self._folder = folder
-        self._model: Any = model.eval().to(device)
+        self._model: Any = model.to(device)
         config = model.config
         self.layers: int = config.num_hidden_layers
         self.hidden: int = config.hidden_size
@@ -51,11 +55,9 @@ class AutoModel:
         bound = int(getattr(config, "max_position_embeddings", 0) or 0)
         self.positions = bound if bound > 0 else 2**20
         self._pad: int = getattr(config, "pad_token_id", 0) or 0
-        if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-            self.positions -= self._pad + 1
+        self.positions -= from_padding(config.to_dict())
         # transformers fills a pooler that the checkpoint lacks with random numbers.
-        untrained = any(name.startswith("pooler.") for name in report["missing_keys"])
-        self._pooler = None if untrained else getattr(model, "pooler", None)
+        self._pooler = None if missing else getattr(model, "pooler", None)
 
     def states(self, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
         """Return hidden states (tokens, hidden) by layer, 0 is the embedding layer, packed like the batch."""
@@ -63,18 +65,35 @@ class AutoModel:
         from torch.nn.utils.rnn import pad_sequence
 
         device = self._model.device
+        if self._model.config.model_type in _READ_PADDING and len(batch.runs) > 1:
+            return self._unpadded(batch, wanted)
         lengths = [length for count, length in batch.runs for _ in range(count)]
         ids = pad_sequence(list(torch.split(batch.ids, lengths)), batch_first=True, padding_value=self._pad).to(device)
         mask = torch.arange(ids.shape[1], device=device) < torch.tensor(lengths, device=device)[:, None]
         inner = any(layer < self.layers for layer in wanted)  # Keeping the states of all layers takes memory.
         try:
             out = self._model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=inner, return_dict=True)
-        except (TypeError, ValueError) as error:
-            raise ModelError(f"model {self._folder} does not run as an encoder: {one_line(error)}") from error
+        except RuntimeError as error:
+            if self.dtype == torch.float32 or isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise ModelError(f"model {self._folder} does not run in {self.dtype}: choose float32, or auto") from error
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ModelError(
+                f"model {self._folder} ({self._model.config.model_type}) does not run as an encoder of texts: name a "
+                "model that reads nothing but text"
+            ) from error
         return {
             layer: (out.hidden_states[layer] if layer < self.layers else out.last_hidden_state)[mask]
             for layer in wanted
         }
+
+    def _unpadded(self, batch: Packed, wanted: Sequence[int]) -> dict[int, torch.Tensor]:
+        """Return the states of a batch whose texts of one length are computed together, so that nothing is padded."""
+        import torch
+
+        tokens = torch.split(batch.ids, [count * length for count, length in batch.runs])
+        parts = [self.states(Packed(ids, [run]), wanted) for ids, run in zip(tokens, batch.runs, strict=True)]
+        return {layer: torch.cat([part[layer] for part in parts]) for layer in wanted}
 
     def pooler(self, first: torch.Tensor) -> torch.Tensor | None:
         """Apply the checkpoint's pooler to the last layer's first tokens (texts, hidden); None if it has no pooler."""
@@ -90,6 +109,41 @@ class AutoModel:
         else:
             pooled = self._pooler(first[:, None])
         return pooled
+
+
+def load_transformer(folder: Path, dtype: torch.dtype, *, trust_remote_code: bool) -> tuple[Any, bool]:
+    """Load a model with transformers.
+
+    Returns:
+        The model, and whether its pooler is missing from the files and holds random numbers.
+
+    Raises:
+        ModelError: the model cannot be loaded, or weights are missing.
+    """
+    import transformers
+
+    # Only the encoder of an encoder-decoder such as T5 is loaded, as in sentence-transformers.
+    settings = read_json(folder / "config.json", {})
+    is_encoder = any(name.endswith("EncoderModel") for name in settings.get("architectures") or ())
+    encoder_only = is_encoder or settings.get("is_encoder_decoder")
+    auto: Any = transformers.AutoModelForTextEncoding if encoder_only else transformers.AutoModel
+    try:
+        with quiet():
+            model, report = auto.from_pretrained(
+                folder,
+                dtype=dtype,
+                trust_remote_code=trust_remote_code,
+                output_loading_info=True,
+                local_files_only=True,
+            )
+    except Exception as error:
+        raise cannot_load(str(folder), folder, error) from error
+    poolers = [name for name in report["missing_keys"] if name.startswith("pooler.")]
+    missing = set(report["missing_keys"]) - set(poolers)
+    if missing:
+        raise ModelError(f"model {folder} lacks {len(missing)} of its weights ({min(missing)}, ...): fetch it again")
+    model.config.use_cache = False  # A language model would keep keys and values for a next token.
+    return model.eval(), bool(poolers)
 
 
 @contextmanager
@@ -108,6 +162,39 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def one_line(error: Exception) -> str:
-    """Return a library's error message on one line, in at most 200 characters."""
-    return " ".join(str(error).split())[:200]
+def cannot_load(name: str, folder: Path, error: Exception) -> ModelError:
+    """Return the error for a model that transformers cannot load: the reason and the way out, in our own words.
+
+    Args:
+        name: the model as the message names it.
+        folder: of the transformer, with its config.json.
+        error: of the library. It stays the cause of the error, and its text is not repeated.
+    """
+    import transformers
+
+    config = read_json(folder / "config.json", {})
+    kind, version = config.get("model_type"), transformers.__version__
+    known = kind in transformers.CONFIG_MAPPING
+    if isinstance(error, ImportError):
+        packages = re.search(r"environment: ([\w\-, ]+)", str(error))
+        missing = error.name or (packages[1] if packages else "that its code names")
+        return ModelError(f"model {name} cannot be loaded: it needs the package {missing}, which is not installed")
+    if not known and (config.get("auto_map") or "trust_remote_code" in str(error)):
+        return ModelError(
+            Message(
+                f"model {name} cannot be loaded: it brings Python code of its own, which runs only if you trust its "
+                "author (trust_remote_code)",
+                ": add --trust-remote-code",
+            )
+        )
+    if kind is None:
+        return ModelError(f"model {name} cannot be loaded: its config.json names no architecture; fetch it again")
+    if not known:
+        return ModelError(
+            f"model {name} cannot be loaded: transformers {version} does not know its architecture {kind!r}; update "
+            "transformers"
+        )
+    return ModelError(
+        f"model {name} cannot be loaded: transformers {version} cannot read its files as {kind!r}; fetch it again, or "
+        "name a model that encodes texts"
+    )

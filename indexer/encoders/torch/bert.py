@@ -1,6 +1,6 @@
 """BERT's forward pass for inference on a CPU (Devlin et al., 2018): packed tokens, fused products, no padding.
 
-It reads the weights of BERT, RoBERTa and XLM-RoBERTa checkpoints, which are one architecture, from safetensors without
+It reads the weights of BERT, RoBERTa and XLM-RoBERTa checkpoints, which are one architecture, without
 importing transformers. automodel.py runs every other architecture. The tests compare the hidden states with those of
 transformers.
 """
@@ -12,8 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer.encoders.recipes.locate import read_json, weight_files
+from indexer.encoders.recipes.locate import read_json
 from indexer.encoders.torch.pooling import Packed
+from indexer.encoders.torch.weights import load_weights, weight_shards
 from indexer.errors import ModelError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def readable(folder: Path) -> bool:
         and config.get("position_embedding_type", "absolute") == "absolute"
         and not config.get("is_decoder", False)
         and not config.get("auto_map")
-        and [file.name for file in weight_files(folder)] == ["model.safetensors"]
+        and bool(weight_shards(folder))
     )
 
 
@@ -50,14 +51,9 @@ class Bert:
 
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
         import torch
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
 
         config = read_json(folder / "config.json", {})
-        try:
-            weights = load_file(folder / "model.safetensors")
-        except (SafetensorError, OSError) as error:
-            raise ModelError(f"model {folder} cannot be loaded ({error}): fetch it again") from error
+        weights = load_weights(folder)
         # Checkpoints converted from TensorFlow, such as bert-base-uncased, name a norm's parameters gamma and beta.
         for name in [name for name in weights if name.endswith(("LayerNorm.gamma", "LayerNorm.beta"))]:
             weights[name.replace(".gamma", ".weight").replace(".beta", ".bias")] = weights.pop(name)

@@ -12,6 +12,9 @@ from indexer.encoders.recipes.recipe import Combine, Pooling, Recipe, RecipeSpec
 from indexer.encoders.torch.pooling_head import transformer_settings
 from indexer.errors import ModelError
 
+TOKENS_WITHOUT_LIMIT = 512
+"""Maximum tokens for a model without a limit. Longer passages give worse answers, and model2vec truncates here too."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -20,10 +23,12 @@ class Checkpoint:
     Attributes:
         spec: the request.
         trust_remote_code: whether Python code that comes with the model may run.
+        stored: whether the request is the recipe of an index, whose choices stay as they were made.
     """
 
     spec: RecipeSpec
     trust_remote_code: bool
+    stored: bool = False
 
     @cached_property
     def folder(self) -> Path:
@@ -40,9 +45,20 @@ class Checkpoint:
         """The folder of the transformer module, or None for a model without one."""
         modules = read_json(self.folder / "modules.json", None)
         if modules is None:
-            return self.folder
+            return None if self.static else self.folder
         is_transformer = modules[0]["type"].rpartition(".")[2] == "Transformer"
         return self.folder / modules[0]["path"] if is_transformer else None
+
+    @cached_property
+    def static(self) -> Path | None:
+        """The folder of the table of a static model, or None for any other model."""
+        modules = read_json(self.folder / "modules.json", None)
+        if modules is None:
+            is_static = read_json(self.folder / "config.json", {}).get("model_type") == "model2vec"
+            return self.folder if is_static else None
+        kinds = [module["type"].rpartition(".")[2] for module in modules]
+        is_static = kinds in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])
+        return self.folder / modules[0]["path"] if is_static else None
 
     @cached_property
     def prompts(self) -> tuple[str, str]:

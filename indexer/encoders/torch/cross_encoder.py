@@ -9,7 +9,7 @@ from typing import Any
 
 from indexer.encoders.machine.hardware import choose_device
 from indexer.encoders.recipes.locate import find_model, read_json
-from indexer.encoders.torch.automodel import one_line, quiet
+from indexer.encoders.torch.automodel import cannot_load, quiet
 from indexer.errors import ModelError
 
 Scorer = Callable[[str, Sequence[str]], Sequence[float]]
@@ -62,7 +62,8 @@ def _load(model: str) -> CrossEncoderScorer:
         with quiet():
             loaded = CrossEncoder(str(folder), device=choose_device("auto"), local_files_only=True)
     except Exception as error:
-        raise ModelError(f"reranker {model!r} cannot be loaded as a cross-encoder: {one_line(error)}") from error
+        reason = str(cannot_load(repr(model), folder, error)).partition("cannot be loaded: ")[2]
+        raise ModelError(f"reranker {model!r} cannot be loaded as a cross-encoder: {reason}") from error
     if loaded.num_labels != 1:
         raise ModelError(
             f"reranker {model!r} gives {loaded.num_labels} scores per pair, and ranking needs one: name another"

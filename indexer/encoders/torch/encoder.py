@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -86,7 +87,9 @@ class TorchEncoder(Tokenizing):
 
     Attributes:
         head: the steps from hidden states to vectors.
+        folder: the files of the transformer.
         device: torch's name of the device.
+        trust_remote_code: whether Python code that comes with the model may run.
         alternative: finds the runtime for many documents; with None, torch encodes everything.
         listener: receives a note if another runtime should be used but fails. The default listener logs the note.
     """
@@ -95,7 +98,9 @@ class TorchEncoder(Tokenizing):
     tokenizer: Tokenizer
     transformer: Transformer
     head: Head
+    folder: Path
     device: str = "cpu"
+    trust_remote_code: bool = False
     alternative: Alternative | None = field(default=None, compare=False)
     listener: Listener = field(default=_LOG, compare=False, repr=False)
 

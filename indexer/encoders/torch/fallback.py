@@ -1,4 +1,4 @@
-"""Models whose modules likewise does not know, such as static embeddings: sentence-transformers encodes with them."""
+"""Models whose modules likewise does not know, such as word vectors: sentence-transformers encodes with them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,10 @@ from indexer.encoders.recipes.port import Role
 from indexer.encoders.recipes.recipe import Recipe
 from indexer.encoders.tokens.batching import unit
 from indexer.encoders.tokens.tokenizer import Tokenizer, Tokenizing
-from indexer.encoders.torch.automodel import one_line, quiet
-from indexer.encoders.torch.checkpoint import Checkpoint
+from indexer.encoders.torch.automodel import cannot_load, quiet
+from indexer.encoders.torch.checkpoint import TOKENS_WITHOUT_LIMIT, Checkpoint
 from indexer.errors import ModelError
 from indexer.records import Vector
-
-TOKENS_WITHOUT_LIMIT = 512
-"""Maximum tokens for a model without a limit. Longer passages give worse answers, and model2vec truncates here too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +29,6 @@ class SentenceTransformerEncoder(Tokenizing):
     recipe: Recipe
     tokenizer: Tokenizer
     model: Any
-
-    @property
-    def static(self) -> bool:
-        """True if the model only averages one vector per token, as Model2Vec's models do."""
-        first, *others = [type(module).__name__ for module in self.model]
-        return first == "StaticEmbedding" and others in ([], ["Normalize"])
 
     def encode(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> Vector:
         texts = texts if isinstance(texts, str) else list(texts)
@@ -70,26 +61,29 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
                 local_files_only=True,
             )
     except Exception as error:
-        raise ModelError(f"model {spec.model!r} cannot be loaded: {one_line(error)}") from error
-    longest = model.max_seq_length
+        raise cannot_load(repr(spec.model), checkpoint.transformer or checkpoint.folder, error) from error
+    first = model[0]
+    if type(first).__name__ == "Router" and not checkpoint.stored:
+        # Documents are cut by the tokens of their own route, and not by the route that reads most.
+        first = first.sub_modules[first._resolve_route(task="document", modality="text")][0]
+    longest: Any = getattr(first, "max_seq_length", None)
     bounded = longest and math.isfinite(longest) and longest < 2**20
     limit = spec.max_tokens if spec.max_tokens is not None else int(longest) if bounded else TOKENS_WITHOUT_LIMIT
     if limit < 1 or (bounded and limit > longest):
         raise ModelError(
             f"model {spec.model!r} reads {f'at most {longest}' if bounded else '1 or more'} tokens, not {limit}"
         )
-    # Static embeddings read no special tokens.
-    static = type(model[0]).__name__ == "StaticEmbedding"
+    static = type(first).__name__ == "StaticEmbedding"  # It reads no special tokens.
     return SentenceTransformerEncoder(
         checkpoint.recipe(int(model.get_embedding_dimension() or 0), limit),
-        Tokenizer(_tokenizer_json(model), limit, *checkpoint.prompts, special_tokens=not static),
+        Tokenizer(_tokenizer_json(first), limit, *checkpoint.prompts, special_tokens=not static),
         model,
     )
 
 
-def _tokenizer_json(model: Any) -> str:
-    """Return the model's tokenizer as JSON. A bag of words has none and gets a tokenizer of words and punctuation."""
-    tokenizer = model.tokenizer
+def _tokenizer_json(module: Any) -> str:
+    """Return a module's tokenizer as JSON. A bag of words has none and gets a tokenizer of words and punctuation."""
+    tokenizer = getattr(module, "tokenizer", None)
     if not hasattr(tokenizer, "to_str"):
         tokenizer = getattr(tokenizer, "backend_tokenizer", None)
     if tokenizer is None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer.encoders.recipes.locate import read_json, weight_files
+from indexer.encoders.recipes.locate import read_json
 from indexer.encoders.recipes.recipe import Combine, Pooling
 from indexer.encoders.torch.pooling import Runs, combine_layers, pool
+from indexer.encoders.torch.weights import load_weights, weight_shards
 from indexer.errors import ModelError
 
 if TYPE_CHECKING:
@@ -147,24 +148,17 @@ def _poolings(config: dict[str, Any]) -> tuple[Pooling, ...]:
 
 def _dense(folder: Path) -> Dense | None:
     """Return a Dense module, or None for settings that likewise does not know. Raises ModelError if it is damaged."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     config = read_json(folder / "config.json", {})
     activation = _ACTIVATIONS.get(config.get("activation_function", ""))
     names = {
         config.get(key, "sentence_embedding") or "sentence_embedding"
         for key in ("module_input_name", "module_output_name")
     }
-    files = weight_files(folder)
     if activation is None or config.get("use_residual") or names != {"sentence_embedding"}:
         return None
-    if [file.name for file in files] != ["model.safetensors"]:
+    if not weight_shards(folder):
         return None
-    try:
-        weights = load_file(files[0])
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"dense module {folder} cannot be loaded ({error}): fetch the model again") from error
+    weights = load_weights(folder)
     if "linear.weight" not in weights:
         raise ModelError(f"dense module {folder} lacks its weights: fetch the model again")
     bias = weights.get("linear.bias")

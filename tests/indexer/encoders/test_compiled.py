@@ -11,10 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import openvino
 import pytest
 import torch
 from hardware import BFLOAT16, FLOAT32
 from opened import store_of
+from openvino import opset15 as ops
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, StaticEmbedding
 from tokenizers import Tokenizer
@@ -154,14 +156,17 @@ def test_a_damaged_encoder_is_refused_or_is_the_same(
     assert refused > count // 2
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("pooling", [each for each in POOLINGS if each != "pooler"])
 def test_padded_pooling_is_packed_pooling(pooling: Pooling) -> None:
     states = torch.randn(2 * 5 + 3, 8)
     mask = torch.tensor([[1] * 5, [1] * 5, [1, 1, 1, 0, 0]])
     padded = torch.full((3, 5, 8), 1e3)
     padded[mask.bool()] = states
     wanted = pool(states, [(2, 5), (1, 3)], pooling)
-    assert (graph._pool(padded, mask, pooling) - wanted).abs().max() < FLOAT32
+    tokens, ones = ops.parameter([-1, -1, 8], np.float32), ops.parameter([-1, -1], np.int64)
+    model = openvino.Model([graph.pooled(tokens, ones, pooling)], [tokens, ones])
+    compiled = openvino.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    assert np.abs(compiled([padded.numpy(), mask.numpy()])[0] - wanted.numpy()).max() < FLOAT32
 
 
 @pytest.mark.parametrize(
@@ -225,7 +230,7 @@ def test_what_cannot_be_compiled_or_trusted_leaves_nothing_behind(
     with pytest.raises(ModelError, match="only torch can run it"):
         compile_encoder(load_encoder(tmp_path / "bag"), tmp_path / "encoder")
     shutil.rmtree(tmp_path / "bag")
-    monkeypatch.setattr(graph, "_pool", lambda tokens, mask, pooling: tokens.amin(1))
+    monkeypatch.setattr(graph, "pooled", lambda tokens, mask, pooling: ops.reduce_min(tokens, np.array([1])))
     with pytest.raises(ModelError, match="differs from torch's"):
         compile_encoder(load_encoder(tiny("bert"), pooling="mean", precision="float32"), tmp_path / "encoder")
     assert list(tmp_path.iterdir()) == []

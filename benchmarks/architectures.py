@@ -1,0 +1,171 @@
+"""Small models of every architecture that transformers encodes texts with: random weights, and a real tokenizer.
+
+Tests and `python -m benchmarks.precision` make their folders. Nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model
+
+_BASE: dict[str, Any] = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
+}  # fmt: skip
+_POSITIONS: dict[str, Any] = {**_BASE, "max_position_embeddings": 128}
+_ROBERTA: dict[str, Any] = {**_BASE, "max_position_embeddings": 130, "pad_token_id": 1}
+_GROUPED: dict[str, Any] = {**_POSITIONS, "num_key_value_heads": 2}
+_HEADS: dict[str, Any] = {**_GROUPED, "head_dim": 8}
+_T5: dict[str, Any] = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
+_XLM: dict[str, Any] = {"emb_dim": 32, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 128}
+_DEBERTA: dict[str, Any] = {
+    **_POSITIONS, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False,
+}  # fmt: skip
+
+ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "bert": ("Bert", _POSITIONS),
+    "roberta": ("Roberta", _ROBERTA),
+    "xlm-roberta": ("XLMRoberta", _ROBERTA),
+    "camembert": ("Camembert", _ROBERTA),
+    "distilbert": (
+        "DistilBert",
+        {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64, "max_position_embeddings": 128},
+    ),
+    "mpnet": ("MPNet", _ROBERTA),
+    "albert": ("Albert", {**_POSITIONS, "embedding_size": 16}),
+    "electra": ("Electra", {**_POSITIONS, "embedding_size": 16}),
+    "deberta-v2": (
+        "DebertaV2",
+        {**_DEBERTA, "position_buckets": 16, "share_att_key": True, "norm_rel_ebd": "layer_norm"},
+    ),
+    "deberta": ("Deberta", _DEBERTA),
+    "convbert": ("ConvBert", {**_POSITIONS, "embedding_size": 16}),
+    "funnel": (
+        "Funnel",
+        {"d_model": 32, "n_head": 4, "d_head": 8, "d_inner": 64, "block_sizes": [1, 1], "num_decoder_layers": 1},
+    ),
+    "ernie": ("Ernie", _POSITIONS),
+    "big_bird": ("BigBird", {**_POSITIONS, "attention_type": "original_full"}),
+    "rembert": ("RemBert", {**_POSITIONS, "input_embedding_size": 16, "output_embedding_size": 16}),
+    "nystromformer": ("Nystromformer", _POSITIONS),
+    "mobilebert": (
+        "MobileBert",
+        {**_POSITIONS, "embedding_size": 16, "intra_bottleneck_size": 16, "true_hidden_size": 32},
+    ),
+    "squeezebert": (
+        "SqueezeBert",
+        {
+            **_POSITIONS,
+            "embedding_size": 32,
+            "q_groups": 1,
+            "k_groups": 1,
+            "v_groups": 1,
+            "post_attention_groups": 1,
+            "intermediate_groups": 1,
+            "output_groups": 1,
+        },
+    ),
+    "megatron-bert": ("MegatronBert", _POSITIONS),
+    "ibert": ("IBert", _ROBERTA),
+    "roformer": ("RoFormer", {**_POSITIONS, "embedding_size": 32}),
+    "esm": ("Esm", _ROBERTA),
+    "xlm": ("XLM", _XLM),
+    "xlm-roberta-xl": ("XLMRobertaXL", _ROBERTA),
+    "data2vec-text": ("Data2VecText", _ROBERTA),
+    "layoutlm": ("LayoutLM", _POSITIONS),
+    "longformer": ("Longformer", {**_ROBERTA, "attention_window": 16}),
+    "mra": ("Mra", _POSITIONS),
+    "xlnet": ("XLNet", {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}),
+    "fnet": ("FNet", _POSITIONS),
+    "flaubert": ("Flaubert", _XLM),
+    "splinter": ("Splinter", _POSITIONS),
+    "roc_bert": ("RoCBert", _POSITIONS),
+    "xmod": ("Xmod", {**_ROBERTA, "languages": ["en_XX"], "default_language": "en_XX"}),
+    "roberta-prelayernorm": ("RobertaPreLayerNorm", _ROBERTA),
+    "modernbert": (
+        "ModernBert",
+        {**_POSITIONS, "num_hidden_layers": 3, "global_attn_every_n_layers": 3, "local_attention": 16},
+    ),
+    "nomic_bert": ("NomicBert", _POSITIONS),
+    "gte": ("Gte", _POSITIONS),
+    "jina_embeddings_v3": ("JinaEmbeddingsV3", _POSITIONS),
+    "eurobert": ("EuroBert", _HEADS),
+    "t5": ("T5", _T5),
+    "mt5": ("MT5", _T5),
+    "umt5": ("UMT5", _T5),
+    "gpt2": ("GPT2", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 128}),
+    "gpt_neo": (
+        "GPTNeo",
+        {
+            "hidden_size": 32,
+            "num_layers": 2,
+            "num_heads": 4,
+            "max_position_embeddings": 128,
+            "attention_types": [[["global", "local"], 1]],
+            "window_size": 16,
+        },
+    ),
+    "gpt_neox": ("GPTNeoX", _POSITIONS),
+    "gptj": ("GPTJ", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 128, "rotary_dim": 4}),
+    "bloom": ("Bloom", {"hidden_size": 32, "n_layer": 2, "n_head": 4}),
+    "opt": (
+        "OPT",
+        {
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "ffn_dim": 64,
+            "max_position_embeddings": 128,
+            "word_embed_proj_dim": 32,
+        },
+    ),
+    "llama": ("Llama", _HEADS),
+    "mistral": ("Mistral", {**_HEADS, "sliding_window": 16}),
+    "qwen2": ("Qwen2", _GROUPED),
+    "qwen3": ("Qwen3", _HEADS),
+    "gemma": ("Gemma", _HEADS),
+    "gemma2": ("Gemma2", {**_HEADS, "sliding_window": 16}),
+    "gemma3_text": ("Gemma3Text", {**_HEADS, "sliding_window": 16, "use_bidirectional_attention": True}),
+    "phi": ("Phi", _POSITIONS),
+    "phi3": ("Phi3", _GROUPED),
+    "olmo2": ("Olmo2", _GROUPED),
+    "granite": ("Granite", _GROUPED),
+    "smollm3": ("SmolLM3", _GROUPED),
+    "stablelm": ("StableLm", _GROUPED),
+    "starcoder2": ("Starcoder2", _GROUPED),
+    "falcon": ("Falcon", {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}),
+    "cohere": ("Cohere", _GROUPED),
+    "mpt": ("Mpt", {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 128}),
+    "xglm": (
+        "XGLM",
+        {"d_model": 32, "num_layers": 2, "attention_heads": 4, "ffn_dim": 64, "max_position_embeddings": 128},
+    ),
+}
+"""The name of transformers' class without "Model", and its configuration, by `model_type`."""
+
+
+def make_folder(name: str, folder: Path) -> Path:
+    """Save a model of an architecture with the default model's tokenizer into `folder`, which is made; return it."""
+    import torch
+    import transformers
+
+    kind, settings = ARCHITECTURES[name]
+    source = find_model(DEFAULT_MODEL)
+    folder.mkdir(parents=True)
+    shutil.copy(source / "tokenizer.json", folder)
+    names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]"}
+    tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 128, **names}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    ids = {"vocab_size": 30522, "pad_token_id": 0, "bos_token_id": 101, "eos_token_id": 102}
+    config = getattr(transformers, f"{kind}Config")(**{**ids, **settings})
+    encoder_only = kind in ("T5", "MT5", "UMT5")
+    torch.manual_seed(3)
+    model = getattr(transformers, f"{kind}{'Encoder' if encoder_only else ''}Model")(config)
+    for parameter in model.parameters():  # larger than the usual start, so that layers and tokens differ
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.15)
+    model.save_pretrained(folder)
+    return folder

@@ -1,0 +1,1 @@
+"""Static models: a vector for each token, and no transformer."""

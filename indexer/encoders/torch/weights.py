@@ -1,0 +1,46 @@
+"""The weights of a model's folder as tensors: one file or shards, safetensors or pytorch_model.bin."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from indexer.encoders.recipes.locate import read_json, weight_files
+from indexer.errors import ModelError
+
+if TYPE_CHECKING:
+    import torch
+
+
+def weight_shards(folder: Path) -> list[Path]:
+    """Return the files that hold all weights of a model; none if the folder has other files of weights, too."""
+    files = weight_files(folder)
+    names = {file.name for file in files}
+    for whole in ("model.safetensors", "pytorch_model.bin"):
+        index = read_json(folder / f"{whole}.index.json", {}).get("weight_map") or {}
+        if names in ({whole}, set(index.values())):
+            return files
+    return []
+
+
+def load_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Return the weights by name. Files of pickle are read without running code that they may hold.
+
+    Raises:
+        ModelError: a file is damaged or holds something other than weights.
+    """
+    import torch
+    from safetensors.torch import load_file
+
+    weights: dict[str, torch.Tensor] = {}
+    for file in weight_shards(folder):
+        try:
+            if file.suffix == ".safetensors":
+                weights |= load_file(file)
+            else:
+                mapped = zipfile.is_zipfile(file)  # Files that torch wrote before 2020 cannot be mapped.
+                weights |= torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
+        except Exception as error:
+            raise ModelError(f"weights {file} cannot be loaded: they are damaged; fetch the model again") from error
+    return weights
