@@ -364,6 +364,13 @@ class Searcher(Asker):
         """Whether a thread reads the words of a database for questions whose deadline does not wait for them."""
         return self._store.is_building_words
 
+    def committed_at(self) -> float | None:
+        """Return the time of the last commit in seconds since 1970; None if it is unknown.
+
+        A database knows it if its server runs with track_commit_timestamp.
+        """
+        return self._store.committed_at()
+
     @property
     def address(self) -> str:
         """The address of the index, for messages."""

@@ -16,10 +16,15 @@ from indexer.deadline import Deadline
 from indexer.errors import (
     BadInput,
     DeadlinePassed,
+    IndexDamaged,
+    IndexLocked,
     LikewiseError,
     ModelError,
+    NewerFormat,
+    NotAnIndex,
     NothingKnown,
     NoWords,
+    StorageError,
     UnknownField,
     UnknownUri,
     WordsBuilding,
@@ -31,7 +36,7 @@ from indexer.stores.port import FieldValues, Info
 from search.hits import Hits
 from search.query import Mode, Query
 from search.searcher import Searcher
-from search.timings import Timings
+from search.timings import NoTimings, Timings
 
 CLIENT_DEADLINE: ContextVar[Deadline] = ContextVar("client_deadline")
 """The deadline of the HTTP request that a tool of MCP answers. It ends when the client leaves."""
@@ -60,6 +65,8 @@ _UNAVAILABLE = {
     503: "the index is not available at this moment: try again",
     507: "the index cannot be written, because its disk is full",
 }
+_OF_THE_STORE = (StorageError, IndexDamaged, IndexLocked, NewerFormat, NotAnIndex)
+
 _log = logging.getLogger("likewise.server")
 
 _RENAMED = re.compile(r"(\w[\w.-]*)=(.+)", re.DOTALL)
@@ -225,6 +232,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
         """
         if not addresses:
             raise BadInput("there is no index to serve: name at least one")
+        self._timings = timings or NoTimings()
         self._indexes: dict[str, ServedIndex] = {}
         for name, given in addresses.items():
             # An absolute path is found in messages without doubt; "a" or "." would be found in every word.
@@ -286,6 +294,8 @@ class ServedIndexes(Mapping[str, ServedIndex]):
             for served in self._indexes.values():
                 message = served.without_address(message)
             return message
+        if isinstance(error, _OF_THE_STORE):
+            self._timings.failed(error.slug)
         _log.error("%s: %s", type(error).__name__, in_shell(error))
         return _UNAVAILABLE.get(
             error.http_status, "the index cannot be read: the operator of the service finds the reason in its log"

@@ -1,4 +1,4 @@
-"""Durations of the steps of a question, for callers that measure them."""
+"""Durations of the steps of a question, and failures of stores, for callers that count them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ class Timings(Protocol):
     def ranked(self, seconds: float) -> None:
         """A question was ranked, and its hits were read."""
 
+    def failed(self, slug: str) -> None:
+        """An index could not be read or written. The slug is that of the error."""
+
 
 class NoTimings:
     """Measures nothing."""
@@ -25,3 +28,4 @@ class NoTimings:
     def tokenized(self, seconds: float) -> None: ...
     def encoded(self, questions: int, seconds: float) -> None: ...
     def ranked(self, seconds: float) -> None: ...
+    def failed(self, slug: str) -> None: ...

@@ -670,6 +670,9 @@ class Store(Protocol):
     def is_building_words(self) -> bool:
         """Whether a thread of this process reads the words of the index for questions that do not wait for them."""
 
+    def committed_at(self) -> float | None:
+        """Return the time of the last commit in seconds since 1970; None if it is unknown."""
+
     def free_bytes(self) -> int | None:
         """Return how many bytes could still be stored; None if this is unknown."""
 

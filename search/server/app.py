@@ -146,12 +146,14 @@ def create_app(
     open_routes = ("/healthz", "/readyz") if open_readyz else ("/healthz",)
     rules = Rules(token, tuple(allowed_hosts), loopback_only, tuple(cors_origins), open_routes)
     middleware.append(Middleware(Guard, rules=rules))
-    return Starlette(
+    app = Starlette(
         routes=service.routes(),
         middleware=middleware,
         exception_handlers=dict.fromkeys((HTTPException, LikewiseError, Problem, Exception), answer),
         lifespan=lifespan,
     )
+    app.state.metrics = metrics
+    return app
 
 
 def _load_scorer(model: str | None) -> CrossEncoderScorer | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import h11
@@ -15,10 +16,14 @@ HEADERS_DEADLINE_S = 10.0
 class TimedProtocol(H11Protocol):
     """uvicorn's protocol with a deadline for headers: its own timer only closes connections that are idle."""
 
+    count: Callable[[float], None] | None = None
+    """Is called with 1 for each connection that is opened, and with -1 for each that is closed."""
     _headers_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        if self.count is not None:
+            self.count(1)
         self._watch_headers()
 
     def data_received(self, data: bytes) -> None:
@@ -31,6 +36,8 @@ class TimedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        if self.count is not None:
+            self.count(-1)
         self._stop_timer()
 
     def _watch_headers(self) -> None:

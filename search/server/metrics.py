@@ -6,13 +6,17 @@ Several workers share the files in the folder PROMETHEUS_MULTIPROC_DIR, so that 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from indexer.errors import LikewiseError
@@ -44,12 +48,17 @@ class Metrics(Timings):
             buckets=_QUESTIONS,
             registry=self._registry,
         )
-        self.in_progress = Gauge(
-            "likewise_requests_in_progress",
-            "Requests that are being read, wait or are worked on.",
+        self._store_errors = Counter(
+            "likewise_store_errors",
+            "Requests that failed because an index could not be read or written, by the slug of the error.",
+            ("kind",),
             registry=self._registry,
-            multiprocess_mode="livesum",
         )
+        self.in_progress = self._sum("requests_in_progress", "Requests that are being read, wait or are worked on.")
+        self.connections = self._sum("connections", "Open connections of clients.")
+
+    def _sum(self, name: str, what: str) -> Gauge:
+        return Gauge(f"likewise_{name}", what, registry=self._registry, multiprocess_mode="livesum")
 
     def _histogram(self, name: str, what: str, labels: Sequence[str] = ()) -> Histogram:
         return Histogram(
@@ -66,25 +75,67 @@ class Metrics(Timings):
     def ranked(self, seconds: float) -> None:
         self._ranking.observe(seconds)
 
+    def failed(self, slug: str) -> None:
+        self._store_errors.labels(slug).inc()
+
     def exposition(self, indexes: ServedIndexes) -> bytes:
         """Return everything, with the sizes of these indexes, in Prometheus's text format."""
-        registry = self._registry
+        registry, processes = self._registry, [os.getpid()]
         if (folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR")) is not None:
-            forget_ended_workers(Path(folder))
+            processes = forget_ended_workers(Path(folder))
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         sizes = CollectorRegistry()
         sizes.register(_IndexSizes(indexes))
+        sizes.register(_Processes(processes))
+        build = {"version": version("likewise"), "python": python_version()}
+        Info("likewise_build", "Versions of the program and of Python.", registry=sizes).info(build)
         return generate_latest(registry) + generate_latest(sizes)
 
 
-def forget_ended_workers(folder: Path) -> None:
-    """Remove the gauges of workers that have ended: a killed worker no longer has requests in progress."""
+def forget_ended_workers(folder: Path) -> list[int]:
+    """Remove the gauges of workers that have ended: a killed worker no longer has requests in progress.
+
+    Returns:
+        The process ids of the other workers.
+    """
+    alive = set()
     for file in folder.glob("gauge_live*_*.db"):
+        process = int(file.stem.rpartition("_")[2])
         try:
-            os.kill(int(file.stem.rpartition("_")[2]), 0)
+            os.kill(process, 0)
+            alive.add(process)
         except ProcessLookupError:
             file.unlink(missing_ok=True)
+    return sorted(alive)
+
+
+class _Processes(Collector):
+    """Processor time, memory and files of all workers together, under the names of the ProcessCollector."""
+
+    def __init__(self, processes: Sequence[int]) -> None:
+        self._processes = processes
+
+    def collect(self) -> Iterable[Metric]:
+        together: dict[str, Metric] = {}
+        for process in self._processes:
+            for metric in ProcessCollector(pid=lambda process=process: process, registry=None).collect():  # type: ignore[misc]
+                before = together.get(metric.name)
+                if before is not None:
+                    combine = _COMBINED.get(metric.name, sum)
+                    metric.samples = [
+                        own._replace(value=combine((own.value, other.value)))
+                        for own, other in zip(metric.samples, before.samples, strict=True)
+                    ]
+                together[metric.name] = metric
+        return together.values()
+
+
+_COMBINED: dict[str, Callable[[tuple[float, float]], float]] = {
+    "process_start_time_seconds": min,
+    "process_max_fds": min,
+}
+"""How values of two processes become one. Others are added."""
 
 
 class _IndexSizes(Collector):
@@ -97,12 +148,17 @@ class _IndexSizes(Collector):
         documents = GaugeMetricFamily("likewise_index_documents", "Documents of an index.", labels=("index",))
         passages = GaugeMetricFamily("likewise_index_passages", "Passages of an index.", labels=("index",))
         size = GaugeMetricFamily("likewise_index_bytes", "Bytes of an index in storage.", labels=("index",))
+        age = GaugeMetricFamily(
+            "likewise_index_last_commit_age_seconds", "Seconds since the last commit of an index.", labels=("index",)
+        )
         for name, served in self._indexes.items():
             try:
-                info = served.searcher.info()
+                info, committed = served.searcher.info(), served.searcher.committed_at()
             except LikewiseError:  # /readyz says so; the other indexes still have sizes
                 continue
             documents.add_metric([name], info.documents)
             passages.add_metric([name], info.passages)
             size.add_metric([name], info.bytes)
-        return documents, passages, size
+            if committed is not None:
+                age.add_metric([name], max(0.0, time.time() - committed))
+        return documents, passages, size, age

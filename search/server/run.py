@@ -99,7 +99,7 @@ def make_app(options: Options, is_draining: Callable[[], bool]) -> Starlette:
     """Return the application. In a worker, end the process when its parent process has ended."""
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
-    return create_app(
+    app = create_app(
         options.indexes,
         writable=options.writable,
         token=options.token,
@@ -112,6 +112,8 @@ def make_app(options: Options, is_draining: Callable[[], bool]) -> Starlette:
         open_readyz=options.open_readyz,
         is_draining=is_draining,
     )
+    TimedProtocol.count = app.state.metrics.connections.inc
+    return app
 
 
 def _end_after(wait: Callable[[], None]) -> None:

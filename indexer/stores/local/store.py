@@ -18,6 +18,7 @@ from indexer.filters.tree import Where
 from indexer.listener import SILENT, Listener
 from indexer.records import Document
 from indexer.stores.local import slots
+from indexer.stores.local.catalog import generation
 from indexer.stores.local.catalog.connections import has_catalog
 from indexer.stores.local.catalog.views import Views
 from indexer.stores.local.disk.drafts import address_of
@@ -57,6 +58,12 @@ class LocalStore:
     @property
     def is_building_words(self) -> bool:
         return False
+
+    def committed_at(self) -> float | None:
+        try:
+            return (self._folder / generation.NAME).stat().st_mtime  # every commit writes it
+        except OSError:  # no writer has made it yet
+            return None
 
     def artifacts(self) -> Path:
         return self._folder / "encoder"

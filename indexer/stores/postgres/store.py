@@ -62,6 +62,16 @@ class PostgresStore:
     def is_building_words(self) -> bool:
         return self._words.is_building
 
+    def committed_at(self) -> float | None:
+        with self._connections.connection() as connection:
+            row = connection.execute(
+                "SELECT CASE WHEN current_setting('track_commit_timestamp')::boolean"
+                " THEN extract(epoch FROM pg_xact_commit_timestamp(xmin))::float8 END"
+                " FROM likewise.index WHERE name = %s",
+                (self._address.index,),
+            ).fetchone()
+        return row[0] if row else None
+
     def artifacts(self) -> Path:
         with self._views.view() as view:
             recipe = view.state.settings.recipe

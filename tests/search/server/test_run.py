@@ -127,7 +127,9 @@ def test_a_worker_that_is_killed_under_load_is_replaced(serving: Any, own_vector
             answered = outcomes.count("moon")
             await_true(lambda: outcomes.count("moon") > answered + 20)
         with urllib.request.urlopen(f"{service.address}/metrics", timeout=10) as metrics:
-            assert b"likewise_requests_total" in metrics.read()
+            text = metrics.read().decode()
+        for name in ("likewise_requests_total", "likewise_connections", "process_cpu_seconds_total"):
+            assert name in text
         assert service.stop() == 0
     assert set(outcomes) <= {"moon", "URLError", "ConnectionResetError", "RemoteDisconnected", "IncompleteRead"}
     assert Index.open(own_vectors).check().ok

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,6 +108,19 @@ def test_one_thread_at_a_time_tries_a_server_that_did_not_answer(server: OwnServ
         assert found(searcher, 1) == "d1"
         with shared._trial:  # it has answered, so that nobody waits for a turn
             assert found(searcher, 1) == "d1"
+
+
+def test_the_time_of_the_last_commit_where_the_server_keeps_it(server: OwnServer) -> None:
+    address = server.address("timed")
+    with filled(address) as index, Searcher(address) as searcher:
+        assert searcher.committed_at() is None
+        with connections.connect(parse_address(address)) as connection:
+            connection.execute("ALTER SYSTEM SET track_commit_timestamp = on")
+        server.stop()
+        server.start()
+        begun = time.time()
+        index.remove(["d1"])
+        assert begun - 1 < (searcher.committed_at() or 0) < time.time() + 1
 
 
 _WRITER = """
