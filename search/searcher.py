@@ -37,6 +37,7 @@ from search.timings import Timings
 
 if TYPE_CHECKING:
     from indexer.map.file import Map
+    from indexer.sources.original import Original
 
 UnknownFields = Literal["error", "empty"]
 
@@ -190,6 +191,18 @@ class Searcher(Asker):
             UnknownUri: no document has this uri.
         """
         return document_of(self._store, uri)
+
+    def original(self, uri: str) -> Original:
+        """Return the original of a document: the file that it was read from, which is opened when it is read.
+
+        Raises:
+            UnknownUri: no document has this uri.
+            NoOriginal: the document comes from no file, or it is one of many records of a file.
+        """
+        from indexer.sources.original import original_of
+
+        with self._snapshot() as snapshot:
+            return original_of(self.get(uri), snapshot.file_of(uri))
 
     def get_many(self, uris: Iterable[str]) -> list[Document]:
         """Return documents in the order of the uris, all from one commit; unknown uris are left out."""

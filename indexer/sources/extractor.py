@@ -13,17 +13,34 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
+from base64 import b64decode
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from indexer.ledger import Code, from_stored, notes_from_stored
 from indexer.records import Section
 from indexer.sources.content import Content, Skip, Unreadable
-from indexer.sources.limits import MAX_FILE_SECONDS, START_SECONDS
+from indexer.sources.limits import MAX_FILE_SECONDS, MAX_PICTURE_SECONDS, START_SECONDS
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+
+@dataclass(frozen=True)
+class PagePicture:
+    """The picture of a page.
+
+    Attributes:
+        png: the picture; empty if there is no such page.
+        is_marked: whether the marks are drawn: they are not where the page has another text than the index.
+        pages: how many pages there are.
+    """
+
+    png: bytes
+    is_marked: bool
+    pages: int
 
 
 class Extractor:
@@ -61,8 +78,6 @@ class Extractor:
         with self._lock:
             request = {"path": path, "module": module, "max_characters": max_characters, "text": text}
             answer = self._ask({**request, "has_data": data is not None}, data, seconds)
-        if "failed" in answer:
-            raise Unreadable(from_stored(answer["failed"]))
         if "skipped" in answer:
             raise Skip(from_stored(answer["skipped"]))
         content = answer["content"]
@@ -71,6 +86,17 @@ class Extractor:
         content["unread"] = notes_from_stored(content["unread"])
         content["unread_pages"] = tuple(content["unread_pages"])
         return Content(**content) if text is None else replace(Content(**content), text=text)
+
+    def draw_page(self, data: bytes, page: int, text: str, marks: Sequence[tuple[int, int]]) -> PagePicture:
+        """Draw a page of a PDF. Arguments are those of `pdf_picture.draw`.
+
+        Raises:
+            Unreadable: the file is damaged, encrypted or over a bound.
+        """
+        request = {"module": "pdf_picture", "page": page, "text": text, "marks": marks, "has_data": True}
+        with self._lock:
+            answer = self._ask(request, data, MAX_PICTURE_SECONDS)
+        return PagePicture(b64decode(answer["png"]), answer["is_marked"], answer["pages"])
 
     def close(self) -> None:
         """End the worker; the next file starts a new one."""
@@ -104,6 +130,8 @@ class Extractor:
         finally:
             killer.cancel()
         self._modules.add(module)
+        if "failed" in answer:
+            raise Unreadable(from_stored(answer["failed"]))
         return answer
 
     def _running_worker(self) -> tuple[subprocess.Popen[bytes], Connection]:

@@ -7,6 +7,9 @@ size of their file: tables, JSON and plain text. All others run in the worker pr
 MAX_FILE_SECONDS = 60.0
 """Maximum seconds for one file in the worker process, from the request to the end of the answer."""
 
+MAX_PICTURE_SECONDS = 10.0
+"""Maximum seconds for the picture of a page in the worker process."""
+
 START_SECONDS = 60.0
 """Maximum extra seconds for the first file of a format, because its library may be imported from a cold disk."""
 

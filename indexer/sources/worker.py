@@ -14,6 +14,7 @@ import logging
 import signal
 import sys
 import warnings
+from base64 import b64encode
 from contextlib import suppress
 from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
@@ -45,24 +46,39 @@ def main(descriptor: int) -> None:
 
 
 def _answer(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
-    limit, text = request["max_characters"], request["text"]
-    source = next(each for each in (data, text, request["path"]) if each is not None)
-    Assembly.max_characters = limit
     try:
-        content = call_reader(request["module"], source)
-        if text is not None:
-            content = replace(content, text="")  # the caller has it
-        if len(content.text) > limit:
-            raise Unreadable(Code.TEXT_OVER_LIMIT(f"{limit:,}"))
-        return {
-            "content": asdict(content) | {"note": content.note.stored(), "unread": notes_stored(content.unread)},
-        }
+        return _picture(request, data) if "page" in request else _content(request, data)
     except Skip as skip:
         return {"skipped": skip.reason.stored()}
     except Unreadable as error:
         return {"failed": error.reason.stored()}
     except MemoryError:
         return {"failed": Code.TOO_MUCH_MEMORY(EXTRA_MEMORY_BYTES // 2**30).stored()}
+
+
+def _picture(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
+    from indexer.sources.readers.pdf_picture import draw
+
+    assert data is not None
+    try:
+        png, is_marked, pages = draw(data, request["page"], request["text"], request["marks"])
+    except (Unreadable, MemoryError):
+        raise
+    except Exception as error:  # parsers raise anything on damaged files
+        raise Unreadable(Code.NOT_PDF(error)) from error
+    return {"png": b64encode(png).decode(), "is_marked": is_marked, "pages": pages}
+
+
+def _content(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
+    limit, text = request["max_characters"], request["text"]
+    source = next(each for each in (data, text, request["path"]) if each is not None)
+    Assembly.max_characters = limit
+    content = call_reader(request["module"], source)
+    if text is not None:
+        content = replace(content, text="")  # the caller has it
+    if len(content.text) > limit:
+        raise Unreadable(Code.TEXT_OVER_LIMIT(f"{limit:,}"))
+    return {"content": asdict(content) | {"note": content.note.stored(), "unread": notes_stored(content.unread)}}
 
 
 def _limit_memory() -> None:

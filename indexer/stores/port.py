@@ -502,6 +502,9 @@ class Snapshot(Protocol):
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
         """Yield the rows of the ledger whose uri is a document, in no particular order."""
 
+    def file_of(self, uri: str) -> tuple[LedgerRow, Stamp] | None:
+        """Return the row of a document, and the stamp of its file; None for a document that comes from no file."""
+
     def ledger_counts(self) -> Mapping[str, int]:
         """Return the number of rows of each state that occurs."""
 

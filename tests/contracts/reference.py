@@ -412,6 +412,10 @@ class ReferenceSnapshot:
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
         return (row for _, row in self._state.entries if row.uri in self._state.documents)
 
+    def file_of(self, uri: str) -> tuple[LedgerRow, Stamp] | None:
+        rows = (row for _, row in self._state.entries if row.uri == uri and row.state in HELD)
+        return next(((row, self._state.files[row.file]) for row in rows), None)
+
     def ledger_counts(self) -> Mapping[str, int]:
         return Counter(row.state for _, row in self._state.entries)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from indexer.ledger import STORED_MARK, LedgerState, Reason, from_stored, notes_from_stored
+from indexer.ledger import HELD, STORED_MARK, LedgerState, Reason, from_stored, notes_from_stored
 from indexer.records import KnownFile, Stamp
 from indexer.stores.port import LedgerRow, ReasonCount
 from indexer.stores.reading.view import View
@@ -47,6 +47,20 @@ class LedgerReader:
     def ledger_of_documents(self) -> Iterator[LedgerRow]:
         """Return the rows whose uri is a document."""
         return self._rows("JOIN {tables}.document d ON d.{key} = l.{key}")
+
+    def file_of(self, uri: str) -> tuple[LedgerRow, Stamp] | None:
+        """Return the row of a document, and the stamp of its file; None for a document that comes from no file."""
+        columns = "l.reader, l.notes" if self._view.has_notes() else "'', ''"
+        selected = self._view.rows(
+            f"SELECT f.path, l.uri, l.state, l.reason, {columns}, f.size, f.mtime_ns, f.inode, f.read_ns"
+            " FROM {tables}.ledger l JOIN {tables}.file f ON f.id = l.file_id WHERE l.{key} = %s",
+            self._view.key_of(uri),
+        )
+        for file, _, state, reason, reader, notes, size, mtime_ns, inode, read_ns in selected:
+            if state in HELD:
+                row = LedgerRow(file, uri, state, from_stored(reason), reader, notes_from_stored(notes))
+                return row, Stamp(size, mtime_ns, int(inode), read_ns)
+        return None
 
     def noted(self) -> Iterator[LedgerRow]:
         """Return the rows that have notes, in the order they were written."""

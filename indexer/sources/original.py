@@ -1,0 +1,161 @@
+"""The original of a document: the file that it was read from, or its part of a mailbox; and pictures of its pages.
+
+A file is opened only if the index has recorded it, and only as it was then: by size, time and inode of the opened file,
+so that no link that was changed since leads elsewhere.
+"""
+
+# ruff: noqa: PTH119, PTH120, PTH122
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from indexer.errors import BadInput, count_of
+from indexer.records import Document, Stamp
+from indexer.sources.content import Unreadable
+from indexer.sources.extractor import EXTRACTOR, PagePicture
+from indexer.sources.formats import EML, FORMATS, MAILDIR, MBOX, PDF
+from indexer.sources.maildir import message_files
+from indexer.sources.mbox import message_places, read_message
+from indexer.stores.port import LedgerRow
+
+MAX_BYTES = 2**28
+"""Maximum bytes of an original."""
+
+_PICTURES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
+_TYPES = {PDF.name: "application/pdf", **dict.fromkeys((EML.name, MBOX.name, MAILDIR.name), "message/rfc822")}
+_RECORDS = frozenset(format_.name for format_ in FORMATS.values() if format_.kind == "records")
+_TEXTS = frozenset(format_.name for format_ in FORMATS.values() if format_.kind == "text")
+
+
+class NoOriginal(BadInput):
+    """A document has no original, or the original is no longer as the index has read it."""
+
+    http_status = 404
+    slug = "no-original"
+
+
+@dataclass(frozen=True)
+class Original:
+    """The original of a document.
+
+    Attributes:
+        document: the document.
+        row: the ledger's row of the document.
+        stamp: size and times of its file when it was read.
+    """
+
+    document: Document
+    row: LedgerRow
+    stamp: Stamp
+
+    @property
+    def format(self) -> str:
+        """Short name of the format as which it was read."""
+        return self.row.reader.partition("/")[0] or self.document.format or ""
+
+    @property
+    def media_type(self) -> str:
+        """The media type; source, Markdown and other text is text/plain."""
+        extension = os.path.splitext(self.row.file)[1].lower()
+        if self.format in _TEXTS:
+            return "text/plain"
+        return _TYPES.get(self.format) or _PICTURES.get(extension, "application/octet-stream")
+
+    @property
+    def name(self) -> str:
+        """A name for the file."""
+        name = os.path.basename(self.row.file)
+        return f"{name}.eml" if self.format in (MBOX.name, MAILDIR.name) else name
+
+    def read(self) -> bytes:
+        """Return the file, or the message.
+
+        Raises:
+            NoOriginal: it is no longer there, has changed, or is too large.
+        """
+        with self._open() as file:
+            if self.format != MBOX.name:
+                return file.read()
+            for begin, end in message_places(file):
+                message = read_message(file, begin, end, MAX_BYTES)
+                if message.mark == self.row.reason.mark:
+                    return message.data
+        raise NoOriginal(f"{self.document.uri}: its message is no longer in the mailbox")
+
+    def page(self, number: int, marks: Sequence[tuple[int, int]] = ()) -> PagePicture:
+        """Return the picture of a page of a PDF.
+
+        Args:
+            number: from 1.
+            marks: start and end of what is marked, in the text of the document.
+
+        Raises:
+            NoOriginal: it has no such page, or `read` raises.
+            BadInput: the page cannot be drawn.
+        """
+        if self.format != PDF.name:
+            raise NoOriginal(f"{self.document.uri}: has no pages to show: only PDF files have")
+        starts = [section.start for section in self.document.sections] + [len(self.document.text)]
+        text, marked = "", list[tuple[int, int]]()
+        for section, end in zip(self.document.sections, starts[1:], strict=True):
+            if section.page == number:
+                text = self.document.text[section.start : end]
+                cut = ((max(first, section.start), min(last, end)) for first, last in marks)
+                marked = [(first - section.start, max(first, last) - section.start) for first, last in cut]
+        try:
+            picture = EXTRACTOR.draw_page(self.read(), number, text, marked)
+        except Unreadable as error:
+            raise BadInput(f"{self.document.uri}: page {number} cannot be drawn: {error}") from error
+        if not picture.png:
+            held = count_of(picture.pages, "page")
+            raise NoOriginal(f"{self.document.uri}: there is no page {number}: it has {held}")
+        return picture
+
+    @contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        path = self.row.file
+        changed = NoOriginal(
+            f"{self.document.uri}: its file has changed since it was indexed, or is gone: index it again"
+        )
+        if self.format == MAILDIR.name:  # the name of the file has flags, which change
+            with suppress(OSError):
+                path = next((file for name, file in message_files(os.path.dirname(path)) if name == path), path)
+        try:
+            # O_NONBLOCK: a pipe in the place of the file would wait for ever.
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        except OSError as error:
+            raise changed from error
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or not self.stamp.same(status):
+                raise changed
+            if status.st_size > MAX_BYTES and self.format != MBOX.name:
+                raise NoOriginal(f"{self.document.uri}: its file has more than {MAX_BYTES // 2**20} MB")
+            yield file
+
+
+def original_of(document: Document, recorded: tuple[LedgerRow, Stamp] | None) -> Original:
+    """Return the original of a document.
+
+    Args:
+        recorded: what the ledger has of its file.
+
+    Raises:
+        NoOriginal: the document comes from no file, or it is one of many records of a file.
+    """
+    if recorded is not None:
+        original = Original(document, *recorded)
+        if original.format == MBOX.name or original.format not in _RECORDS:
+            return original
+    raise NoOriginal(f"{document.uri}: is a record or was added by a program: it has no file of its own")
