@@ -199,10 +199,15 @@ class Searcher(Asker):
             UnknownUri: no document has this uri.
             NoOriginal: the document comes from no file, or it is one of many records of a file.
         """
-        from indexer.sources.original import original_of
+        from indexer.sources.original import Original, none_of
 
+        document = self.get(uri)
         with self._snapshot() as snapshot:
-            return original_of(self.get(uri), snapshot.file_of(uri))
+            recorded = snapshot.file_of(uri)
+        if recorded is None:
+            raise none_of(document)
+        row, stamp = recorded
+        return Original(document, row.file, row.reader, row.reason.mark, stamp)
 
     def get_many(self, uris: Iterable[str]) -> list[Document]:
         """Return documents in the order of the uris, all from one commit; unknown uris are left out."""

@@ -21,7 +21,6 @@ from indexer.sources.extractor import EXTRACTOR, PagePicture
 from indexer.sources.formats import EML, FORMATS, MAILDIR, MBOX, PDF
 from indexer.sources.maildir import message_files
 from indexer.sources.mbox import message_places, read_message
-from indexer.stores.port import LedgerRow
 
 MAX_BYTES = 2**28
 """Maximum bytes of an original."""
@@ -45,29 +44,45 @@ class NoOriginal(BadInput):
     slug = "no-original"
 
 
+def none_of(document: Document) -> NoOriginal:
+    """Return the error for a document that comes from no file, or is one of many records of a file."""
+    return NoOriginal(f"{document.uri}: is a record or was added by a program: it has no file of its own")
+
+
 @dataclass(frozen=True)
 class Original:
     """The original of a document.
 
+    Raises:
+        NoOriginal: the document is one of many records of its file.
+
     Attributes:
         document: the document.
-        row: the ledger's row of the document.
+        file: path of its file in the ledger.
+        reader: format and version of the reader that has read it.
+        mark: hash of its message, if the file is a mailbox.
         stamp: size and times of its file when it was read.
     """
 
     document: Document
-    row: LedgerRow
+    file: str
+    reader: str
+    mark: str
     stamp: Stamp
+
+    def __post_init__(self) -> None:
+        if self.format in _RECORDS and self.format != MBOX.name:
+            raise none_of(self.document)
 
     @property
     def format(self) -> str:
         """Short name of the format as which it was read."""
-        return self.row.reader.partition("/")[0] or self.document.format or ""
+        return self.reader.partition("/")[0] or self.document.format or ""
 
     @property
     def media_type(self) -> str:
         """The media type; source, Markdown and other text is text/plain."""
-        extension = os.path.splitext(self.row.file)[1].lower()
+        extension = os.path.splitext(self.file)[1].lower()
         if self.format in _TEXTS:
             return "text/plain"
         return _TYPES.get(self.format) or _PICTURES.get(extension, "application/octet-stream")
@@ -75,7 +90,7 @@ class Original:
     @property
     def name(self) -> str:
         """A name for the file."""
-        name = os.path.basename(self.row.file)
+        name = os.path.basename(self.file)
         return f"{name}.eml" if self.format in (MBOX.name, MAILDIR.name) else name
 
     def read(self) -> bytes:
@@ -89,7 +104,7 @@ class Original:
                 return file.read()
             for begin, end in message_places(file):
                 message = read_message(file, begin, end, MAX_BYTES)
-                if message.mark == self.row.reason.mark:
+                if message.mark == self.mark:
                     return message.data
         raise NoOriginal(f"{self.document.uri}: its message is no longer in the mailbox")
 
@@ -124,7 +139,7 @@ class Original:
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
-        path = self.row.file
+        path = self.file
         changed = NoOriginal(
             f"{self.document.uri}: its file has changed since it was indexed, or is gone: index it again"
         )
@@ -143,19 +158,3 @@ class Original:
             if status.st_size > MAX_BYTES and self.format != MBOX.name:
                 raise NoOriginal(f"{self.document.uri}: its file has more than {MAX_BYTES // 2**20} MB")
             yield file
-
-
-def original_of(document: Document, recorded: tuple[LedgerRow, Stamp] | None) -> Original:
-    """Return the original of a document.
-
-    Args:
-        recorded: what the ledger has of its file.
-
-    Raises:
-        NoOriginal: the document comes from no file, or it is one of many records of a file.
-    """
-    if recorded is not None:
-        original = Original(document, *recorded)
-        if original.format == MBOX.name or original.format not in _RECORDS:
-            return original
-    raise NoOriginal(f"{document.uri}: is a record or was added by a program: it has no file of its own")

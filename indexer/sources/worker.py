@@ -9,6 +9,7 @@ connection or ends.
 # ruff: noqa: PTH123
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import signal
@@ -57,8 +58,7 @@ def _answer(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
 
 
 def _picture(request: dict[str, Any], data: bytes | None) -> dict[str, Any]:
-    from indexer.sources.readers.pdf_picture import draw
-
+    draw = importlib.import_module("indexer.sources.readers.pdf_picture").draw
     assert data is not None
     try:
         png, is_marked, pages = draw(data, request["page"], request["text"], request["marks"])

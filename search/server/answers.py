@@ -204,6 +204,9 @@ class DocumentAnswer(_Answer):
     format: str | None
     modified: str | None
     sections: list[SectionAnswer]
+    original: str | None = Field(
+        default=None, description="Media type of its original, if it has one and the service shows originals."
+    )
 
 
 class DocumentsAnswer(_Answer):

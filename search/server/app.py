@@ -43,6 +43,7 @@ from search.server.limits import Lane
 from search.server.maps import Area, Maps
 from search.server.metrics import CONTENT_TYPE, Metrics
 from search.server.openapi import describe_api
+from search.server.originals import answer_original, with_original
 from search.server.page.page import Page
 from search.server.problems import Problem, problem_of
 from search.server.requests import (
@@ -97,6 +98,7 @@ def create_app(
     log_queries: bool = False,
     open_readyz: bool = False,
     is_draining: Callable[[], bool] = lambda: False,
+    originals: bool = False,
 ) -> Starlette:
     """Return the HTTP service of some indexes as an ASGI application.
 
@@ -112,17 +114,22 @@ def create_app(
         log_queries: write the text of questions to it, too.
         open_readyz: answer /readyz without the token.
         is_draining: returns whether the service is about to end, so that /readyz refuses.
+        originals: show the files that documents were read from, and their pages.
 
     Raises:
         NotAnIndex, NewerFormat, IndexDamaged: an index cannot be read.
-        BadInput: there is no index, or the token is empty.
+        BadInput: there is no index, the token is empty, or other machines could read originals without a token.
         ModelError: the cross-encoder cannot be loaded.
     """
     if token is not None and not token.strip():
         raise BadInput("the token is empty: give one, or none at all")
+    if originals and token is None and not loopback_only:
+        raise BadInput("originals are shown to other machines only with a token: set one, or listen on 127.0.0.1")
     log = AccessLog(questions=log_queries) if access_log else None
     metrics = Metrics()
-    service = Service(ServedIndexes(indexes, metrics), metrics, _load_scorer(rerank), log, writable, is_draining)
+    service = Service(
+        ServedIndexes(indexes, metrics), metrics, _load_scorer(rerank), log, writable, is_draining, originals
+    )
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -175,10 +182,11 @@ class Service:
         log: AccessLog | None,
         writable: bool,
         is_draining: Callable[[], bool],
+        originals: bool,
     ) -> None:
         self.indexes, self.metrics, self.log = indexes, metrics, log
         self._scorer, self._writable, self._writers = scorer, writable, Writers()
-        self._maps, self._is_draining = Maps(), is_draining
+        self._maps, self._is_draining, self._originals = Maps(), is_draining, originals
         self._searches = Lane(SEARCH_THREADS, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
         self._heavy = Lane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
         self._openapi, self._page = describe_api(), Page()
@@ -205,6 +213,7 @@ class Service:
             Route(f"{index}/search-many", self.search_many, methods=["POST"]),
             Route(f"{index}/similar", self.similar, methods=["POST"]),
             Route(f"{index}/document", self.document, methods=["GET", "DELETE"]),
+            Route(f"{index}/original", self.original),
             Route(f"{index}/judgments", self.judgments, methods=["GET", "PUT"]),
             Route(f"{index}/documents", self.documents, methods=["GET", "PUT"]),
             Route(f"{index}/get-many", self.get_many, methods=["POST"]),
@@ -373,7 +382,12 @@ class Service:
         if request.method == "DELETE":
             self._require_writable()
             return JSONResponse(await self._heavy.run(lambda: self._writers.delete(served, uri)))
-        return JSONResponse(await self._ask(request, lambda served: asdict(served.searcher.get(uri))))
+        return JSONResponse(await self._ask(request, lambda served: with_original(served, uri, self._originals)))
+
+    async def original(self, request: Request) -> Response:
+        if not self._originals:
+            raise Problem(403, "no-originals", "the service shows no originals: its operator can allow it")
+        return await self._ask(request, lambda served: answer_original(served, request), self._heavy)
 
     async def documents(self, request: Request) -> Response:
         if request.method == "PUT":

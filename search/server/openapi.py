@@ -14,7 +14,7 @@ from search.server import answers, requests
 _PROBLEMS = {
     400: "The request is wrong.",
     401: "A token is needed, or the token is wrong.",
-    403: "A foreign page, or a service that is read-only.",
+    403: "A foreign page, or a service that is read-only or shows no originals.",
     404: "No such index or document.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
@@ -48,6 +48,13 @@ _WHERE = {
     "description": "A filter as text, as in a search.",
 }
 _CURSOR = {**_WHERE, "name": "cursor", "description": "From the page before; without it, the first page."}
+_PAGE = {"name": "page", "in": "query", "schema": {"type": "integer", "minimum": 1}, "description": "Draw this page."}
+_MARKS = {
+    "name": "mark",
+    "in": "query",
+    "schema": {"type": "array", "items": {"type": "string", "pattern": "^\\d{1,12}-\\d{1,12}$"}, "maxItems": 2},
+    "description": "START-END in the text of the document: the passage, and then its sentence.",
+}
 _SCHEMAS = "#/components/schemas/"
 
 
@@ -123,6 +130,9 @@ def _paths() -> _Paths:
 
     document = f"{index}/document"
     add("documents", "get_document", f"GET {document}", "Return a document", answers.DocumentAnswer, None, _URI)
+    original = "Return the file of a document, or the picture of a page (if originals are shown)"
+    file = "application/octet-stream"
+    add("documents", "get_original", f"GET {index}/original", original, file, None, _URI, _PAGE, _MARKS)
     removed = answers.RemovedAnswer
     add("documents", "remove_document", f"DELETE {document}", "Remove a document (if writable)", removed, None, _URI)
     pages, page = "List documents in pages, in the order they were added", answers.DocumentsAnswer

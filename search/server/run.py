@@ -46,7 +46,8 @@ class Options:
         host: the address to listen on.
         port: 0 takes a free one.
         workers: how many processes answer.
-        writable, token, rerank, allowed_hosts, cors_origins, access_log, log_queries, open_readyz: see `create_app`.
+        writable, token, rerank, allowed_hosts, cors_origins, access_log, log_queries, open_readyz, originals: see
+            `create_app`.
         drain_s: seconds from the signal to end until the service ends, in which /readyz refuses.
     """
 
@@ -63,6 +64,7 @@ class Options:
     log_queries: bool = False
     drain_s: float = 0.0
     open_readyz: bool = False
+    originals: bool = False
 
     def __post_init__(self) -> None:
         if not is_loopback(self.host) and self.token is None:
@@ -110,6 +112,7 @@ def make_app(options: Options, is_draining: Callable[[], bool]) -> Starlette:
         access_log=options.access_log,
         log_queries=options.log_queries,
         open_readyz=options.open_readyz,
+        originals=options.originals,
         is_draining=is_draining,
     )
     TimedProtocol.count = app.state.metrics.connections.inc

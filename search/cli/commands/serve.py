@@ -72,6 +72,7 @@ kill -9."""
     help="After the signal to end, answer for this time while /readyz refuses.",
 )
 @click.option("--open-readyz", is_flag=True, help="Answer /readyz without the token.")
+@click.option("--originals", is_flag=True, help="Show the files that documents were read from, and their pages.")
 def serve(
     indexes: tuple[str, ...],
     host: str,
@@ -87,6 +88,7 @@ def serve(
     log_queries: bool,
     drain: int,
     open_readyz: bool,
+    originals: bool,
 ) -> None:
     """Answer questions to each INDEX over HTTP and MCP, until SIGINT or SIGTERM.
 
@@ -119,6 +121,7 @@ def serve(
         log_queries,
         drain,
         open_readyz,
+        originals,
     )
     with _watching([*options.indexes.values()], watched):
         run(options, lambda address: say(f"likewise: serving {', '.join(options.indexes)} at {address}", err=True))

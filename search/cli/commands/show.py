@@ -61,7 +61,7 @@ def _draw(searcher: Searcher, uri: str, page: int, png: Path, question: str | No
     try:
         png.write_bytes(picture.png)
     except OSError as error:
-        raise BadInput(f"{shown(png)}: {error.strerror}: give another file") from error
+        raise BadInput(f"{shown(str(png))}: {error.strerror}: give another file") from error
     if question is not None and not picture.is_marked:
         why = "its text is not as the index has it" if marks else "no passage of the index is on it"
         warn(f"page {page} is drawn without marks: {why}")
