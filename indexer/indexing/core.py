@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
@@ -60,7 +59,6 @@ class IndexCore:
         self._encoder = encoder
         self._languages_read = False
         self._model_noted = False
-        self._speed: float | None = None  # characters that are embedded in a second; None before the first batch
         self._first_texts: list[str] = []  # texts of documents whose languages are read together with later documents
         self._embedding = Embedding(self.settings.passages) if self.settings.passages else None
 
@@ -191,8 +189,8 @@ class IndexCore:
             return BATCH_CHARACTERS  # Nothing is embedded.
         if not self.recipe.fitted:
             return FIT_BATCH_CHARACTERS
-        if self._speed is not None:
-            return min(BATCH_CHARACTERS, int(self._speed * COMMIT_S))
+        if self._embedding is not None and self._embedding.speed is not None:
+            return min(BATCH_CHARACTERS, int(self._embedding.speed * COMMIT_S))
         is_calibrated = self.context.runtime.precision == "int8"  # on the first batch
         return BATCH_CHARACTERS if is_calibrated else min(BATCH_CHARACTERS, FIRST_BATCH_CHARACTERS)
 
@@ -265,11 +263,7 @@ class IndexCore:
             return [], ()
         if self._embedding is None:
             raise BadInput(f"{documents[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
-        began = time.monotonic()
-        embedded = self._embedding.embed(self.encoder, documents, cached=self.cached, listener=self.context.listener)
-        characters = sum(len(document.text) + 256 for document in documents)
-        self._speed = characters / max(time.monotonic() - began, 1e-9)
-        return embedded
+        return self._embedding.embed(self.encoder, documents, cached=self.cached, listener=self.context.listener)
 
     def _model_notes(self) -> list[str]:
         """Return notes about the model before this object embeds its first documents; the listener receives them."""

@@ -6,6 +6,7 @@ batches.py and core.py decide which documents are new and what is committed.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -57,9 +58,15 @@ _PLAIN_TEXT = "On 12 May 2020 the weather in the city was good, and 7 people cam
 
 
 class Embedding:
-    """Cuts documents into passages by an encoder's own tokens, and embeds them with it."""
+    """Cuts documents into passages by an encoder's own tokens, and embeds them with it.
+
+    Attributes:
+        speed: characters of documents that the encoder embedded per second, when it was needed last; None before.
+            Vectors from the cache do not count.
+    """
 
     def __init__(self, settings: PassageSettings) -> None:
+        self.speed: float | None = None
         self._settings = settings
         self._slack = 0
         self._calibrated = False
@@ -98,10 +105,13 @@ class Embedding:
             if unreadable:
                 spans = _without(unreadable, documents, spans)
             texts = _texts(documents, spans)
+            counter = _Counter(len(texts), listener)
             try:
-                ready = partial(self._ready, texts=texts, listener=notes)
-                with watching(_counter(len(texts), listener)):
+                ready = partial(self._ready, texts=texts, listener=notes, counter=counter)
+                with watching(counter.add):
                     vectors = cached(encoder, ready).encode(texts, role="document")
+                if rate := counter.rate():
+                    self.speed = rate * sum(len(document.text) + 256 for document in documents) / len(texts)
                 break
             except NothingKnown as error:
                 if unreadable or (len(error.texts) == len(texts) > 1 and not _knows_words(cached(encoder, ready))):
@@ -116,10 +126,17 @@ class Embedding:
         rows_of = zip(spans, np.split(vectors, ends), strict=True)
         return [(tuple(document_spans), rows) for document_spans, rows in rows_of], tuple(notes.texts)
 
-    def _ready(self, encoder: Encoder, *, texts: Sequence[str], listener: Listener) -> Encoder:
+    def _ready(
+        self, encoder: Encoder, *, texts: Sequence[str], listener: Listener, counter: _Counter | None = None
+    ) -> Encoder:
         """Return the encoder for a batch of these passages. Behind an endpoint there is no runtime to choose."""
-        if encoder.recipe.remote is not None:
-            return encoder
+        if encoder.recipe.remote is None:
+            encoder = self._for_documents(encoder, texts, listener)
+        if counter is not None:
+            counter.begin()
+        return encoder
+
+    def _for_documents(self, encoder: Encoder, texts: Sequence[str], listener: Listener) -> Encoder:
         from indexer.encoders import calibrate_int8
         from indexer.encoders.chain.deferred import loaded
         from indexer.encoders.documents import for_documents, ignored_override
@@ -149,17 +166,30 @@ class Embedding:
             return encoder.encode(readable, role="document", truncate=True)
 
 
-def _counter(total: int, listener: Listener) -> Callable[[int], None]:
-    """Return a function that adds up batches of passages for a listener. Threads may share it."""
-    done, lock = 0, threading.Lock()
+class _Counter:
+    """Counts the passages of a call for a listener, and times those that do not come from the cache. Threads may share
+    it."""
 
-    def count(passages: int) -> None:
-        nonlocal done
-        with lock:
-            done += passages
-            listener.embedded(done, total)
+    def __init__(self, total: int, listener: Listener) -> None:
+        self._total, self._listener, self._lock = total, listener, threading.Lock()
+        self._done = self._cached = 0
+        self._began: float | None = None
 
-    return count
+    def begin(self) -> None:
+        """Note that the encoder begins: the passages so far came from the cache."""
+        self._cached, self._began = self._done, time.monotonic()
+
+    def add(self, passages: int) -> None:
+        with self._lock:
+            self._done += passages
+            self._listener.embedded(self._done, self._total)
+
+    def rate(self) -> float | None:
+        """Return how many passages the encoder has embedded per second, now that it has ended; None if it was not
+        needed."""
+        if self._began is None:
+            return None
+        return (self._total - self._cached) / max(time.monotonic() - self._began, 1e-9)
 
 
 def _knows_words(encoder: Encoder) -> bool:

@@ -83,7 +83,8 @@ def entry_of(
         unread: the notes of its reader.
     """
     if encoded := encoded_in_passages(document.text, document.format):
-        unread = (*unread, Code.ENCODED_LEFT_OUT(f"{sum(end - start for start, end in encoded):,}"))
+        share = sum(end - start for start, end in encoded) / len(document.text)
+        unread = (*unread, Code.ENCODED_LEFT_OUT(f"{max(1, round(100 * share))}"))
     return Entry(document.uri, file, "read", reason, document=document, stamp=stamp, notes=unread)
 
 

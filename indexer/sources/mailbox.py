@@ -19,7 +19,7 @@ from indexer.sources.entry import Entry, ReadOptions, content_or_entry, entry_of
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import EML, reader_of
 from indexer.sources.limits import MAX_EXPANSION
-from indexer.sources.maildir import message_files
+from indexer.sources.maildir import MessageOpener, message_files
 from indexer.sources.mbox import message_places, read_message
 from indexer.sources.message import Message
 from indexer.sources.titles import title_of
@@ -148,10 +148,11 @@ class MaildirUris:
 
     Attributes:
         known: returns the record of the ledger for the path of a file.
+        opener: opens the files of the messages.
     """
 
     def __init__(self, known: Callable[[str], KnownFile | None]) -> None:
-        self.known = known
+        self.known, self.opener = known, MessageOpener()
         self._maildir = ""
         self._holders: dict[str, str] = {}  # the file of each uri
 

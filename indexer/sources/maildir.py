@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import BinaryIO
 
 _MESSAGE_FOLDERS = ("cur", "new")
@@ -30,6 +31,13 @@ def maildir_of(folder: str) -> str:
 def is_tmp_of_maildir(folder: str) -> bool:
     """Return whether a folder holds messages that are still being delivered."""
     return os.path.basename(folder) == "tmp" and is_maildir(os.path.dirname(folder))
+
+
+def is_empty(folder: str) -> bool:
+    """Return whether a folder holds nothing. A folder that cannot be listed may hold something."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return next(entries, None) is None
+    return False
 
 
 def ledger_path(maildir: str, name: str) -> str:
@@ -55,13 +63,32 @@ def gone_message_paths(path: str) -> list[str]:
     return [os.path.join(maildir, folder, name) for folder in _MESSAGE_FOLDERS]
 
 
-def open_message(maildir: str, path: str) -> BinaryIO:
-    """Open the file of a message, even if a flag was added since its folder was listed."""
-    try:
-        return open(path, "rb")
-    except FileNotFoundError:
+def renamed_message(path: str) -> str:
+    """Return the path of a file. If it is a message that has got another name with its flags, return its new path."""
+    maildir = "" if os.path.exists(path) else maildir_of(os.path.dirname(path))
+    files = dict(message_files(maildir)) if maildir else {}
+    return files.get(ledger_path(maildir, os.path.basename(path)), path)
+
+
+class MessageOpener:
+    """Opens the files of messages, of one Maildir after another, even if a flag was added since the folder was
+    listed."""
+
+    def __init__(self) -> None:
+        self._maildir = ""
+        self._renamed: dict[str, str] = {}  # the files when a message was missed last, by their paths in the ledger
+
+    def open(self, maildir: str, path: str) -> BinaryIO:
+        """Open the file of a message.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        with suppress(FileNotFoundError):
+            return open(path, "rb")
         known_as = ledger_path(maildir, os.path.basename(path))
-        renamed = next((file for name, file in message_files(maildir) if name == known_as), None)
-        if renamed is None:
-            raise
-        return open(renamed, "rb")
+        if maildir == self._maildir:
+            with suppress(FileNotFoundError, KeyError):
+                return open(self._renamed[known_as], "rb")
+        self._maildir, self._renamed = maildir, dict(message_files(maildir))
+        return open(self._renamed.get(known_as, path), "rb")

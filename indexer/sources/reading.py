@@ -36,7 +36,6 @@ from indexer.sources.formats import (
 )
 from indexer.sources.limits import MAX_EXPANSION
 from indexer.sources.mailbox import Mailbox, MaildirUris, read_mbox
-from indexer.sources.maildir import open_message
 from indexer.sources.message import Message
 from indexer.sources.programs import has_failed, is_read_alike, program_for
 from indexer.sources.record import Container
@@ -104,7 +103,7 @@ def _entries(walked: WalkedFile, options: ReadOptions, uris: MaildirUris, met: b
     assert status is not None
     stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
     try:
-        with open_message(maildir, walked.message_file) if maildir else open(path, "rb") as file:
+        with uris.opener.open(maildir, walked.message_file) if maildir else open(path, "rb") as file:
             status = os.fstat(file.fileno())
             stamp = Stamp(status.st_size, status.st_mtime_ns, status.st_ino, read_ns)
             head = file.read(_HEAD_BYTES)

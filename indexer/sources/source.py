@@ -14,7 +14,7 @@ from indexer.ledger import Code
 from indexer.sources.entry import ReadOptions
 from indexer.sources.globs import Globs, parse_glob
 from indexer.sources.ignores import IGNORE_FILES, Ignores, reason_to_ignore
-from indexer.sources.maildir import gone_message_paths, is_maildir, maildir_of, message_files
+from indexer.sources.maildir import gone_message_paths, is_maildir, maildir_of, message_files, renamed_message
 from indexer.sources.walk import WalkedFile, is_own_output, special_kind, walk, walked
 
 STDIN = "-"
@@ -186,7 +186,7 @@ def _resolve(argument: str) -> tuple[str, str]:
     if argument == STDIN:
         return STDIN, ""
     if not any(character in argument for character in "*?[") or _exists(argument):
-        return os.path.abspath(argument), ""
+        return renamed_message(os.path.abspath(argument)), ""
     parts = argument.split(os.sep)
     first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
     folder = os.sep.join(parts[:first]) or (os.sep if argument.startswith(os.sep) else ".")

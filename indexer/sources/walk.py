@@ -17,7 +17,7 @@ from operator import attrgetter
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.sources.entry import EntryState
 from indexer.sources.ignores import IGNORE_FILES, Ignores, add_folder, enclosing, reason_to_ignore
-from indexer.sources.maildir import is_maildir, is_tmp_of_maildir, ledger_path, maildir_of
+from indexer.sources.maildir import is_empty, is_maildir, is_tmp_of_maildir, ledger_path, maildir_of
 from indexer.stores.addresses.open import holds_store
 
 
@@ -173,7 +173,8 @@ class _Walk:
                 if not self.belongs(path, is_folder) and not (is_link and self.leads_to_folder(path)):
                     continue
                 if left_out := self.left_out(folder, entry, rules):
-                    yield left_out
+                    if left_out.reason.code is not Code.MAIL_IN_DELIVERY or not is_empty(path):
+                        yield left_out
                 elif is_link:
                     self.links.append((path, rules))
                 elif not is_folder:

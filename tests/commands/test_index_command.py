@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import platform
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 
 def test_a_second_run_changes_nothing(likewise: Callable[..., Any], tmp_path: Path) -> None:
@@ -38,3 +43,9 @@ def test_a_source_that_does_not_exist_makes_no_index(likewise: Callable[..., Any
     assert (said.code, said.out) == (2, "")
     assert "nothing" in said.err
     assert not (tmp_path / "x.index").exists()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives each thread a heap of its own")
+def test_a_run_limits_the_heaps_of_its_threads() -> None:
+    program = "from search.cli.indexing.runs import limit_arenas; raise SystemExit(not limit_arenas())"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0  # it lasts: not in this process

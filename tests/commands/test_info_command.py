@@ -28,6 +28,17 @@ def test_the_ledger_names_what_was_skipped(likewise: Callable[..., Any], tmp_pat
     assert "a.txt" not in said.out
 
 
+def test_the_ledger_names_the_file_of_a_record(
+    likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
+) -> None:
+    index, file = tmp_path / "x.index", tmp_path / "r.jsonl"
+    file.write_text(lines({"id": "a", "text": "bread"}, {"id": "b", "text": ""}, {"text": ""}))
+    assert likewise("index", index, file).code == 0
+    assert likewise("info", index, "--ledger", "skipped").out == (
+        f"skipped   b  in {file}  line 2: its text is empty\nskipped   {file}:3  line 3: its text is empty\n"
+    )
+
+
 def test_the_ten_commonest_fields_are_printed_with_their_types(
     likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path
 ) -> None:

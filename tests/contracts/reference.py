@@ -798,8 +798,8 @@ def set_of(values: Iterable[Any]) -> list[Any]:
 
 
 def unread(files: Mapping[str, Stamp], entries: Iterable[tuple[int, LedgerRow]], uris: set[str]) -> dict[str, Stamp]:
-    """Return the files. Files with an entry for one of the uris will be read again."""
-    changed = {row.file for _, row in entries if row.uri in uris}
+    """Return the files. Files that have one of the uris will be read again."""
+    changed = {row.file for _, row in entries if row.uri in uris and row.state != "gone"}
     return {path: replace(stamp, size=-1) if path in changed else stamp for path, stamp in files.items()}
 
 

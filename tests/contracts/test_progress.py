@@ -12,13 +12,16 @@ import numpy as np
 import pytest
 from hardware import needs_root
 
-from indexer import Index
+from indexer import Document, Index
+from indexer.cache.cached_encoder import CachedEncoder
+from indexer.cache.vector_cache import VectorCache
 from indexer.encoders.tokens.batching import unit
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
-from indexer.indexing.embedding import settings_of_new
+from indexer.indexing.embedding import Embedding, settings_of_new
 from indexer.indexing.runs import index_sources
 from indexer.listener import Commit, Listener
+from indexer.passages.cut import PassageSettings
 from indexer.sources import ReadOptions, open_sources
 from indexer.stores.addresses.open import create_store
 from search.cli.terminal import progress as shown
@@ -151,7 +154,31 @@ def test_every_writer_commits_after_some_seconds_of_embedding(tmp_path: Path, en
     with Index.create(tmp_path / "x.index", encoder) as index:
         core = index._core
         assert core.batch_characters == 16_000
-        core._speed = 500.0  # characters in a second
+        assert core._embedding is not None
+        core._embedding.speed = 500.0  # characters in a second
         assert core.batch_characters == 5_000
-        core._speed = 1e9
+        core._embedding.speed = 1e9
         assert core.batch_characters == 512 * 1024
+
+
+def test_vectors_from_the_cache_do_not_count_as_speed(
+    tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("indexer.indexing.embedding.time.monotonic", lambda: clock[0])
+    encoder.ask = lambda texts: clock.__setitem__(0, clock[0] + 2.0 * len(texts))  # seconds
+    cache = VectorCache(tmp_path / "vectors.db")
+
+    def embed(*words: str) -> float | None:
+        embedding = Embedding(PassageSettings(32, 0))
+        embedding.embed(
+            encoder,
+            [Document(word, word * 100) for word in words],
+            cached=lambda encoder, ready: CachedEncoder(encoder, cache, "auto", ready),
+        )
+        return embedding.speed
+
+    assert embed("a") == (100 + 256) / 2
+    assert embed("a", "b", "c") == (100 + 256) / 2
+    assert embed("a", "b", "c") is None
+    cache.close()

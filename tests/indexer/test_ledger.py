@@ -165,7 +165,10 @@ SENTENCES: list[tuple[Reason, str]] = [
         "its front matter is not read, because it is not valid YAML (mapping values are not allowed here): repair it",
     ),
     (Code.XFA_FORM(), "its fields are not read, because it is an XFA form: print it into a new PDF"),
-    (Code.ENCODED_LEFT_OUT("4,052"), "4,052 characters of base64 or hexadecimal digits are in no passage"),
+    (
+        Code.ENCODED_LEFT_OUT("40"),
+        "40 % of its text is encoded data (base64 or hexadecimal digits), which is not embedded",
+    ),
     (Code.EARLIER_TEXT_KEPT(), "the text of an earlier reading is kept"),
 ]
 """A reason of every code, and its sentence in indexes of formats 1 and 2. A new wording needs a pattern of the old."""

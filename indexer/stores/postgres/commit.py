@@ -409,11 +409,12 @@ class Commit:
         self._run("DELETE FROM {tables}.ledger WHERE key = ANY(%s) AND state = 'gone' AND run < %s", taken, run)
 
     def _forget_stamps(self, keys: Iterable[bytes]) -> None:
-        """Make the next run read the files of these documents again, because something else has changed the
+        """Make the next run read the files that have these documents again, because something else has changed the
         documents."""
         self._run(
             "UPDATE {tables}.file SET size = -1 WHERE id IN"
-            " (SELECT f.id FROM {tables}.file f WHERE f.id IN (SELECT file_id FROM {tables}.ledger WHERE key = ANY(%s))"
+            " (SELECT f.id FROM {tables}.file f WHERE f.id IN"
+            " (SELECT file_id FROM {tables}.ledger WHERE key = ANY(%s) AND state <> 'gone')"
             " ORDER BY f.key FOR UPDATE)",
             list(keys),
         )

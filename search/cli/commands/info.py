@@ -108,7 +108,9 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
 
 
 def _list_ledger(snapshot: Snapshot, wanted: str, as_json: bool) -> None:
-    """Print the rows that `--ledger` asks for, each with its reason and notes."""
+    """Print the rows that `--ledger` asks for, each with its file, reason and notes."""
+    from indexer.sources.source import STDIN
+
     rows = snapshot.noted() if wanted == "noted" else snapshot.ledger(None if wanted == "all" else wanted)
     for row in list(rows):
         reason, notes = row.reason.text(), [note.text() for note in row.notes]
@@ -116,7 +118,8 @@ def _list_ledger(snapshot: Snapshot, wanted: str, as_json: bool) -> None:
             shown_row = {"file": row.file, "uri": row.uri, "state": row.state, "reason": reason}
             say_json(shown_row | ({"notes": notes} if notes else {}))
         else:
-            say("  ".join((f"{row.state:<9} {shown(row.uri)}", *filter(None, (reason, *notes)))))
+            file = "" if row.uri.startswith(row.file) or row.file == STDIN else f"in {shown(row.file)}"
+            say("  ".join((f"{row.state:<9} {shown(row.uri)}", *filter(None, (file, reason, *notes)))))
 
 
 def _search_row(address: str, state: Info) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -54,6 +55,24 @@ def recorded_groups(
     return [(replace(options, extractors=extractors), names) for options, names in groups(recorded)]
 
 
+_M_ARENA_MAX = -8
+"""The parameter of mallopt in <malloc.h>."""
+
+
+def limit_arenas() -> bool:
+    """Keep the memory of a long run flat: return whether the C library shares two heaps among all threads.
+
+    Each commit starts threads of the word index, and glibc gives a new thread a heap of its own (up to eight per core).
+    Memory that is freed in one of them stays there, and the process grows with the number of commits.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+    return mallopt is not None and bool(mallopt(_M_ARENA_MAX, 2))
+
+
 def run_and_report(
     address: str,
     groups: Sequence[tuple[ReadOptions, Sequence[Source]]],
@@ -76,6 +95,7 @@ def run_and_report(
     from indexer.indexing.context import Context
     from indexer.indexing.runs import index_sources
 
+    limit_arenas()
     progress = RunProgress([source for _, opened in groups for source in opened], stream=options.stream)
     notes: list[str] = []
     with (

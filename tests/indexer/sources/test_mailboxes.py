@@ -29,6 +29,7 @@ from indexer.sources import Entry, mbox
 from indexer.sources.content import Content
 from indexer.sources.extractor import EXTRACTOR
 from indexer.sources.formats import EML, MBOX, TEXT, format_of
+from indexer.sources.maildir import MessageOpener
 
 Collect = Callable[..., list[Entry]]
 Likewise = Callable[..., Any]
@@ -411,7 +412,6 @@ def test_a_maildir_and_its_hidden_folders_are_read(maildir: Path, collect: Colle
     ]
     assert {str(Path(entry.uri).relative_to(maildir)): entry.reason.text() for entry in entries if entry.reason} == {
         ".cache": "hidden folder",
-        ".Sent/tmp": "messages that are still being delivered",
         "tmp": "messages that are still being delivered",
     }
     document = next(entry.document for entry in entries if entry.uri.endswith("#a"))
@@ -495,20 +495,54 @@ def test_prune_keeps_messages_that_are_only_ignored_or_in_a_folder_that_cannot_b
     assert likewise("list", index).out.count("Mail") == 3
 
 
-def test_a_message_that_gets_a_flag_while_its_folder_is_read(
+def test_messages_that_get_a_flag_while_their_folder_is_read(
     maildir: Path, collect: Collect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from indexer.sources import reading
+    for number in range(5, 9):
+        write(maildir / "cur" / f"{number}.e{number}.host:2,", mail(f"e{number}"))
+    listed: list[str] = []
+    listdir, opened = os.listdir, MessageOpener.open
 
-    open_message = reading.open_message
+    def flagged(self: MessageOpener, folder: str, path: str) -> Any:
+        Path(path).rename(f"{path}T")
+        return opened(self, folder, path)
 
-    def flagged(folder: str, path: str) -> Any:
-        if path.endswith("a.host:2,S"):
-            Path(path).rename(f"{path}T")
-        return open_message(folder, path)
+    monkeypatch.setattr(MessageOpener, "open", flagged)
+    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or listdir(path))
+    assert names(collect(maildir / "cur")) == ["a", "e5", "e6", "e7", "e8"]
+    opener = MessageOpener()
+    listed.clear()
+    for number in range(5, 9):
+        with opened(opener, str(maildir), str(maildir / "cur" / f"{number}.e{number}.host:2,")) as file:
+            assert f"About e{number}." in file.read().decode()
+    assert listed == [str(maildir / "cur"), str(maildir / "new")], "one listing for all that were renamed"
+    with pytest.raises(FileNotFoundError):
+        opened(MessageOpener(), str(maildir), str(maildir / "cur" / "9.none.host:2,"))
 
-    monkeypatch.setattr(reading, "open_message", flagged)
-    assert names(collect(maildir / "cur")) == ["a"]
+
+def test_a_single_message_is_found_again_under_its_new_name(likewise: Likewise, tmp_path: Path, maildir: Path) -> None:
+    index, message = tmp_path / "x.index", maildir / "cur" / "1.a.host:2,S"
+    assert likewise("index", index, message, "--json").json["indexed"] == 1
+    message.rename(maildir / "cur" / "1.a.host:2,RS")
+    for command in (("index", index, message), ("update", index)):
+        said = likewise(*command, "--prune", "--json")
+        assert (said.code, said.json["unchanged"], said.json["pruned"]) == (0, 1, 0)
+    (maildir / "cur" / "1.a.host:2,RS").unlink()
+    assert likewise("index", index, message, "--prune").code == 2
+    assert likewise("index", index, maildir / "cur", "--prune", "--yes", "--json").json["pruned"] == 1
+
+
+def test_nothing_is_listed_of_an_empty_maildir_and_nothing_is_left_to_do_after_pruning(
+    likewise: Likewise, tmp_path: Path
+) -> None:
+    folder, index = tmp_path / "in", tmp_path / "x.index"
+    for name in ("cur", "new", "tmp"):
+        (folder / "Mail" / name).mkdir(parents=True)
+    path = write(folder / "Inbox", box(mail("a"), mail("b"), mail("c")))
+    assert likewise("index", index, folder, "--json").json["seen"] == 3
+    write(path, box(mail("a"), mail("b")))
+    assert likewise("update", index, "--prune", "--json").json["pruned"] == 1
+    assert likewise("status", index).out.endswith("files: 1 unchanged\n")
 
 
 _READ = """

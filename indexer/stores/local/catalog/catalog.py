@@ -355,9 +355,10 @@ def _write_ledger(connection: sqlite3.Connection, rows: Sequence[LedgerRow], run
 
 
 def _forget_stamps(connection: sqlite3.Connection, uris: Sequence[str]) -> None:
-    """Make the next run read the files of these documents again, because something else has changed the documents."""
+    """Make the next run read the files that have these documents again, because something else has changed the
+    documents."""
     connection.executemany(
-        "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ?)",
+        "UPDATE file SET size = -1 WHERE id IN (SELECT file_id FROM ledger WHERE uri = ? AND state <> 'gone')",
         ((uri,) for uri in uris),
     )
 
