@@ -175,7 +175,7 @@ class Code(Enum):
     )
     FILES_INSIDE = "{} files inside it are not read ({}): save them next to it"
     INSIDE_NOT_WHOLE = "{} inside it is not read whole ({}): save it next to it"
-    FRONT_MATTER_BROKEN = "its front matter is not read, because it is not valid YAML ({}): repair it"
+    FRONT_MATTER_BROKEN = "its front matter is not read, because it is not valid {} ({}): repair it"
     XFA_FORM = "its fields are not read, because it is an XFA form: print it into a new PDF"
     ENCODED_LEFT_OUT = "{} % of its text is encoded data (base64 or hexadecimal digits), which is not embedded"
     EARLIER_TEXT_KEPT = "the text of an earlier reading is kept"

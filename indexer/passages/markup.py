@@ -266,7 +266,9 @@ def _phrase(text: str, begin: int, inner: int, stop: int, after: int) -> Iterato
 # Markdown. markdown-it-py tells blocks and definitions of links by their lines; it gives no offsets within a line.
 
 _FRONT_MATTER = re.compile(
-    r"---[ \t]*(?:\r\n|\r|\n)\s*[\w-]+:(?:\s.{0,65536}?)?(?:\r\n|\r|\n)(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|$)", re.DOTALL
+    r"---[ \t]*(?:\r\n|\r|\n)\s*[\w-]+:(?:\s.{0,65536}?)?(?:\r\n|\r|\n)(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|$)"
+    r"|\+\+\+[ \t]*(?:\r\n|\r|\n)\s*[\w.\"-]+[ \t]*=.{0,65536}?(?:\r\n|\r|\n)\+\+\+[ \t]*(?:\r\n|\r|\n|$)",
+    re.DOTALL,
 )
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _LITERAL_HTML = re.compile(r"\s*<(?:script|pre|style|textarea)\b", re.IGNORECASE)

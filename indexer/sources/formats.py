@@ -125,12 +125,13 @@ def reason_not_to_read(path: str) -> Reason:
 
 READER_VERSIONS: dict[str, int] = {
     "pdf": 2,
-    "markdown": 2,
+    "markdown": 3,
     "csv": 2,
     "tsv": 2,
     "docx": 2,
     "pptx": 2,
-    "xlsx": 2,
+    "xlsx": 3,
+    "ods": 2,
     "eml": 2,
     "mbox": 2,
     "maildir": 2,

@@ -131,7 +131,10 @@ def _record(place: str, line: str) -> tuple[str, str]:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
-        raise BadInput(f"{place}: not JSON ({error.msg}): each line must be an object") from None
+        raise BadInput(
+            f"{place}: not JSON ({error.msg}): each line must be an object with _id and text, or an id, a tab and the "
+            "question"
+        ) from None
     if not isinstance(record, dict):
         raise BadInput(f"{place}: not an object: write it as {{'_id': ..., 'text': ...}}")
     query, text = record.get("_id", record.get("id")), record.get("text")

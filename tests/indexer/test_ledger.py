@@ -161,7 +161,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         "a.pdf inside it is not read whole (encrypted): save it next to it",
     ),
     (
-        Code.FRONT_MATTER_BROKEN("mapping values are not allowed here"),
+        Code.FRONT_MATTER_BROKEN("YAML", "mapping values are not allowed here"),
         "its front matter is not read, because it is not valid YAML (mapping values are not allowed here): repair it",
     ),
     (Code.XFA_FORM(), "its fields are not read, because it is an XFA form: print it into a new PDF"),

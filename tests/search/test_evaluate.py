@@ -127,6 +127,10 @@ def test_bad_qrels_name_file_and_line(tmp_path: Path, text: str, message: str) -
     ("text", "message"),
     [
         (" \n", "is empty"),
+        (
+            "how do I pay",
+            r"bad:1: not JSON .*: each line must be an object with _id and text, or an id, a tab and the ",
+        ),
         ("{", r"bad:1: not JSON"),
         ("[1]", r"bad:1: not an object"),
         ('{"text": "x"}', r"bad:1: the question has no id"),

@@ -1,9 +1,10 @@
-"""Markdown: the text as it is, with headings from the line map of markdown-it-py, and YAML front matter."""
+"""Markdown: the text as it is, with headings from the line map of markdown-it-py, and front matter in YAML or TOML."""
 
 from __future__ import annotations
 
 import datetime
 import re
+import tomllib
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -14,10 +15,11 @@ from indexer.sources.content import Content, Headings, lead_in
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")  # the line ends that markdown-it counts
 _FRONT_MATTER = re.compile(
-    r"---[ \t]*(?:\r\n|\r|\n)(.{0,65536}?(?:\r\n|\r|\n))(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|$)", re.DOTALL
+    r"(---|\+\+\+)[ \t]*(?:\r\n|\r|\n)(.{0,65536}?(?:\r\n|\r|\n))(?:\1|\.\.\.)[ \t]*(?:\r\n|\r|\n|$)", re.DOTALL
 )
+"""YAML between lines of hyphens, or TOML between lines of plus signs, as Hugo and Zola have it."""
 
-_MEMBER = re.compile(r"\s*[\w-]+:(?:\s|$)")
+_MEMBER = re.compile(r"\s*[\w-]+:(?:\s|$)|\s*[\w.\"-]+[ \t]*=")
 _MAX_VALUES = 10_000  # aliases of YAML can make billions of values of 64 kB
 _MAX_DEPTH = 50
 
@@ -27,7 +29,7 @@ def read(text: str) -> Content:
     from markdown_it import MarkdownIt
 
     front = _FRONT_MATTER.match(text)
-    metadata, unread = _front_matter(front[1]) if front else (None, ())
+    metadata, unread = _front_matter(front[2], is_toml=front[1] == "+++") if front else (None, ())
     body = text
     if (
         front and metadata is not None
@@ -55,25 +57,25 @@ def read(text: str) -> Content:
     return Content(text, str(title) if title else first_heading, tuple(lead_in(sections)), metadata, unread=unread)
 
 
-def _front_matter(yaml_text: str) -> tuple[dict[str, Any] | None, tuple[Reason, ...]]:
+def _front_matter(text: str, *, is_toml: bool) -> tuple[dict[str, Any] | None, tuple[Reason, ...]]:
     """Return the members with their nested ones, and a note if they cannot be read.
 
     The members are None if this is not a mapping: two horizontal rules are not front matter.
     """
     try:
-        members = _parse(yaml_text)
+        members = tomllib.loads(text.replace("\r\n", "\n")) if is_toml else _parse(text)
         if not isinstance(members, dict):
             return None, ()
         return _JsonValues().of(members, 0) or {}, ()
-    except Exception as error:  # noqa: BLE001 - YAMLError, and what PyYAML's constructors raise on a wrong tag
-        return ({}, (_broken(error),)) if _MEMBER.match(yaml_text) else (None, ())
+    except Exception as error:  # noqa: BLE001 - TOMLDecodeError, YAMLError, and what PyYAML's constructors raise on a wrong tag
+        return ({}, (_broken(error, "TOML" if is_toml else "YAML"),)) if _MEMBER.match(text) else (None, ())
 
 
-def _broken(error: Exception) -> Reason:
+def _broken(error: Exception, language: str) -> Reason:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
     # The text begins in the second line of the file.
-    return replace(Code.FRONT_MATTER_BROKEN(problem), line=mark.line + 2 if mark else 1)
+    return replace(Code.FRONT_MATTER_BROKEN(language, problem), line=mark.line + 2 if mark else 1)
 
 
 class _JsonValues:

@@ -18,6 +18,7 @@ from indexer.sources import archive
 from indexer.sources.content import Assembly, Content, Headings, Unreadable
 from indexer.sources.limits import MAX_REPEATED_CHARACTERS, MAX_REPEATS
 from indexer.sources.readers import xml
+from indexer.sources.readers.office_parts import add_sheet
 
 _NAMES = {
     "dc": "http://purl.org/dc/elements/1.1/",
@@ -67,9 +68,7 @@ def read(path: str) -> Content:
         tables = sheets.findall("table:table", _NAMES)
         for number, sheet in enumerate(tables, 1):
             comments: Notes = {}
-            assembly.section(_get(sheet, "table:name"), number)
-            for row in _rows(sheet, comments):
-                assembly.add(row, newlines=1)
+            add_sheet(assembly, _get(sheet, "table:name"), number, _rows(sheet, comments))
             _write_notes(comments, assembly)
         metadata["sheets"] = len(tables)
     elif pages := body[0].findall("draw:page", _NAMES):

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from indexer.sources.content import Assembly
 from indexer.sources.readers import xml
 
 _COMMENTS = re.compile(r"word/comments\.xml|(?:xl|ppt)/(?:comments/)?\w*comment\w*\.xml", re.IGNORECASE)
+_SHEET_NAME = re.compile(r"(?:sheet|tabelle|feuil(?:le)?|hoja|foglio|blad|planilha|table)[ _]?\d*", re.IGNORECASE)
+"""Names that Excel and LibreOffice give to a new sheet."""
 _CHART = re.compile(r"(?:word|xl|ppt)/charts/chart(?:Ex)?\d*\.xml", re.IGNORECASE)
+
+
+def add_sheet(into: Assembly, name: str, number: int, rows: Iterable[str]) -> None:
+    """Add a sheet as a section: its name, unless a program gave it ("Sheet1"), and one line per row. A sheet without
+    cells is left out."""
+    into.section(name, number)
+    heading = "" if _SHEET_NAME.fullmatch(name) else name
+    for row in rows:
+        if heading and row.strip():
+            into.add(heading)
+            heading = ""
+        into.add(row, newlines=1)
 
 
 def add_comments_and_charts(path: str, into: Assembly) -> None:

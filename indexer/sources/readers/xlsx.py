@@ -1,4 +1,4 @@
-"""XLSX with openpyxl: one section per sheet, with its number and name; one line per row, with tabs between cells."""
+"""XLSX with openpyxl: one section per sheet, with its number and name; one line per row, with tabs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import openpyxl
 
 from indexer.sources import archive
 from indexer.sources.content import Assembly, Content
-from indexer.sources.readers.office_parts import add_comments_and_charts
+from indexer.sources.readers.office_parts import add_comments_and_charts, add_sheet
 
 
 def read(path: str) -> Content:
@@ -19,9 +19,8 @@ def read(path: str) -> Content:
     assembly = Assembly()
     for number, sheet in enumerate(book.worksheets, 1):
         sheet.reset_dimensions()  # the declared dimensions may be wrong, and as large as the format allows
-        assembly.section(sheet.title, number)
-        for row in sheet.iter_rows(values_only=True):
-            assembly.add("\t".join(map(_cell, row)).rstrip(), newlines=1)
+        rows = ("\t".join(map(_cell, row)).rstrip() for row in sheet.iter_rows(values_only=True))
+        add_sheet(assembly, sheet.title, number, rows)
     add_comments_and_charts(path, assembly)
     metadata: dict[str, str | int] = {"sheets": len(book.worksheets)}
     if book.properties.creator and book.properties.creator != "openpyxl":

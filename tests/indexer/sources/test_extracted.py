@@ -213,8 +213,8 @@ def test_xlsx(tmp_path: Path, collect: Collect) -> None:
     document = one(collect, path)
     assert (document.title, document.format, document.metadata["sheets"]) == ("book", "xlsx", 2)
     assert cuts(document) == [
-        ("People", 1, "name\tborn\t\talive\nAda\t1815-12-10\t\tFALSE"),
-        ("Prices", 2, "2.5\ttwo lines"),
+        ("People", 1, "People\nname\tborn\t\talive\nAda\t1815-12-10\t\tFALSE"),
+        ("Prices", 2, "Prices\n2.5\ttwo lines"),
     ]
 
 

@@ -117,8 +117,8 @@ def test_ods(tmp_path: Path, collect: Collect) -> None:
     document = one(collect, write(tmp_path / "a.ods", body))
     assert (document.title, document.format, document.metadata["sheets"]) == ("a", "ods", 2)
     assert cuts(document) == [
-        ("People", 1, "name\tborn\t\talive\nAda\t1815-12-10\tx\tx"),
-        ("Prices", 2, "2.50\t3\n\nDear!"),
+        ("People", 1, "People\nname\tborn\t\talive\nAda\t1815-12-10\tx\tx"),
+        ("Prices", 2, "Prices\n2.50\t3\n\nDear!"),
     ]
 
 
@@ -127,7 +127,7 @@ def test_repeated_cells_and_rows_are_written_up_to_a_length(tmp_path: Path, coll
     row = f'<table:table-row table:number-rows-repeated="99999">{cell}</table:table-row>'
     body = f'<office:spreadsheet><table:table table:name="a">{row * 2}</table:table></office:spreadsheet>'
     line = "\t".join(["word"] * 1000)
-    assert one(collect, write(tmp_path / "a.ods", body)).text == "\n".join([line] * 6)
+    assert one(collect, write(tmp_path / "a.ods", body)).text == "\n".join(["a", *[line] * 6])
 
 
 def test_odp(tmp_path: Path, collect: Collect) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from indexer.passages.markup import front_matter
 from indexer.records import Document
 from indexer.sources import Entry
 from indexer.sources.encoding import decode
@@ -282,3 +283,22 @@ def test_damaged_utf_16_and_records_in_it_say_so(tmp_path: Path, collect: Collec
     (entry,) = collect(path)
     assert entry.document is not None
     assert (entry.uri, entry.document.text) == ("1", "x")
+
+
+def test_front_matter_in_toml(tmp_path: Path, collect: Collect) -> None:
+    front = '+++\ntitle = "Bees"\ndate = 2024-05-01\ntags = ["a", "b"]\n[extra]\nweight = 3\n+++\n'
+    text = f"{front}\n# Hives\n\nThey swarm.\n"
+    (tmp_path / "a.md").write_text(text)
+    (tmp_path / "b.md").write_text("+++\ntitle = Bees\n+++\nThey swarm.\n")
+    (tmp_path / "c.md").write_text("+++\nNot front matter.\n+++\nThey swarm.\n")
+    first, broken, plain = collect(tmp_path)
+    assert first.document is not None
+    assert (first.document.title, first.document.text) == ("Bees", text)
+    assert {name: first.document.metadata[name] for name in ("date", "tags", "extra")} == {
+        "date": "2024-05-01",
+        "tags": ["a", "b"],
+        "extra": {"weight": 3},
+    }
+    assert front_matter(text, "markdown") == len(front)
+    assert broken.notes[0].text().startswith("line 1: its front matter is not read, because it is not valid TOML (")
+    assert plain.notes == ()
