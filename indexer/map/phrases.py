@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from indexer.languages.detect import languages_of, listed
+from indexer.languages.detect import languages_of
 from indexer.stores.words.analysis import LANGUAGES, UNSPACED, Analysis
 
 _CHARACTERS = 1500
@@ -30,6 +30,13 @@ _CLAUSE = re.compile(r"[.,;:!?()\[\]{}\"“”„«»…|/*`+<>。、，；：�
 _LABEL = re.compile(r"^\s*(?:[#*=.-]+\s*)?([^\W\d_][^:\n]{0,28}):(?:\s|$)")
 _FUNCTION_CHARACTERS = re.compile("[\u3041-\u309f的了是在和与與之其為为以而及於于個个這这那有不也就都]+")
 """Hiragana, and the commonest Chinese characters that are words without a topic. They separate phrases."""
+_ARABIC_STOP_WORDS = frozenset(
+    """
+    في من على إلى الى عن مع كان كانت هذا هذه ذلك تلك التي الذي الذين قد ما لا أن إن أو او ثم كما حيث بعد قبل بين كل غير
+    خلال حتى لم لن هو هي هم وهو وهي وقد ولم ولا وكان وكانت عند عام منذ أي أكثر بعض فقد مثل أيضا به بها له لها فيه فيها
+    """.split()  # noqa: SIM905
+)
+"""The engine has no list for Arabic."""
 _HASH = re.compile(r"\d.*\d.*\d|^.{26,}$")
 
 Phrase = tuple[str, ...]
@@ -63,13 +70,15 @@ def read_phrases(titles: Sequence[str], texts: Sequence[str], analysis: Analysis
     Args:
         analysis: analysis of the collection's language, which gives the stem of a word.
     """
-    languages = {"en", *listed(languages_of(texts))} & LANGUAGES.keys() - {analysis.language}
+    languages = {"en", *languages_of(texts)} & LANGUAGES.keys() - {analysis.language}
     others = [Analysis(language) for language in sorted(languages)]  # English: texts of any language quote it
 
     @cache
     def stem(word: str) -> str:
         """Return the stem of a word, and "" for stop words and what is not a word."""
-        if len(word) < 2 or _HASH.search(word) or not all(other.terms(word) for other in others):
+        if len(word) < 2 or _HASH.search(word) or word in _ARABIC_STOP_WORDS:
+            return ""
+        if not all(other.terms(re.split("['’]", word)[0]) for other in (*others, analysis)):
             return ""
         terms = analysis.terms(word)
         return terms[0] if terms and (len(word) > 2 or word.isupper()) else ""

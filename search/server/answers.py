@@ -149,12 +149,28 @@ class MapAnswer(_Answer):
     regions: list[RegionAnswer]
 
 
+class ColourAnswer(_Answer):
+    """The value of a field that a colour stands for, or a range of its numbers or dates."""
+
+    value: str | int | float | bool
+    documents: int = Field(description="How many documents have it.")
+    from_: int | float | str | None = Field(alias="from", description="The lower bound of a range.")
+    to: int | float | str | None = Field(description="The upper bound of a range.")
+
+
 class ColoursAnswer(_Answer):
     """The points of a map by the value of a field."""
 
     field: str
-    values: list[ValueAnswer] = Field(description="The most frequent values.")
+    values: list[ColourAnswer] = Field(description="The most frequent values, or ranges in their order.")
+    scale: bool = Field(description="Whether the values are ranges of numbers or dates.")
     colours: str = Field(description="One byte per point in base64: the position of its value, or 255 for others.")
+
+
+class MatchingAnswer(_Answer):
+    """The points of a map that pass a filter."""
+
+    points: str = Field(description="One byte per point in base64: 1 for each that passes, or 0.")
 
 
 class PlacedDocument(_Answer):
@@ -163,6 +179,7 @@ class PlacedDocument(_Answer):
     point: int | None = Field(description="null where it came after the map was drawn.")
     uri: str
     title: str
+    text: str = Field(description="The beginning of its text.")
 
 
 class PlacedAnswer(_Answer):

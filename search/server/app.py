@@ -51,6 +51,7 @@ from search.server.requests import (
     EmbeddingsRequest,
     FacetsRequest,
     JudgmentRequest,
+    MatchingRequest,
     PlacedRequest,
     RerankRequest,
     SearchManyRequest,
@@ -208,6 +209,7 @@ class Service:
             Route(f"{index}/map", self.map),
             Route(f"{index}/map/places", self.map_places),
             Route(f"{index}/map/colours", self.map_colours),
+            Route(f"{index}/map/matching", self.map_matching, methods=["POST"]),
             Route(f"{index}/map/documents", self.map_documents, methods=["POST"]),
             Route(f"{index}/search", self.search, methods=["POST"]),
             Route(f"{index}/search-many", self.search_many, methods=["POST"]),
@@ -353,6 +355,11 @@ class Service:
     async def map_documents(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, PlacedRequest)
         return JSONResponse(await self._searches.run(lambda: self._maps.documents(served, body.points, body.uris)))
+
+    async def map_matching(self, request: Request) -> Response:
+        body = await body_of(request, MatchingRequest)
+        where = filter_tree(body.where, FROM_CLIENTS)
+        return JSONResponse(await self._ask(request, lambda served: self._maps.matching(served, where, body.area)))
 
     async def similar(self, request: Request) -> Response:
         body = await body_of(request, SimilarRequest)

@@ -6,6 +6,8 @@ import base64
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from indexer.filters.tree import And, In, Where
 from indexer.map.file import Map
 from indexer.settings import MapRecord
+from indexer.stores.port import FieldValues
 from search.served import ServedIndex
 from search.server.problems import Problem
 
@@ -21,6 +24,10 @@ COLOURS = 11
 """Number of values of a field with their own colour. All other values share one colour."""
 MAX_CORNERS = 500
 MAX_TITLES = 300
+CARD_CHARACTERS = 200
+"""Number of characters of a document's text that are shown beside its point."""
+RANGES = 7
+"""Number of ranges into which the numbers or dates of a field are divided."""
 
 Area = Sequence[Sequence[float]]
 
@@ -54,28 +61,48 @@ class Maps:
         return self._drawn(served).map.places.astype("<f4").tobytes()
 
     def colours(self, served: ServedIndex, field: str) -> dict[str, Any]:
-        """Return the most frequent values of a field, and for each point the position of its value, or 255."""
+        """Return the most frequent values of a field, or the ranges of its numbers or dates if there are many, and for
+        each point the position of its value, or 255."""
         drawn = self._drawn(served)
         colours = np.full(len(drawn.map.uris), 255, np.uint8)
-        values = []
-        for position, (value, documents) in enumerate(served.searcher.values(field, COLOURS).frequent):
-            values.append({"value": value, "documents": documents})
-            uris = served.searcher.uris({field: value})
-            colours[[drawn.points[uri] for uri in uris if uri in drawn.points]] = position
-        return {"field": field, "values": values, "colours": base64.b64encode(colours.tobytes()).decode("ascii")}
+        found = served.searcher.values(field, COLOURS)
+        scale = _ranges(found) if len(found.frequent) == COLOURS else []
+        values: list[dict[str, Any]] = []
+        shown: list[Any] = [*scale] or [value for value, _ in found.frequent]
+        for value in shown:
+            low, high = value if isinstance(value, tuple) else (None, None)
+            uris = served.searcher.uris({field: value if low is None else {">=": low, "<=": high}})
+            points = [drawn.points[uri] for uri in uris if uri in drawn.points]
+            name = value if low is None else f"{low} to {high}"
+            colours[points] = len(values)
+            values.append({"value": name, "documents": len(uris), "from": low, "to": high})
+        encoded = _encoded(colours)
+        return {"field": field, "values": values, "scale": bool(scale), "colours": encoded}
+
+    def matching(self, served: ServedIndex, where: Where | None, area: Area | None) -> dict[str, Any]:
+        """Return 1 for each point whose document passes the filter and is inside the area, and 0 for the others."""
+        drawn = self._drawn(served)
+        matching = np.zeros(len(drawn.map.uris), np.uint8)
+        condition = where if area is None else self.within(served, area, where)
+        matching[[drawn.points[uri] for uri in served.searcher.uris(condition) if uri in drawn.points]] = 1
+        return {"points": _encoded(matching)}
 
     def documents(
         self, served: ServedIndex, points: Sequence[int] | None, uris: Sequence[str] | None
     ) -> dict[str, Any]:
-        """Return point, uri and title of documents, given their points or uris. Unknown points and uris are left
-        out."""
+        """Return point, uri, title and beginning of documents, by their points or uris. Unknown ones are left out."""
         drawn = self._drawn(served)
         names = drawn.map.uris
         asked = [names[point] for point in points or () if point < len(names)] + list(uris or ())
         found = served.searcher.get_many(asked)
         return {
             "documents": [
-                {"point": drawn.points.get(document.uri), "uri": document.uri, "title": document.title}
+                {
+                    "point": drawn.points.get(document.uri),
+                    "uri": document.uri,
+                    "title": document.title,
+                    "text": " ".join(document.text[: 2 * CARD_CHARACTERS].split())[:CARD_CHARACTERS],
+                }
                 for document in found
             ]
         }
@@ -105,6 +132,29 @@ class Maps:
                 read = _Drawn(record, drawn, {uri: point for point, uri in enumerate(drawn.uris)})
                 self._read[served.name] = read
             return read
+
+
+def _encoded(points: NDArray[np.uint8]) -> str:
+    return base64.b64encode(points.tobytes()).decode("ascii")
+
+
+def _ranges(found: FieldValues) -> list[tuple[Any, Any]]:
+    """Return the bounds of equal ranges between the smallest and the largest number or day of a field; or none."""
+    if found.days is not None:
+        first, last = (date.fromisoformat(str(day)[:10]).toordinal() for day in found.days)
+        bounds: list[Any] = [date.fromordinal(round(each)).isoformat() for each in np.linspace(first, last, RANGES + 1)]
+    elif found.numbers is not None:
+        low, high = found.numbers
+        is_whole = float(low).is_integer() and float(high).is_integer() and high - low >= RANGES
+        bounds = [
+            round(each) if is_whole else float(f"{each:.3g}") for each in np.linspace(low, high, RANGES + 1).tolist()
+        ]
+        bounds[0], bounds[-1] = low, high
+        if is_whole:
+            return [(first, last - 1) for first, last in pairwise(bounds[:-1])] + [(bounds[-2], bounds[-1])]
+    else:
+        return []
+    return list(pairwise(dict.fromkeys(bounds)))
 
 
 def contains(area: NDArray[np.floating], places: NDArray[np.floating]) -> NDArray[np.bool_]:

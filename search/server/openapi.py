@@ -55,6 +55,7 @@ _MARKS = {
     "schema": {"type": "array", "items": {"type": "string", "pattern": "^\\d{1,12}-\\d{1,12}$"}, "maxItems": 2},
     "description": "START-END in the text of the document: the passage, and then its sentence.",
 }
+_FILE = "application/octet-stream"
 _SCHEMAS = "#/components/schemas/"
 
 
@@ -118,8 +119,7 @@ def _paths() -> _Paths:
     fields = "List the fields of an index, with their frequent values"
     add("indexes", "list_fields", f"GET {index}/fields", fields, answers.FieldsAnswer)
     add("indexes", "get_info", f"GET {index}/info", "Return the state of an index in numbers", answers.InfoAnswer)
-    facets = answers.FacetsAnswer
-    add("indexes", "count_fields", f"POST {index}/facets", "Count fields", facets, requests.FacetsRequest)
+    add("indexes", "count_fields", f"POST {index}/facets", "Count fields", answers.FacetsAnswer, requests.FacetsRequest)
 
     found = answers.SearchAnswer
     add("search", "search", f"POST {index}/search", "Rank documents by a question", found, requests.SearchRequest)
@@ -130,17 +130,16 @@ def _paths() -> _Paths:
 
     document = f"{index}/document"
     add("documents", "get_document", f"GET {document}", "Return a document", answers.DocumentAnswer, None, _URI)
-    original = "Return the file of a document, or the picture of a page (if originals are shown)"
-    file = "application/octet-stream"
-    add("documents", "get_original", f"GET {index}/original", original, file, None, _URI, _PAGE, _MARKS)
+    original = "Return the file of a document, or the picture of a page (if originals are shown)", _FILE, None
+    add("documents", "get_original", f"GET {index}/original", *original, _URI, _PAGE, _MARKS)
     removed = answers.RemovedAnswer
     add("documents", "remove_document", f"DELETE {document}", "Remove a document (if writable)", removed, None, _URI)
     pages, page = "List documents in pages, in the order they were added", answers.DocumentsAnswer
     add("documents", "list_documents", f"GET {document}s", pages, page, None, _WHERE, _CURSOR)
     uris, by_uri = "Return documents by their uris", answers.FoundDocumentsAnswer
     add("documents", "get_documents", f"POST {index}/get-many", uris, by_uri, requests.UrisRequest)
-    counted = answers.CountAnswer
-    add("documents", "count", f"GET {index}/count", "Count the documents that a filter leaves", counted, None, _WHERE)
+    counted = "Count the documents that a filter leaves", answers.CountAnswer, None
+    add("documents", "count", f"GET {index}/count", *counted, _WHERE)
     change, changes = "Add or replace documents (if writable)", answers.ChangesAnswer
     add("documents", "put_documents", f"PUT {document}s", change, changes, requests.DocumentsRequest)
 
@@ -156,6 +155,9 @@ def _paths() -> _Paths:
     add("map", "get_places", f"GET {index}/map/places", places, "application/octet-stream")
     add("map", "get_colours", f"GET {index}/map/colours", colours, coloured, None, _FIELD)
     add("map", "name_points", f"POST {index}/map/documents", "Name documents", placed, requests.PlacedRequest)
+
+    matching = "Tell which points of the map pass a filter", answers.MatchingAnswer, requests.MatchingRequest
+    add("map", "match_points", f"POST {index}/map/matching", *matching)
 
     names = "List the indexes that embed texts (OpenAI's form)"
     embed, order = "Embed texts (OpenAI's form)", "Order documents by relevance (Cohere's form, if there is a reranker)"

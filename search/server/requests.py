@@ -195,6 +195,15 @@ class PlacedRequest(_Body):
     uris: Annotated[list[Uri], Field(max_length=MAX_HITS)] = []
 
 
+class MatchingRequest(_Body):
+    """Documents of the map that pass a filter and are in an area."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"where": "year >= 2020"}]})
+
+    where: Where = None
+    area: Area | None = None
+
+
 class JudgmentRequest(_Body):
     """Whether a document answers a question."""
 

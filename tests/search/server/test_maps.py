@@ -52,20 +52,50 @@ def test_places_regions_and_titles(client: TestClient) -> None:
     assert places.headers["content-type"] == "application/octet-stream"
     np.testing.assert_array_equal(np.frombuffer(places.content, "<f4").reshape(-1, 2), PLACES)
     named = client.post(f"{MAP}/documents", json={"points": [3, 0, 99], "uris": ["erde", "mars"]}).json()["documents"]
-    assert [(each["point"], each["uri"], each["title"]) for each in named] == [
-        (3, "bread", "Bread"),
-        (0, "moon", "Moon"),
-        (2, "erde", "Erde"),
+    assert [(each["point"], each["uri"], each["title"], each["text"]) for each in named] == [
+        (3, "bread", "Bread", "Bread is baked in an oven."),
+        (0, "moon", "Moon", "The moon orbits the earth. It is full once a month."),
+        (2, "erde", "Erde", "Die Erde kreist um die Sonne."),
     ]
 
 
 def test_colours_are_the_frequent_values_of_a_field(client: TestClient) -> None:
     answered = client.get(f"{MAP}/colours", params={"field": "lang"}).json()
-    assert answered["values"] == [{"value": "en", "documents": 3}, {"value": "de", "documents": 1}]
+    assert [(each["value"], each["documents"]) for each in answered["values"]] == [("en", 3), ("de", 1)]
+    assert answered["scale"] is False
     assert list(b64decode(answered["colours"])) == [0, 0, 1, 0]
     assert list(b64decode(client.get(f"{MAP}/colours", params={"field": "tags"}).json()["colours"])).count(255) == 3
     unknown = client.get(f"{MAP}/colours", params={"field": "lnag"})
     assert (unknown.status_code, unknown.json()["slug"]) == (400, "unknown-field")
+
+
+def test_many_numbers_or_days_are_coloured_by_ranges(
+    open_client: Callable[..., TestClient], tmp_path: Path, encoder: Any
+) -> None:
+    folder = tmp_path / "papers.index"
+    with Index.create(folder, model=encoder) as index:
+        index.add([Document(f"d{n}", "moon", metadata={"n": n, "day": f"2024-01-{n + 1:02}"}) for n in range(29)])
+    keep(folder, Map(tuple(f"d{n}" for n in range(29)), np.zeros((29, 2), np.float32), ()))
+    client = open_client({"papers": folder})
+    answered = client.get(f"{MAP}/colours", params={"field": "n"}).json()
+    assert answered["scale"] is True
+    ranges = [(each["from"], each["to"], each["documents"]) for each in answered["values"]]
+    assert ranges == [(n, n + 3 + (n == 24), 4 + (n == 24)) for n in range(0, 28, 4)]
+    assert list(b64decode(answered["colours"])) == [min(n // 4, 6) for n in range(29)]
+    days = client.get(f"{MAP}/colours", params={"field": "day"}).json()
+    assert [days["values"][at]["value"] for at in (0, 6)] == ["2024-01-01 to 2024-01-05", "2024-01-25 to 2024-01-29"]
+    assert sorted(set(b64decode(days["colours"]))) == list(range(7))
+
+
+def test_points_that_pass_a_filter_are_told(client: TestClient) -> None:
+    def matching(**body: Any) -> list[int]:
+        return list(b64decode(client.post(f"{MAP}/matching", json=body).json()["points"]))
+
+    left = [[-0.5, -0.5], [0.5, -0.5], [0.5, 1.5], [-0.5, 1.5]]
+    assert matching(where='lang = "en"') == [1, 1, 0, 1]
+    assert matching(area=left) == [1, 0, 1, 1]
+    assert matching(where='lang = "en"', area=left) == [1, 0, 0, 1]
+    assert client.post(f"{MAP}/matching", json={"where": "lang ="}).status_code == 400
 
 
 def test_an_area_is_a_filter(client: TestClient) -> None:

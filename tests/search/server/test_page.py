@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pdf_files
 import pytest
 from chromium import CHROMIUM, FLAGS, serving_here
 from starlette.testclient import TestClient
@@ -823,24 +825,30 @@ def test_the_map_shows_points_colours_and_the_hits_of_the_question(tab: Tab) -> 
     await_drawing(tab)
     assert ink(tab, 0.2, 0.5)[3] > 100  # the thirteenth number
     assert ink(tab, 0.3, 0.6)[3] == 0  # between four numbers
-    tab.page.locator("#map-question").fill("number 7 of many")
-    expect(tab.page.locator("#map-hits button").first).to_be_visible()
-    assert "q=number+7+of+many" in tab.query
+    tab.page.locator("#question").fill("number 7 of many")
+    expect(tab.page.locator("#map-documents button")).to_have_count(10)
+    tab.page.wait_for_url(re.compile("q=number.7.of.many.*at_map="))  # the map shows the hits
     tab.page.locator("#map-colour").select_option("n")
-    expect(tab.page.locator("#map-legend li")).to_have_count(12)
-    tab.page.locator("#map-hits button").first.click()
+    expect(tab.page.locator("#map-legend li").first).to_have_text("0 to 3")
+    expect(tab.page.locator("#map-legend li")).to_have_count(8)
+    tab.page.locator("#map-documents button").first.click()
     expect(tab.page.locator("#reader-body")).to_contain_text("of many.")
     tab.page.keyboard.press("Escape")
+    tab.page.locator("#question").fill("")
+    tab.page.get_by_role("button", name="Show all").click()
+    await_drawing(tab)
     box = tab.page.locator("#map-canvas").bounding_box()
     assert box is not None
+    tab.page.mouse.move(box["x"] + 24 + (box["width"] - 48) * 0.4, box["y"] + 24 + (box["height"] - 48) * 0.25)
+    expect(tab.page.locator("#map-card")).to_have_text("Number 20Number 20 of many.")
     tab.page.mouse.click(box["x"] + 24 + (box["width"] - 48) * 0.4, box["y"] + 24 + (box["height"] - 48) * 0.25)
     expect(tab.page.locator("#reader-title")).to_have_text("Number 20")
 
 
 @in_browser
 def test_an_area_of_the_map_becomes_a_filter(tab: Tab) -> None:
-    tab.go("?view=map&index=numbers&q=number")
-    expect(tab.page.locator("#map-hits button").first).to_be_visible()
+    tab.go("?view=map&index=numbers")
+    await_drawing(tab)
     box = tab.page.locator("#map-canvas").bounding_box()
     assert box is not None
     left, top = box["x"] + 24, box["y"] + 24
@@ -852,6 +860,8 @@ def test_an_area_of_the_map_becomes_a_filter(tab: Tab) -> None:
         if not at:
             tab.page.mouse.down()
     tab.page.mouse.up()
+    expect(tab.page.locator("#map-listed-title")).to_have_text("The area: 2 documents")
+    tab.page.locator("#question").fill("number")
     tab.page.get_by_role("link", name="Search in it").click()
     expect(tab.page.locator("#status")).to_contain_text("2 documents")
     assert sorted(tab.titles) == ["Number 0", "Number 1"]
@@ -874,7 +884,19 @@ def test_the_map_is_moved_with_keys_and_buttons(tab: Tab) -> None:
     assert ink(tab, 0.2, 0.5)[3] > 100  # all of it is shown again
     tab.page.locator("#map-regions button").first.click()
     await_drawing(tab, drawn)
+    # The region is a filter: its documents are listed, and the other points are dimmed.
+    expect(tab.page.locator("#map-listed-title")).to_have_text("small · numbers: 12 documents")
+    expect(tab.page.get_by_role("button", name="Remove the filter: small · numbers")).to_be_visible()
     tab.page.get_by_role("button", name="Show all").click()
+    tab.page.wait_for_url(re.compile(r"named=small.*at_map=0\.500_0\.500_1\.000"))
+    for _ in range(100):
+        if ink(tab, 0.2, 1)[3] < 100 < ink(tab, 0.2, 0)[3]:
+            break
+        tab.page.wait_for_timeout(25)
+    assert ink(tab, 0.2, 1)[3] < 100 < ink(tab, 0.2, 0)[3]
+    with tab.page.expect_download() as saved:
+        tab.page.get_by_role("button", name="Save as picture").click()
+    assert saved.value.suggested_filename == "numbers-map.png"
 
 
 @in_browser
@@ -896,10 +918,34 @@ def test_a_map_hinders_nobody(
         tab = open_tab(Site(port, {}), color_scheme=scheme)
         tab.page.set_viewport_size({"width": width, "height": 800})
         tab.go("?view=map&q=moon")
-        expect(tab.page.locator("#map-hits li").first).to_have_text("Moon")
+        expect(tab.page.locator("#map-documents li").first).to_have_text("Moon")
         expect(tab.page.get_by_role("img", name="Map of 6 documents")).to_be_visible()
         assert violations(tab.page) == []
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+        tab.page.goto("about:blank")
+
+
+@in_browser
+def test_the_page_of_a_pdf_is_shown_above_its_text(
+    open_tab: Callable[..., Tab], tmp_path: Path, likewise: Callable[..., Any]
+) -> None:
+    lines = ("A title page.", "A comet has a tail.")
+    streams = [f"BT /F1 12 Tf 50 700 Td ({line}) Tj ET" for line in lines]
+    pdf_files.write(tmp_path / "sky.pdf", *streams)
+    os.utime(tmp_path / "sky.pdf", (1_700_000_000, 1_700_000_000))
+    likewise("index", tmp_path / "sky.index", tmp_path / "sky.pdf")
+    with serving_here(create_app({"sky": str(tmp_path / "sky.index")}, originals=True)) as port:
+        tab = open_tab(Site(port, {}))
+        tab.go("?q=comet")
+        tab.page.locator("#hits a.title").first.press("Enter")
+        picture = tab.page.get_by_role("img", name="Page 2. Its text is below.")
+        expect(picture).to_have_js_property("naturalWidth", 1200)
+        expect(tab.page.locator("figure")).to_contain_text("Page 2 of 2")
+        assert "mark=" in str(picture.get_attribute("src"))
+        tab.page.get_by_role("button", name="Previous page").press("Enter")
+        expect(tab.page.get_by_role("img", name="Page 1. Its text is below.")).to_be_visible()
+        expect(tab.page.get_by_role("link", name="Save the original")).to_be_visible()
+        assert violations(tab.page) == []
         tab.page.goto("about:blank")
 
 

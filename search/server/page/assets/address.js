@@ -7,7 +7,7 @@ const MOST_HITS = 200;
 
 /** The state of a page that was asked nothing. A pick is a condition that was chosen: [field, operator, value]. */
 export const EMPTY = Object.freeze({
-  view: "search", index: "", q: "", mode: "", with: "", where: "", picks: [], k: HITS, open: "", at: "", area: null,
+  view: "search", index: "", q: "", mode: "", with: "", where: "", picks: [], k: HITS, open: "", at: "", area: null, named: "", at_map: "",
 });
 
 /** Return the state that an address holds. What it cannot mean is left out. */
@@ -27,13 +27,15 @@ export function readAddress(query) {
     open: text("open"),
     at: /^\d+-\d+$/.test(text("at")) ? text("at") : "",
     area: readArea(text("area")),
+    named: text("area") ? text("named") : "",
+    at_map: /^-?[\d.]+_-?[\d.]+_[\d.]+$/.test(text("at_map")) ? text("at_map") : "",
   };
 }
 
 /** Return the address of a state, relative to the page: only what differs from the empty state is in it. */
 export function addressOf(state) {
   const given = new URLSearchParams();
-  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at"]) {
+  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at", "named", "at_map"]) {
     if (state[name] !== EMPTY[name]) given.set(name, state[name]);
   }
   if (state.area) given.set("area", state.area.map((corner) => corner.join("_")).join("~"));

@@ -4,7 +4,7 @@ import { byId, element } from "./element.js";
 import { samePick } from "./conditions.js";
 import { describePick } from "./filters.js";
 
-const NOTHING = { where: "", picks: [], area: null };
+const NOTHING = { where: "", picks: [], area: null, named: "" };
 
 export class Chips {
   #removed = null; // what to choose to undo the last removal
@@ -23,7 +23,7 @@ export class Chips {
     const conditions = [
       ...state.picks.map((pick) => [describePick(pick), { picks: state.picks.filter((other) => !samePick(other, pick)) }]),
       ...(state.where.trim() ? [[state.where.trim(), { where: "" }]] : []),
-      ...(state.area ? [["an area of the map", { area: null }]] : []),
+      ...(state.area ? [[state.named || "an area of the map", { area: null, named: "" }]] : []),
     ];
     const items = conditions.map(([text, without]) => this.#button(text, `Remove the filter: ${text}`, () => this.#remove(state, without), " ×"));
     if (conditions.length > 1) items.push(this.#button("Remove all", "Remove all filters", () => this.#remove(state, NOTHING)));

@@ -43,7 +43,9 @@ const judging = new Judging((error) => noticeTrouble(error));
 const reader = new Reader(() => state.open && leave());
 const map = new MapView({
   open: (uri) => go({ open: uri, at: "" }),
-  setArea: (area) => choose({ area }),
+  setArea: (area, named) => choose({ area, named }),
+  pick: (picks) => choose({ picks: [...state.picks.filter(([field]) => field !== picks[0][0]), ...picks] }),
+  remember: (view) => state.view === "map" && go({ at_map: view }, { replace: true }),
   trouble: noticeTrouble,
 });
 
@@ -135,11 +137,10 @@ function hitOf({ open, at }) {
 
 function drawMap(index) {
   if (!index || state.view !== "map") return;
-  const asked = byId("map-question");
-  if (document.activeElement !== asked) asked.value = state.q;
   byId("map-within").hidden = !state.area;
   byId("map-within").href = addressOf({ ...state, view: "search" });
-  map.show(index.name, state, state.q.trim() ? bodyOf({ ...state, area: null }) : null);
+  const filter = bodyOf({ ...state, q: "" });
+  map.show(index.name, state, state.q.trim() ? bodyOf(state) : null, { where: filter.where, area: filter.area });
 }
 
 let fields = [];
@@ -389,7 +390,6 @@ async function copy(text, said) {
 function listen() {
   question.addEventListener("input", () => type({ q: question.value, k: EMPTY.k, open: "", at: "" }));
   question.addEventListener("blur", () => { typing = false; });
-  byId("map-question").addEventListener("input", (event) => type({ q: event.target.value, open: "", at: "" }));
   where.addEventListener("input", () => type({ where: where.value, k: EMPTY.k }));
   where.addEventListener("blur", () => { typing = false; });
   byId("modes").addEventListener("change", (event) => choose({ mode: event.target.value }));

@@ -1,4 +1,4 @@
-// The drawing of a map on a canvas: points, names of regions, hits, the lasso. It keeps no state of the page.
+// The drawing of a map on a canvas: density or points, names of regions, hits, an area. It keeps no state of the page.
 //
 // Points are written into an image by hand: a hundred thousand take some milliseconds, without a GPU, at every move.
 
@@ -6,6 +6,11 @@ const PADDING = 24; // CSS pixels around the map when all of it is shown
 const FEW_POINTS = 4000; // up to so many visible points are drawn as round dots
 const NAMED_POINTS = 90; // up to so many visible points get their titles
 const LARGEST_SCALE = 4000;
+const FAR = 2; // up to this zoom, many points are drawn as density
+const CELL = 6; // CSS pixels
+const DIMMED = 0.25; // opacity of points that a filter leaves out
+const RINGS = [0, 10, 25, 45, 70, 100, 140, 190]; // distances at which a place for a name is looked for
+const AROUND = [[0, 1], [0, -1], [1, 0], [-1, 0], [1, 1], [-1, 1], [1, -1], [-1, -1]];
 
 /** The colours of the values of a field, for light and for dark surfaces; the last one is that of all other values. */
 export const PALETTES = {
@@ -13,17 +18,27 @@ export const PALETTES = {
   dark: ["#74cbc1", "#f0a57c", "#b3a9f2", "#f08bb0", "#8fd694", "#e3c650", "#8cbcf5", "#dd9be0", "#c7a99d", "#6fd3de", "#cfdc5c", "#85817a"],
 };
 
+/** The colours of the ranges of a number or date, from low to high. */
+const SCALES = {
+  light: ["#5a8ce0", "#4a80d4", "#3a6fc4", "#2c59a6", "#204587", "#163268", "#0d204a"],
+  dark: ["#3f6fb5", "#5585c9", "#6d9bdc", "#86b1ea", "#a2c6f4", "#bfdafb", "#ddecff"],
+};
+
 export class Picture {
   places = new Float32Array();
   colours = null; // position of the value of each point; null: one colour for all
   regions = [];
   hits = []; // points, best first
-  question = null; // its place
+  isScale = false; // whether the colours are those of a scale
+  moved = () => {}; // called when another part of the map is shown
+  matching = null; // 1 for each point that passes the filter; null without a filter
   lasso = null; // corners on the map, while it is drawn and after it
   titles = new Map(); // by point
   #scheduled = false;
   #grid = null;
   #image = null; // its memory is used again for every frame
+  #regionOf = null; // the largest region of each point
+  #named = []; // [region, box] of each name on the canvas
 
   /** @param {function(number[])} needTitles is called with the visible points that have no title yet, where they are few. */
   constructor(canvas, needTitles) {
@@ -39,9 +54,11 @@ export class Picture {
     return this.places.length / 2;
   }
 
-  /** Show new places. */
-  setPlaces(places) {
+  /** Show new places with their regions. */
+  setPlaces(places, regions) {
     this.places = places;
+    this.regions = regions;
+    this.#regionOf = nearestOf(places, regions.filter((region) => region.level === 0));
     this.titles.clear();
     this.#grid = gridOf(places);
     this.reset();
@@ -57,8 +74,27 @@ export class Picture {
   /** Show the surroundings of a place. */
   show(x, y, zoom) {
     this.center = [x, y];
-    this.zoom = Math.min(Math.max(zoom, 1), LARGEST_SCALE);
+    this.zoom = Math.min(Math.max(zoom, 0.8), LARGEST_SCALE);
+    this.moved();
     this.draw();
+  }
+
+  /** Show the part of the map with some places, [x, y] each. */
+  showAll(places) {
+    if (!places.length) return;
+    const [left, bottom, right, top] = [Math.min, Math.max].flatMap((most) => [0, 1].map((axis) => most(...places.map((place) => place[axis]))));
+    const wide = Math.max(right - left, top - bottom, 0.05);
+    this.show((left + right) / 2, (bottom + top) / 2, Math.min(0.8 / wide, 12));
+  }
+
+  /** Return the picture as a PNG, on the colour of the page. */
+  async toFile() {
+    const copy = Object.assign(document.createElement("canvas"), { width: this.canvas.width, height: this.canvas.height });
+    const context = copy.getContext("2d");
+    context.fillStyle = getComputedStyle(this.canvas).getPropertyValue("--surface");
+    context.fillRect(0, 0, copy.width, copy.height);
+    context.drawImage(this.canvas, 0, 0);
+    return new Promise((resolve) => { copy.toBlob(resolve, "image/png"); });
   }
 
   /** Zoom by a factor around a position on the canvas, which stays where it is. */
@@ -67,12 +103,14 @@ export class Picture {
     this.zoom = Math.min(Math.max(this.zoom * factor, 0.8), LARGEST_SCALE);
     const after = this.placeAt(px, py);
     this.center = [this.center[0] + before[0] - after[0], this.center[1] + before[1] - after[1]];
+    this.moved();
     this.draw();
   }
 
   pan(dx, dy) {
     const [sx, sy] = this.#scales();
     this.center = [this.center[0] - dx / sx, this.center[1] + dy / sy];
+    this.moved();
     this.draw();
   }
 
@@ -126,18 +164,20 @@ export class Picture {
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     const style = getComputedStyle(canvas);
     const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
-    const palette = isDark ? PALETTES.dark : PALETTES.light;
+    const palette = [...(isDark ? PALETTES.dark : PALETTES.light)];
+    if (this.isScale) palette.splice(0, SCALES.light.length, ...(isDark ? SCALES.dark : SCALES.light));
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, width, height);
     const visible = this.#visible();
     if (visible && visible.length <= FEW_POINTS) this.#drawDots(visible, palette, ratio);
+    else if (this.zoom <= FAR) this.#drawDensity(palette);
     else this.#drawImage(visible, palette, ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#drawLasso(style);
-    const names = new Names(context, style);
+    const names = new Names(context, style, canvas, this.#occupied(visible));
     this.#drawHits(style, names);
+    this.#named = this.#drawRegions(names);
     this.#drawTitles(visible, names);
-    this.#drawRegions(names);
     canvas.dataset.drawn = String(Number(canvas.dataset.drawn ?? 0) + 1);
   }
 
@@ -150,52 +190,96 @@ export class Picture {
   }
 
   #colourOf(point) {
-    if (!this.colours) return 0;
-    return Math.min(this.colours[point], PALETTES.light.length - 1);
+    return Math.min(this.colours ? this.colours[point] : this.#regionOf[point], PALETTES.light.length - 1);
+  }
+
+  /** Return whether a point is one of those that the filter leaves. */
+  #isLit(point) {
+    return !this.matching || this.matching[point] === 1;
   }
 
   #drawDots(points, palette, ratio) {
     const { context } = this;
     const radius = Math.min(5, (this.count < 1000 ? 3.5 : 2) + Math.log2(Math.max(1, this.zoom)) * 0.5) * ratio;
     const paths = palette.map(() => new Path2D());
+    const dimmed = new Path2D();
     for (const point of points) {
       const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
-      const path = paths[this.#colourOf(point)];
+      const path = this.#isLit(point) ? paths[this.#colourOf(point)] : dimmed;
       path.moveTo(px * ratio + radius, py * ratio);
       path.arc(px * ratio, py * ratio, radius, 0, 2 * Math.PI);
     }
-    context.globalAlpha = this.hits.length ? 0.5 : 0.8;
+    context.globalAlpha = DIMMED;
+    context.fillStyle = palette.at(-1);
+    context.fill(dimmed);
+    context.globalAlpha = 1;
     paths.forEach((path, colour) => {
       context.fillStyle = palette[colour];
       context.fill(path);
     });
-    context.globalAlpha = 1;
+  }
+
+  /** Draw how many documents are where: cells of some pixels in the colour that most of their documents have. */
+  #drawDensity(palette) {
+    const { canvas, context } = this;
+    const [columns, rows] = [canvas.clientWidth, canvas.clientHeight].map((length) => Math.ceil(length / CELL));
+    const counts = new Uint16Array(columns * rows * palette.length);
+    for (let point = 0; point < this.count; point += 1) {
+      if (!this.#isLit(point)) continue;
+      const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
+      const [column, row] = [Math.floor(px / CELL), Math.floor(py / CELL)];
+      if (column >= 0 && row >= 0 && column < columns && row < rows) counts[(row * columns + column) * palette.length + this.#colourOf(point)] += 1;
+    }
+    const small = Object.assign(document.createElement("canvas"), { width: columns, height: rows });
+    const image = new ImageData(columns, rows);
+    const inks = palette.map((colour) => Number.parseInt(colour.slice(1), 16));
+    const totals = Array.from({ length: columns * rows }, (_, cell) => counts.subarray(cell * palette.length, (cell + 1) * palette.length).reduce((sum, each) => sum + each, 0));
+    const most = Math.log1p(totals.reduce((high, each) => Math.max(high, each), 1));
+    totals.forEach((total, cell) => {
+      if (!total) return;
+      const of = counts.subarray(cell * palette.length, (cell + 1) * palette.length);
+      const ink = inks[of.indexOf(Math.max(...of))];
+      image.data.set([ink >> 16, (ink >> 8) & 255, ink & 255, 255 * (0.55 + (0.45 * Math.log1p(total)) / most)], 4 * cell);
+    });
+    small.getContext("2d").putImageData(image, 0, 0);
+    context.drawImage(small, 0, 0, columns * CELL * devicePixelRatio, rows * CELL * devicePixelRatio);
+  }
+
+  /** Return the cells of the canvas that have a point: names are written beside them. */
+  #occupied(visible) {
+    const columns = Math.ceil(this.canvas.clientWidth / CELL);
+    const taken = new Set();
+    const count = visible ? visible.length : this.count;
+    for (let at = 0; at < count; at += 1) {
+      const point = visible ? visible[at] : at;
+      const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
+      taken.add(Math.floor(py / CELL) * columns + Math.floor(px / CELL));
+    }
+    return { taken, columns };
   }
 
   /** Write points, or all of them, into the canvas's pixels. */
   #drawImage(points, palette, ratio) {
-    const { canvas, context, places, colours } = this;
+    const { canvas, context, places } = this;
     const { width, height } = canvas;
     if (this.#image?.width !== width || this.#image?.height !== height) this.#image = context.createImageData(width, height);
     const pixels = new Uint32Array(this.#image.data.buffer);
     pixels.fill(0);
-    const alpha = this.hits.length ? 0x70 : 0xb8;
     const inks = Uint32Array.from(palette, (colour) => {
       const value = Number.parseInt(colour.slice(1), 16);
-      return (alpha << 24) | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16); // little-endian RGBA
+      return (0xff << 24) | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16); // little-endian RGBA
     });
     const [sx, sy] = this.#scales().map((scale) => scale * ratio);
     const left = width / 2 - this.center[0] * sx;
     const top = height / 2 + this.center[1] * sy;
     const size = Math.max(1, Math.round((this.zoom > 3 ? 2.5 : 1.5) * ratio));
     const count = points ? points.length : this.count;
-    const last = palette.length - 1;
     for (let at = 0; at < count; at += 1) {
       const point = points ? points[at] : at;
       const px = (left + places[2 * point] * sx) | 0;
       const py = (top - places[2 * point + 1] * sy) | 0;
       if (px < 0 || py < 0 || px + size > width || py + size > height) continue;
-      const ink = inks[colours ? Math.min(colours[point], last) : 0];
+      const ink = this.#isLit(point) ? inks[this.#colourOf(point)] : (inks.at(-1) & 0xffffff) | ((255 * DIMMED) << 24);
       for (let row = 0, first = py * width + px; row < size; row += 1, first += width) {
         for (let column = 0; column < size; column += 1) pixels[first + column] = ink;
       }
@@ -221,49 +305,28 @@ export class Picture {
   #drawHits(style, names) {
     const { context } = this;
     const ink = style.getPropertyValue("--ink");
-    if (this.question) {
-      const from = this.positionOf(...this.question);
-      context.strokeStyle = ink;
-      context.globalAlpha = 0.25;
-      context.lineWidth = 1;
-      context.beginPath();
-      for (const point of this.hits.slice(0, 10)) {
-        context.moveTo(...from);
-        context.lineTo(...this.positionOf(this.places[2 * point], this.places[2 * point + 1]));
-      }
-      context.stroke();
-      context.globalAlpha = 1;
-    }
+    const surface = style.getPropertyValue("--surface");
     this.hits.toReversed().forEach((point, at) => {
-      const rank = this.hits.length - 1 - at;
       const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
       context.beginPath();
-      context.arc(px, py, 6, 0, 2 * Math.PI);
-      context.fillStyle = rank < 10 ? ink : "transparent";
+      context.arc(px, py, 10, 0, 2 * Math.PI);
+      context.fillStyle = ink;
       context.fill();
-      context.lineWidth = 1.5;
-      context.strokeStyle = rank < 10 ? style.getPropertyValue("--surface") : ink;
-      context.globalAlpha = rank < 10 ? 1 : 0.35;
+      context.lineWidth = 2;
+      context.strokeStyle = surface;
       context.stroke();
-      context.globalAlpha = 1;
+      context.font = `650 11px ${style.fontFamily}`;
+      context.textAlign = "center";
+      context.textBaseline = "middle";
+      context.fillStyle = surface;
+      context.fillText(String(this.hits.length - at), px, py);
+      names.take(px, py, 11);
     });
-    if (this.question) {
-      const [px, py] = this.positionOf(...this.question);
-      context.fillStyle = style.getPropertyValue("--accent");
-      context.beginPath();
-      for (let corner = 0; corner < 8; corner += 1) {
-        const length = corner % 2 ? 4 : 11;
-        const turn = (corner * Math.PI) / 4;
-        context.lineTo(px + length * Math.sin(turn), py - length * Math.cos(turn));
-      }
-      context.fill();
-      names.draw("your question", px, py - 20, { weight: 600, must: true });
-    }
-    this.hits.slice(0, 10).forEach((point) => {
-      const title = this.titles.get(point)?.title;
+    for (const point of this.hits) {
       const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
-      if (title) names.draw(shortened(title), px, py + 16, { weight: 550 });
-    });
+      const title = this.titles.get(point)?.title;
+      if (title) names.write(shortened(title), px, py, { weight: 550, apart: 22, rings: 4 });
+    }
   }
 
   #drawTitles(visible, names) {
@@ -273,48 +336,148 @@ export class Picture {
     for (const point of visible) {
       const title = this.titles.get(point)?.title;
       const [px, py] = this.positionOf(this.places[2 * point], this.places[2 * point + 1]);
-      if (title) names.draw(shortened(title), px, py + 14, { size: 12 });
+      if (title && !this.hits.includes(point)) names.write(shortened(title), px, py, { size: 12, apart: 15 });
     }
+  }
+
+  /** Return the region whose name is at a position on the canvas. */
+  regionNamedAt(px, py) {
+    return this.#named.find(([, box]) => px >= box[0] && px <= box[2] && py >= box[1] && py <= box[3])?.[0] ?? null;
   }
 
   #drawRegions(names) {
+    const named = [];
+    for (const region of this.shownRegions.sort((one, other) => other.documents - one.documents)) {
+      const [px, py] = this.positionOf(region.x, region.y);
+      if (px < 0 || py < 0 || px > this.canvas.clientWidth || py > this.canvas.clientHeight) continue;
+      const box = names.write(nameOf(region), px, py, { size: region.level ? 13 : 15, weight: 650, isSure: !region.level });
+      if (box) named.push([region, box]);
+    }
+    return named;
+  }
+
+  /** The regions whose names are shown at this zoom. */
+  get shownRegions() {
     const level = this.zoom < 2.2 ? 0 : this.zoom < 6 ? 1 : 2;
     const levels = new Set(this.regions.map((region) => region.level));
     const shown = levels.has(level) ? level : Math.max(...levels);
-    for (const region of this.regions.filter((each) => each.level === shown).sort((one, other) => other.documents - one.documents)) {
-      const [px, py] = this.positionOf(region.x, region.y);
-      names.draw(region.terms.join(" · "), px, py, { size: shown ? 13 : 15, weight: 650, muted: true });
-    }
+    return this.regions.filter((region) => region.level === shown);
   }
 }
 
-/** Writes names with a halo, none over another. */
+export const nameOf = (region) => region.terms.join(" · ");
+
+/** Return the corners of the part of the map that is nearer to a region's middle than to any other of its level. */
+export function areaOf(region, regions) {
+  let corners = [[-0.01, -0.01], [1.01, -0.01], [1.01, 1.01], [-0.01, 1.01]];
+  for (const other of regions) {
+    if (other === region || other.level !== region.level) continue;
+    const [dx, dy] = [other.x - region.x, other.y - region.y];
+    const border = (dx * (other.x + region.x) + dy * (other.y + region.y)) / 2;
+    const past = ([x, y]) => dx * x + dy * y - border;
+    corners = corners.flatMap((corner, at) => {
+      const next = corners[(at + 1) % corners.length];
+      const [here, there] = [past(corner), past(next)];
+      const cut = here / (here - there);
+      const crossing = (here < 0) === (there < 0) ? [] : [corner.map((value, axis) => value + cut * (next[axis] - value))];
+      return here <= 0 ? [corner, ...crossing] : crossing;
+    });
+  }
+  return corners.map((corner) => corner.map((value) => Number(value.toFixed(5))));
+}
+
+/** Return the position of the nearest region for each place. */
+function nearestOf(places, regions) {
+  const nearest = new Uint8Array(places.length / 2);
+  for (let point = 0; point < nearest.length; point += 1) {
+    let least = Infinity;
+    for (let at = 0; at < regions.length; at += 1) {
+      const distance = (places[2 * point] - regions[at].x) ** 2 + (places[2 * point + 1] - regions[at].y) ** 2;
+      if (distance < least) [least, nearest[point]] = [distance, at];
+    }
+  }
+  return nearest;
+}
+
+/** Writes names on the canvas: whole, none over another, and beside the points. */
 class Names {
   #taken = [];
 
-  constructor(context, style) {
+  constructor(context, style, canvas, occupied) {
     this.context = context;
+    this.canvas = canvas;
+    this.occupied = occupied;
     this.font = style.fontFamily;
     this.ink = style.getPropertyValue("--ink");
     this.muted = style.getPropertyValue("--muted");
     this.halo = style.getPropertyValue("--surface");
   }
 
-  draw(text, px, py, { size = 13, weight = 400, must = false, muted = false } = {}) {
+  /** Keep names away from a position. */
+  take(px, py, around) {
+    this.#taken.push([px - around, py - around, px + around, py + around]);
+  }
+
+  /**
+   * Write a name near a position, where it covers fewest points.
+   * @param {number} apart how many pixels from the position at least
+   * @param {number} rings how far from the position
+   * @param {boolean} isSure write it also where it covers points; otherwise it is left out there
+   */
+  write(text, px, py, { size = 13, weight = 400, apart = 0, rings = 2, isSure = false } = {}) {
     const { context } = this;
     context.font = `${weight} ${size}px ${this.font}`;
-    const half = context.measureText(text).width / 2 + 4;
-    const box = [px - half, py - size / 2 - 3, px + half, py + size / 2 + 3];
-    if (!must && this.#taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) return;
-    this.#taken.push(box);
+    const half = context.measureText(text).width / 2 + 5;
+    const high = size / 2 + 3;
+    const steps = isSure ? RINGS : RINGS.slice(0, rings);
+    let best = null;
+    for (const ring of steps) {
+      for (const [dx, dy] of ring ? AROUND : [[0, 1], [0, -1], [1, 0], [-1, 0]]) {
+        const x = Math.min(Math.max(px + dx * (apart && half + apart / 2 + ring * 2 || ring * 2), half), this.canvas.clientWidth - half);
+        const y = Math.min(Math.max(py + dy * (apart + ring), high), this.canvas.clientHeight - high);
+        const box = [x - half, y - high, x + half, y + high];
+        if (this.#taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
+        const covered = this.#covered(box);
+        if (!best || covered < best.covered) best = { x, y, box, covered };
+        if (!covered) break;
+      }
+      if (best?.covered === 0) break;
+    }
+    if (!best || (best.covered && !isSure)) return null;
+    this.#taken.push(best.box);
+    if (Math.hypot(best.x - px, best.y - py) > 40) {
+      context.strokeStyle = this.muted;
+      context.lineWidth = 1;
+      context.beginPath();
+      context.moveTo(px, py);
+      context.lineTo(Math.min(Math.max(px, best.box[0]), best.box[2]), Math.min(Math.max(py, best.box[1]), best.box[3]));
+      context.stroke();
+    }
+    if (best.covered) {
+      context.fillStyle = this.halo;
+      context.fillRect(best.box[0], best.box[1], 2 * half, 2 * high);
+    }
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.lineJoin = "round";
     context.lineWidth = 4;
     context.strokeStyle = this.halo;
-    context.strokeText(text, px, py);
-    context.fillStyle = muted ? this.muted : this.ink;
-    context.fillText(text, px, py);
+    context.strokeText(text, best.x, best.y);
+    context.fillStyle = this.ink;
+    context.fillText(text, best.x, best.y);
+    return best.box;
+  }
+
+  /** Return how many cells with points a box covers. */
+  #covered([left, top, right, bottom]) {
+    const { taken, columns } = this.occupied;
+    let covered = 0;
+    for (let row = Math.floor(top / CELL); row <= bottom / CELL; row += 1) {
+      for (let column = Math.floor(left / CELL); column <= right / CELL; column += 1) {
+        if (taken.has(row * columns + column)) covered += 1;
+      }
+    }
+    return covered;
   }
 }
 

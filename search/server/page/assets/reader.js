@@ -3,6 +3,7 @@
 import { byId, element, linkOrText } from "./element.js";
 import { flatten, placeOf } from "./hits.js";
 import { appendMarked, offsetsOf } from "./marks.js";
+import { drawOriginal } from "./original.js";
 import { getDocument, Refused } from "./service.js";
 
 const AROUND = 20_000; // characters drawn on each side; a book would take seconds
@@ -51,6 +52,7 @@ export class Reader {
     byId("reader-title").textContent = hit?.title.trim() || uri;
     byId("reader-place").textContent = hit ? placeOf(hit) : "";
     byId("reader-passage").hidden = !at;
+    byId("reader-original").hidden = true;
     const body = byId("reader-body");
     body.replaceChildren(element("p", { className: "waiting" }, "Loading …"));
     if (!this.dialog.open) this.dialog.showModal();
@@ -59,6 +61,11 @@ export class Reader {
       if (signal.aborted) return;
       byId("reader-title").textContent = document_.title.trim() || uri;
       this.#draw(body, document_, at, hit);
+      const original = drawOriginal(index, document_, at, hit);
+      if (original) {
+        body.prepend(original);
+        body.scrollTop = 0;
+      }
     } catch (error) {
       if (signal.aborted) return;
       const gone = error instanceof Refused && error.status === 404;

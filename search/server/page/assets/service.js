@@ -45,6 +45,12 @@ export const getDocument = (index, uri, signal) => request(`${of(index)}/documen
 export const getJudgments = (index, query) => request(`${of(index)}/judgments?query=${encodeURIComponent(query)}`);
 export const putJudgment = (index, body) => request(`${of(index)}/judgments`, { body, method: "PUT" });
 
+/** Return the address of the original of a document, or of the picture of a page. */
+export function originalAddress(index, { uri, page = "", mark = [] }) {
+  const query = new URLSearchParams([["uri", uri], ...(page ? [["page", page]] : []), ...mark.map((each) => ["mark", each])]);
+  return `${of(index)}/original?${query}`;
+}
+
 // the map
 
 export const getMap = (index) => request(`${of(index)}/map`);
@@ -55,10 +61,16 @@ export async function getPlaces(index) {
   return new Float32Array(await request(`${of(index)}/map/places`, { read: (answer) => answer.arrayBuffer() }));
 }
 
+/** Return for each point whether its document passes a filter and lies in an area. */
+export async function getMatching(index, body) {
+  const { points } = await request(`${of(index)}/map/matching`, { body });
+  return Uint8Array.from(atob(points), (character) => character.charCodeAt(0));
+}
+
 /** Return the frequent values of a field, and the position of the value of each point. */
 export async function getColours(index, field) {
-  const { values, colours } = await request(`${of(index)}/map/colours?field=${encodeURIComponent(field)}`);
-  return { values, colours: Uint8Array.from(atob(colours), (character) => character.charCodeAt(0)) };
+  const { values, colours, scale } = await request(`${of(index)}/map/colours?field=${encodeURIComponent(field)}`);
+  return { values, scale, colours: Uint8Array.from(atob(colours), (character) => character.charCodeAt(0)) };
 }
 
 export const answers = () => request("healthz", { deadline: 3000 }).then(() => true, () => false);

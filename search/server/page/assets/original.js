@@ -1,0 +1,57 @@
+// The original of a document beside its text: the page of a PDF with the passage marked, or a picture, and a link to it.
+
+import { byId, element } from "./element.js";
+import { originalAddress } from "./service.js";
+
+/**
+ * Offer the original of a document; return what is shown of it above the text, or null.
+ * @param {string} at "START-END" of the passage in code points; empty for none
+ * @param {?Object} hit the hit it belongs to, whose nearest sentence is marked too
+ */
+export function drawOriginal(index, document_, at, hit) {
+  const { uri, original, sections } = document_;
+  const link = byId("reader-original");
+  link.hidden = !original;
+  if (!original) return null;
+  const isShown = original === "text/plain" || original.startsWith("image/");
+  link.href = originalAddress(index, { uri });
+  link.textContent = isShown ? "Open the original" : "Save the original";
+  if (isShown) Object.assign(link, { target: "_blank", rel: "noopener" });
+  else link.removeAttribute("target");
+  if (original.startsWith("image/")) return figureOf(link.href, `The picture ${uri}`, null);
+  const pages = sections.map(({ page }) => page).filter(Boolean);
+  if (original !== "application/pdf" || !pages.length) return null;
+  const start = Number(at.split("-")[0]);
+  const first = sections.findLast((section) => section.page && section.start <= start)?.page ?? pages[0];
+  const sentence = hit?.why?.sentence;
+  const mark = [...(at ? [at] : []), ...(sentence ? [`${sentence.start}-${sentence.end}`] : [])];
+  return drawPages(first, document_.metadata.pages ?? pages.at(-1), (page) => originalAddress(index, { uri, page, mark }));
+}
+
+/** Return a page with buttons to the others. */
+function drawPages(first, last, addressOf) {
+  let page = first;
+  const status = element("span", { className: "page-number", role: "status" });
+  const before = element("button", { type: "button", on: { click: () => show(page - 1) } }, "Previous page");
+  const after = element("button", { type: "button", on: { click: () => show(page + 1) } }, "Next page");
+  const figure = figureOf(addressOf(page), "", element("figcaption", {}, before, status, after));
+  const show = (number) => {
+    page = number;
+    status.textContent = `Page ${page} of ${last}`;
+    const picture = figure.querySelector("img");
+    picture.alt = `Page ${page}. Its text is below.`;
+    if (picture.getAttribute("src") !== addressOf(page)) picture.src = addressOf(page);
+    before.disabled = page <= 1;
+    after.disabled = page >= last;
+  };
+  show(first);
+  return figure;
+}
+
+function figureOf(address, alt, caption) {
+  const failed = () => figure.replaceChildren(element("p", { className: "error", role: "alert" },
+    "The original cannot be shown: it has changed since it was indexed, or is gone. Its text is below."));
+  const figure = element("figure", { className: "original" },
+    caption, element("img", { src: address, alt, on: { error: failed } }));
+  return figure;
+}
