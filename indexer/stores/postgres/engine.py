@@ -172,7 +172,7 @@ class PostgresEngine:
                         unregister(guard, aside)
                 if slot not in SIDE_SLOTS:
                     forget_side_indexes(guard, index)
-            sweep(guard)
+            _drop_replaced(guard)
         self._release()
 
     def discard(self, slot: Slot) -> int:
@@ -185,7 +185,7 @@ class PostgresEngine:
             size = tables_size(guard, name)
             self._leave(slot)
             unregister(guard, name)
-            sweep(guard)
+            _drop_replaced(guard)
         self._release()
         return size
 
@@ -246,3 +246,10 @@ class PostgresEngine:
         for each in (slot, *SIDE_SLOTS):
             if (store := self._stores.pop(each, None)) is not None:
                 store.close()
+
+
+def _drop_replaced(guard: DeadlineConnection) -> None:
+    """Drop the tables that a commit has left without a row. The next `sweep` drops what remains after an error, which
+    must not look as if the commit had failed."""
+    with suppress(errors.Error):
+        sweep(guard)

@@ -183,6 +183,32 @@ def test_one_that_another_process_removes_at_the_last_moment_is_not_switched_to(
     engine.close()
 
 
+@pytest.mark.usefixtures("address")
+def test_what_is_published_or_removed_is_so_even_if_the_tables_before_it_cannot_be_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(connection: Any) -> None:
+        raise psycopg.errors.AdminShutdown("terminating connection due to administrator command")
+
+    before, engine = schemas(), engine_of(new_address())
+    with monkeypatch.context() as patch, draft(engine, Settings(2)):
+        patch.setattr("indexer.stores.postgres.engine.sweep", fail)
+    assert engine.exists()
+    with engine.open().writer():
+        engine.make("next", Settings(2))
+    with monkeypatch.context() as patch:
+        patch.setattr("indexer.stores.postgres.engine.sweep", fail)
+        assert engine.discard("next") > 0
+    assert not engine.exists("next")
+    assert len(schemas() - before) == 3  # the index with its name, and the tables that were not dropped
+    with engine.open().writer():
+        engine.make("next", Settings(2))
+    engine.discard("next")
+    assert len(schemas() - before) == 2
+    engine.remove_index()  # type: ignore[attr-defined]
+    engine.close()
+
+
 def test_nothing_is_published_after_the_lock_is_lost(address: str) -> None:
     engine: Any = engine_of(address)
     with engine.exclusive(), pytest.raises(StorageError, match="has ended"):
