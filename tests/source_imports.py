@@ -10,7 +10,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 VALUES = {
     f"indexer.{name}"
-    for name in ("deadline", "errors", "exchange", "lazy_names", "ledger", "listener", "records", "settings")
+    for name in (
+        "deadline",
+        "errors",
+        "exchange",
+        "lazy_names",
+        "lazy_property",
+        "ledger",
+        "listener",
+        "records",
+        "settings",
+    )
 }
 """Modules that every folder may import, also the folders that their own folder imports."""
 FILES = sorted(path.relative_to(ROOT) for room in ("indexer", "search") for path in (ROOT / room).rglob("*.py"))

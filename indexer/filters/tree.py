@@ -24,12 +24,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, TypeAlias
 
 from indexer.errors import FilterError
 from indexer.filters.dates import Date, read_date
 from indexer.filters.operators import COMPARE, COMPARISONS, TEXT_OPERATORS, Op
+from indexer.lazy_property import LazyProperty
 
 Scalar: TypeAlias = str | int | float | bool
 """One value of a metadata field."""
@@ -85,11 +85,11 @@ class In:
     def __post_init__(self) -> None:
         _require_values(self.field, self.values)
 
-    @cached_property
+    @LazyProperty
     def keys(self) -> frozenset[tuple[Type, Scalar]]:
         return frozenset((type_of(value), value) for value in self.values if not isinstance(value, Date))
 
-    @cached_property
+    @LazyProperty
     def dates(self) -> tuple[Date, ...]:
         return tuple(value for value in self.values if isinstance(value, Date))
 

@@ -12,10 +12,11 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from indexer.errors import BadInput, IndexDamaged, NoWords
+from indexer.lazy_property import LazyProperty
 from indexer.stores.words.accents import OWN_LETTERS, fold
 
 if TYPE_CHECKING:
@@ -180,18 +181,18 @@ class Analysis:
         more = {word: stem for word, stem in zip(plain_of, plain_stems, strict=True) if stem != stem_of[word]}
         return [stem_of[word] for word in words] + [more[word] for word in words if word in more]
 
-    @cached_property
+    @LazyProperty
     def stemmed(self) -> tantivy.TextAnalyzer:
         """The part of the analysis that the engine does: words between spaces to terms."""
         if self.language in _STEMMED_BY_ACCENTS:
             return _between_spaces().build()
         return self._stemmer
 
-    @cached_property
+    @LazyProperty
     def _stemmer(self) -> tantivy.TextAnalyzer:
         return self._analyzer(stop_words=False)
 
-    @cached_property
+    @LazyProperty
     def _question_analyzer(self) -> tantivy.TextAnalyzer:
         return self._analyzer(stop_words=True)
 

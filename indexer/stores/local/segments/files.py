@@ -11,13 +11,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged, storage_error
+from indexer.lazy_property import LazyProperty
 from indexer.stores.local.disk.failpoint import failpoint
 
 _ID = np.dtype("<i8")
@@ -71,7 +71,7 @@ class Positions:
         places = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
         return places if order is None else order[places]
 
-    @cached_property
+    @LazyProperty
     def _by_document(self) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
         """The documents in ascending order, and the position of each; None if the documents are already in this order.
 
