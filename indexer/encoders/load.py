@@ -39,7 +39,7 @@ from indexer.encoders.torch.encoder import TorchEncoder, Transformer
 from indexer.encoders.torch.fallback import open_sentence_transformer
 from indexer.encoders.torch.int8 import Int8Encoder
 from indexer.encoders.torch.pooling_head import Head, plain_transformer, read_head
-from indexer.errors import ModelError
+from indexer.errors import LikewiseError, ModelError
 
 if TYPE_CHECKING:
     import torch
@@ -192,6 +192,18 @@ def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
 
 
 def _load(spec: RecipeSpec, runtime: Runtime, *, stored: bool = False) -> Encoder:
+    try:
+        return _load_files(spec, runtime, stored)
+    except LikewiseError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"model {spec.model!r} cannot be loaded, because its settings do not fit together "
+            f"({type(error).__name__}: {' '.join(str(error).split())[:200]}): fetch it again"
+        ) from error
+
+
+def _load_files(spec: RecipeSpec, runtime: Runtime, stored: bool) -> Encoder:
     named_runtime()  # Raises for an unknown runtime now, before the model is loaded, and not in the middle of a run.
     checkpoint = Checkpoint(spec, runtime.trust_remote_code, stored)
     place = checkpoint.transformer

@@ -148,6 +148,7 @@ def fingerprint(folder: Path) -> str:
 
 def sha256(path: Path) -> str:
     """Return the sha256 of a file. A process computes it once, until the file's size, mtime or inode changes."""
+    _require_file(path)
     stat = path.stat()
     key = (str(path), stat.st_size, stat.st_mtime_ns, stat.st_ino)
     if key not in _hashes:
@@ -157,13 +158,28 @@ def sha256(path: Path) -> str:
 
 
 def read_json(path: Path, default: Any) -> Any:
-    """Return the value of a JSON file, or `default` if there is no such file. Raises ModelError if it is broken."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    """Return the value of a JSON file, or `default` if there is no such file.
+
+    Raises:
+        ModelError: it is broken, or its value is neither of the default's type nor, without a default, a list.
+    """
+    if not path.exists():
         return default
-    except (OSError, ValueError) as error:
+    _require_file(path)
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read ({error}): fetch the model again") from error
+    kind = list if default is None else type(default)
+    if not isinstance(value, kind):
+        raise ModelError(f"{path} holds no {'list' if kind is list else 'object'}: fetch the model again")
+    return value
+
+
+def _require_file(path: Path) -> None:
+    """Raise ModelError if something else than a file, such as a device without an end, has the name of a file."""
+    if not path.is_file():
+        raise ModelError(f"{path} is not a file: fetch the model again")
 
 
 def sentence_settings(folder: Path) -> dict[str, Any]:
@@ -194,8 +210,15 @@ def _has_weights(folder: Path) -> bool:
 
 
 def _modules(folder: Path) -> list[Path]:
-    """Return the folders of a model's modules, including the modules that a Router chooses between."""
-    modules = [folder / module["path"] for module in read_json(folder / "modules.json", [])]
+    """Return the folders of a model's modules, including the modules that a Router chooses between.
+
+    Raises:
+        ModelError: the folder of a module is not inside the model's folder.
+    """
+    names = [Path(module["path"]) for module in read_json(folder / "modules.json", [])]
+    if outside := next((name for name in names if name.is_absolute() or ".." in name.parts), None):
+        raise ModelError(f"{folder / 'modules.json'} names the folder {outside}, outside of the model: do not use it")
+    modules = [folder / name for name in names]
     routed = [read_json(module / "router_config.json", {}).get("types", {}) for module in modules]
     return [*modules, *(module / name for module, names in zip(modules, routed, strict=True) for name in names)]
 

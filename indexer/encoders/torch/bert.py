@@ -68,6 +68,11 @@ class Bert:
         self.hidden: int = config["hidden_size"]
         self.dtype = dtype
         self._heads: int = config["num_attention_heads"]
+        if self.layers < 1 or self._heads < 1 or self.hidden < 1 or self.hidden % self._heads:
+            raise ModelError(
+                f"model {folder} has {self.layers} layers, and {self._heads} heads for {self.hidden} dimensions, which "
+                "cannot be: fetch it again"
+            )
         self._epsilon: float = config.get("layer_norm_eps", 1e-12)
         gelu = _ACTIVATIONS[config["hidden_act"]]
         # RoBERTa numbers positions from the padding id + 1.

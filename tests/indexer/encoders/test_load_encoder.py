@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -381,3 +383,42 @@ def test_names_that_lead_nowhere_are_one_clear_line(tmp_path: Path, monkeypatch:
     with pytest.raises(ModelError, match="is a file: give the folder") as error:
         load_encoder(tmp_path / "file")
     one_line(error)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("config.json", "[]", "config.json holds no object"),
+        ("config.json", "[" * 100_000, "config.json cannot be read"),
+        ("config.json", {"num_attention_heads": 0}, "0 heads"),
+        ("config.json", {"num_hidden_layers": "many"}, "its settings do not fit together"),
+        ("config.json", {"num_hidden_layers": 1_000_000_000}, "lacks its weights"),
+        (
+            "modules.json",
+            '[{"type": "a.Transformer", "path": "../other"}]',
+            "names the folder ../other, outside",
+        ),
+        ("modules.json", '[{"type": "a.Transformer", "path": "/etc"}]', "names the folder /etc, outside of the model"),
+        ("modules.json", '[{"type": "a.Transformer"}]', "its settings do not fit together"),
+        ("modules.json", '{"type": "a.Transformer"}', "modules.json holds no list"),
+        ("config.json", Path("/dev/zero"), "config.json is not a file"),
+        ("tokenizer.json", Path("/dev/zero"), "tokenizer.json is not a file"),
+        ("model.safetensors", Path("/dev/zero"), "model.safetensors is not a file"),
+    ],
+)
+def test_a_hostile_model_folder_is_one_clear_line(
+    tiny: Callable[[str], Path], tmp_path: Path, file: str, content: Any, said: str
+) -> None:
+    folder = Path(shutil.copytree(tiny("bert"), tmp_path / "model"))
+    path = folder / file
+    if isinstance(content, dict):
+        content = json.dumps(json.loads(path.read_text()) | content)
+    path.unlink(missing_ok=True)
+    if isinstance(content, Path):
+        path.symlink_to(content)
+    else:
+        path.write_text(content)
+    with pytest.raises(ModelError) as refused:
+        load_encoder(folder)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
