@@ -82,6 +82,12 @@ def named(address: Address, index: str) -> str:
     return f"{address.shown.rpartition('index=')[0]}index={quote(index, safe='')}"
 
 
+def with_role(address: Address, role: str) -> str:
+    """Return the address, without a password, of an index for another role."""
+    other = re.sub("(?<=[?&])(?:user=|options=[^&]*role)[^&]*&", "", address.shown)
+    return re.sub("//(?:[^@/?]*@)?", lambda _: f"//{quote(role, safe='')}@", other, count=1)
+
+
 def passwords(address: Address) -> list[str]:
     """Return the passwords that this process may send to the server, in each form in which an error might repeat
     them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
@@ -17,6 +18,7 @@ from indexer.settings import Settings
 from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
+from indexer.stores.postgres.address import with_role
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
 from indexer.stores.postgres.schema import FORMAT_VERSION, key_of, lock_shared, require_format, statement, width
@@ -96,21 +98,25 @@ class Commit:
         Raises:
             NotPermitted: this role is not the owner of the tables.
         """
-        # The lock on the table makes another writer that also finds this format wait, and then find the rows migrated.
-        # It comes before that on the row in the registry, as in every commit.
-        try:
-            self._run(
-                "ALTER TABLE {tables}.ledger ADD COLUMN IF NOT EXISTS reader text NOT NULL DEFAULT '',"
-                " ADD COLUMN IF NOT EXISTS notes text NOT NULL DEFAULT ''"
-            )
-        except errors.InsufficientPrivilege as error:
+        ((owner, may_alter),) = self._run(
+            "SELECT pg_get_userbyid(relowner), pg_has_role(relowner, 'USAGE') FROM pg_class"
+            " WHERE oid = '{tables}.ledger'::regclass"
+        )
+        if not may_alter:
+            address = self._views.address
             raise NotPermitted(
                 Message(
-                    f"{self._views.address.shown}: has format {version}, and only the owner of its tables may bring it "
-                    f"to format {FORMAT_VERSION}: let the owner write once",
-                    " (likewise compact)",
+                    f"{address.shown}: has format {version}, and only the role {owner}, which owns its tables, may "
+                    f"bring it to format {FORMAT_VERSION}: let {owner} write once",
+                    f": likewise compact {shlex.quote(with_role(address, owner))}",
                 )
-            ) from error
+            )
+        # The lock on the table makes another writer that also finds this format wait, and then find the rows migrated.
+        # It comes before that on the row in the registry, as in every commit.
+        self._run(
+            "ALTER TABLE {tables}.ledger ADD COLUMN IF NOT EXISTS reader text NOT NULL DEFAULT '',"
+            " ADD COLUMN IF NOT EXISTS notes text NOT NULL DEFAULT ''"
+        )
         self._connection.execute(
             "UPDATE likewise.index SET format_version = %s WHERE name = %s",
             (FORMAT_VERSION, self._views.address.index),

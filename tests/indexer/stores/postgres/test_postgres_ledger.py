@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from opened import snapshot_of
 from postgres_server import new_address, server_uri
 
 from indexer import Document, Index
-from indexer.errors import StorageError
+from indexer.errors import StorageError, in_shell
 from indexer.ledger import NO_REASON, Code, Reason
 from indexer.settings import Settings
 from indexer.stores.addresses.open import create_store, open_store
@@ -128,11 +129,19 @@ def test_only_the_owner_migrates_and_then_other_roles_write(old: Old) -> None:
         old.run(f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {old.tables} TO {role}")
         old.run(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {old.tables} TO {role}")
         with Index.open(address) as index:
-            wanted = "has format 1, and only the owner of its tables may bring it to format 3: let the owner write once"
-            with pytest.raises(StorageError, match=wanted):
+            with pytest.raises(StorageError) as refused:
                 index.add([Document("e", "more")], vectors=VECTOR)
+            (owner,) = old.run("SELECT current_user")[0]
+            said, _, command = in_shell(refused.value).rpartition(": ")
+            assert said.endswith(
+                f"has format 1, and only the role {owner}, which owns its tables, may bring it to format 3: "
+                f"let {owner} write once"
+            )
+            assert command.startswith(f"likewise compact 'postgresql://{owner}@")
+            (named,) = shlex.split(command.removeprefix("likewise compact "))
+            assert parse_address(named).index == old.name
             assert old.stored() == FORMAT_1
-            with Index.open(old.address) as of_owner:
+            with Index.open(named) as of_owner:
                 of_owner.compact()
             assert old.stored() == CURRENT
             assert index.add([Document("e", "more")], vectors=VECTOR).added == ("e",)
