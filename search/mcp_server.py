@@ -28,10 +28,16 @@ class StrictServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> types.CallToolResult | types.InputRequiredResult:
-        for tool in await super().list_tools():
-            if tool.name == name:
-                _refuse_unknown(name, arguments, tool.input_schema.get("properties", {}))
-        return await super().call_tool(name, arguments, context)
+        schemas = {tool.name: tool.input_schema.get("properties", {}) for tool in await super().list_tools()}
+        known = schemas.get(name, {})
+        if name in schemas:
+            _refuse_unknown(name, arguments, known)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if hasattr(error.__cause__, "errors"):  # pydantic's error
+                raise ToolError(f"{name}: {_described(error.__cause__, known)}") from None
+            raise
 
     async def run_stdio_async(self) -> None:
         """Answer a client on standard input and output until it leaves."""
@@ -61,6 +67,16 @@ def _refuse_unknown(tool: str, arguments: Mapping[str, Any], known: Mapping[str,
         takes = f"it takes {', '.join(known)}" if known else "it takes none"
         hint = f'write "{near[0]}"; ' if near else ""
         raise ToolError(f"{tool} has no argument {name[:100]!r}: {hint}{takes}")
+
+
+def _described(error: Any, known: Mapping[str, Any]) -> str:
+    """Return the first mistake in the arguments of a tool, with the schema that the argument must have."""
+    mistake = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    argument = str(mistake["loc"][0])
+    if mistake["type"] == "missing":
+        return f"give the argument {argument!r}"
+    shape = {name: value for name, value in known.get(argument, {}).items() if name not in ("title", "description")}
+    return f"the argument {argument!r} does not fit its schema: {json.dumps(shape)}"
 
 
 def _can_be_written(id_: object) -> bool:

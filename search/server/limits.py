@@ -27,6 +27,9 @@ MAX_FACETS = 20
 MAX_BODY_BYTES = 1 << 20
 MAX_DOCUMENTS_BYTES = 16 << 20
 """Maximum bytes of a body with documents or with texts to embed."""
+MAX_TEXT_CHARACTERS = 4_000_000
+"""Maximum characters of a document, about 700 pages of a book: one document is one commit, and other writers wait for
+its embedding."""
 MAX_METADATA_FIELDS = 1000
 """Maximum metadata fields of a document. Each listed field needs a query of its own."""
 MAX_TEXTS = 2048

@@ -5,7 +5,9 @@ An unknown member is refused, because a misspelt filter that is ignored gives wr
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
@@ -26,6 +28,7 @@ from search.server.limits import (
     MAX_METADATA_FIELDS,
     MAX_QUERY_CHARACTERS,
     MAX_QUESTIONS,
+    MAX_TEXT_CHARACTERS,
     MAX_TEXTS,
     MAX_TEXTS_CHARACTERS,
 )
@@ -222,11 +225,21 @@ class NewDocument(_Body):
     """A document to store."""
 
     uri: Uri
-    text: str
+    text: str = Field(description=f"At most {MAX_TEXT_CHARACTERS:,} characters.")
     title: Annotated[str, Field(max_length=10_000)] = ""
     metadata: dict[str, Any] = Field(
         default_factory=dict, description=f"At most {MAX_METADATA_FIELDS:,} fields, counted with those below them."
     )
+
+    @field_validator("text")
+    @classmethod
+    def _is_short_enough(cls, text: str) -> str:
+        if len(text) > MAX_TEXT_CHARACTERS:
+            raise ValueError(
+                f"the text has {len(text):,} characters, and {MAX_TEXT_CHARACTERS:,} is the limit: divide it "
+                "into several documents, or index it as a file with likewise index"
+            )
+        return text
 
     @field_validator("metadata")
     @classmethod
@@ -344,9 +357,23 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
     body = await request.body()
     kind.refuse_too_many_values(body)
     try:
+        _refuse_repeated_members(body)
         return kind.model_validate_json(body)
     except ValidationError as error:
         raise Problem(400, "bad-input", _describe(error)) from None
+
+
+def _refuse_repeated_members(body: bytes) -> None:
+    """Raise Problem if an object has a member twice: the last one would be taken, such as another filter."""
+
+    def members(pairs: list[tuple[str, object]]) -> None:
+        names = [name for name, _ in pairs]
+        if len(names) > len(set(names)):
+            repeated = next(name for number, name in enumerate(names) if name in names[:number])
+            raise Problem(400, "bad-input", f"the member {repeated[:80]!r} is given twice: give it once")
+
+    with suppress(ValueError, RecursionError):  # what is not JSON is described by the validation
+        json.loads(body, object_pairs_hook=members)
 
 
 def parameter(request: Request, name: str) -> str:

@@ -5,7 +5,8 @@ It handles prompts, special tokens, the token limit and truncation. Each runtime
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import tokenizers
@@ -18,6 +19,18 @@ from indexer.errors import ModelError, TextTooLong
 
 Ids = NDArray[np.int32]
 """Token ids (tokens,) of one text."""
+
+_BLOCK_CHARACTERS = 1 << 18
+"""Characters of a text that are read as tokens at once. The library takes about 240 bytes for each character."""
+
+_BLOCK_TEXTS = 1024
+"""Texts whose ids are read at once."""
+
+_BETWEEN_WORDS = re.compile(r"(?<=\w)(?= \w)")
+"""A place that no token crosses: every tokenizer begins a word at a space."""
+
+_LINE_END = re.compile(r"\n(?=\w)")
+"""A place that few tokens cross, for texts without spaces."""
 
 
 class Tokenizer:
@@ -74,13 +87,17 @@ class Tokenizer:
 
     def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """Return where the tokens of each text begin and end: (tokens, 2) in code points; see `Encoder.offsets`."""
-        texts = list(texts)
-        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
-        spans = [np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) for encoding in encoded]
-        if self._takes_spaces:
-            for text, text_spans in zip(texts, spans, strict=True):
-                _skip_leading_space(text, text_spans)
-        return spans
+        return [np.concatenate([*self._offsets_of_blocks(text)]) for text in texts]
+
+    def _offsets_of_blocks(self, text: str) -> Iterator[NDArray[np.int32]]:
+        """Yield the offsets of a text block by block: the library takes 240 bytes for each character."""
+        for start, end in _blocks(text):
+            block = text[start:end]
+            offsets = self._tokenizer.encode(block, add_special_tokens=False).offsets
+            spans = np.array(offsets, dtype=np.int32).reshape(-1, 2)
+            if self._takes_spaces:
+                _skip_leading_space(block, spans)
+            yield spans + np.int32(start)
 
     def ids(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> list[Ids]:
         """Return the token ids of each text as the model reads it: special tokens around prompt and text.
@@ -91,15 +108,18 @@ class Tokenizer:
         """
         texts = checked_texts(texts, role)
         prompt = self._prompts[role]
-        encoded = self._tokenizer.encode_batch_fast([prompt + text for text in texts], add_special_tokens=False)
         room = self.max_tokens - len(self._before) - len(self._after)
-        rows = [encoding.ids for encoding in encoded]
-        for index, row in enumerate(rows):
-            if len(row) > room:
-                if not truncate:
-                    raise TextTooLong(index, len(row) - room + self.max_tokens, self.max_tokens)
-                del row[room:]
-        return [np.array([*self._before, *row, *self._after], dtype=np.int32) for row in rows]
+        rows: list[Ids] = []
+        for start in range(0, len(texts), _BLOCK_TEXTS):
+            block = [prompt + text for text in texts[start : start + _BLOCK_TEXTS]]
+            for encoding in self._tokenizer.encode_batch_fast(block, add_special_tokens=False):
+                row = encoding.ids
+                if len(row) > room:
+                    if not truncate:
+                        raise TextTooLong(len(rows), len(row) - room + self.max_tokens, self.max_tokens)
+                    del row[room:]
+                rows.append(np.array([*self._before, *row, *self._after], dtype=np.int32))
+        return rows
 
     def decode(self, ids: Sequence[int]) -> str | None:
         """Return the text of token ids, without special tokens; None if one of them is unknown."""
@@ -117,6 +137,15 @@ class Tokenizer:
             if special[start : start + len(plain)] == plain:
                 return special[:start], special[start + len(plain) :]
         raise ModelError("the tokenizer changes a text when it adds special tokens: likewise cannot count them")
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of a text's blocks. A line without spaces is not divided."""
+    start, end = 0, _BLOCK_CHARACTERS
+    while border := _BETWEEN_WORDS.search(text, end, end + _BLOCK_CHARACTERS) or _LINE_END.search(text, end):
+        yield start, border.end()
+        start, end = border.end(), border.end() + _BLOCK_CHARACTERS
+    yield start, len(text)
 
 
 def _skip_leading_space(text: str, spans: NDArray[np.int32]) -> None:

@@ -221,6 +221,8 @@ class PostgresDialect:
     def compares(self, field: str, kind: Type, op: Op, value: Scalar) -> Sql:
         if not isinstance(value, str):
             return self._numbers(field, kind, f"number {op} %s", [_exact(value)])
+        if "\0" in value:  # texts here have no NUL, so that none is between this value and what comes before its NUL
+            op, value = "<=" if op in ("<", "<=") else ">", value[: value.index("\0")]
         if len(value) < LOOKED_UP:  # the first characters decide
             return self._texts(field, f"left({{0}}, {LOOKED_UP}) {op} %s", [value])
         inclusive = op if len(op) == 2 else f"{op}="
@@ -228,19 +230,21 @@ class PostgresDialect:
         return self._texts(field, test, [value, value[:LOOKED_UP]])
 
     def passes(self, field: str, op: str, text: str) -> Sql:
-        return self._texts(field, *_TEXT_TESTS[op](text))
+        return self.nothing if "\0" in text else self._texts(field, *_TEXT_TESTS[op](text))
 
     def _numbers(self, field: str, kind: Type, test: str, values: Sequence[Any]) -> Sql:
         id_ = self.ids.get((field, kind))
         return self.nothing if id_ is None else Sql(f"{_ROWS}field_id = {id_} AND {test})", tuple(values))
 
     def _texts(self, field: str, test: str, values: Sequence[Any]) -> Sql:
-        """Test a column of the document, or a field's text. A NUL is in no stored text, and below every character.
+        """Test a column of the document, or a field's text. A NUL is in no stored text.
 
         Args:
             test: a boolean expression with {0} in place of the text.
         """
-        parameters = tuple(_without_nul(value) for value in values)
+        parameters = tuple(
+            [text for text in value if "\0" not in text] if isinstance(value, list) else value for value in values
+        )
         if field in COLUMNS:
             column = f"d.{field}"
             return Sql(f"({column} IS NOT NULL AND {column} <> '' AND {test.replace('{0}', column)})", parameters)
@@ -289,11 +293,3 @@ def _exact(value: Value) -> Decimal:
     if isinstance(value, float) and math.isnan(value):  # equal to nothing, and in no order: numeric has an order for it
         raise FilterError("filter: NaN cannot be compared with")
     return Decimal(value)
-
-
-def _without_nul(value: Any) -> Any:
-    if isinstance(value, list):
-        return [text for text in value if "\0" not in text]
-    if "\0" in value:
-        raise FilterError("filter: a text with the character NUL is in no index of PostgreSQL")
-    return value

@@ -22,7 +22,7 @@ from indexer.encoders import load_encoder
 from indexer.encoders.tokens.tokenizer import Tokenizer as OurTokenizer
 from indexer.encoders.torch.automodel import AutoModel
 from indexer.encoders.torch.encoder import _run_halved
-from indexer.errors import ModelError
+from indexer.errors import ModelError, TextTooLong
 from indexer.passages.cut import PassageSettings, cut
 from indexer.records import Document
 
@@ -112,6 +112,30 @@ def test_a_router_takes_questions_and_documents_their_own_way(tiny: Callable[[st
     weights = next((tmp_path / "router").rglob("query*/*.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
     assert load_encoder(tmp_path / "router").recipe.fingerprint != before
+
+
+@pytest.mark.parametrize("kind", ["byte-level", "metaspace", "words"])
+def test_a_long_text_is_read_in_blocks_with_the_tokens_of_the_whole(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = Tokenizer(models.BPE())
+    text = "".join(f"Sentence {n}: naïve  cats—sleep (東京タワー).\nLine {n}\t x_y  \n\n" for n in range(60))
+    if kind == "byte-level":
+        pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    elif kind == "metaspace":
+        pieces.pre_tokenizer = pre_tokenizers.Metaspace()
+    else:
+        pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    pieces.train_from_iterator([text], trainers.BpeTrainer(vocab_size=300, show_progress=False))
+    tokenizer = OurTokenizer(pieces.to_str(), 64)
+    (whole,) = tokenizer.offsets([text])
+    monkeypatch.setattr("indexer.encoders.tokens.tokenizer._BLOCK_CHARACTERS", 30)
+    blocks, empty = tokenizer.offsets([text, ""])
+    assert blocks.tolist() == whole.tolist()
+    assert empty.shape == (0, 2)
+    monkeypatch.setattr("indexer.encoders.tokens.tokenizer._BLOCK_TEXTS", 2)
+    assert [row.tolist() for row in tokenizer.ids(["cats"] * 5)] == [tokenizer.ids(["cats"])[0].tolist()] * 5
+    with pytest.raises(TextTooLong) as raised:
+        tokenizer.ids(["cats", "cats", text])
+    assert raised.value.index == 2
 
 
 @pytest.mark.parametrize("kind", ["byte-level", "metaspace"])

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from search.server import limits
 from search.server.guard import Rules, is_loopback
-from search.server.requests import EmbeddingsRequest
+from search.server.requests import EmbeddingsRequest, NewDocument
 
 SEARCH = "/v1/indexes/papers/search"
 TOKEN = "0123456789abcdef"
@@ -137,6 +137,16 @@ def test_brackets_and_commas_within_texts_are_not_values(shared: TestClient, mon
     assert shared.post("/v1/embeddings", content=body).json() == {"texts": 1000}
 
 
+@pytest.mark.parametrize(
+    "body",
+    ['{"query": "moon", "where": "n < 3", "where": "n > 0"}', '{"query": "moon", "where": {"n": {"<": 3, "<": 9}}}'],
+)
+def test_a_member_that_is_given_twice_is_refused(shared: TestClient, body: str) -> None:
+    answer = shared.post(SEARCH, content=body)
+    assert answer.status_code == 400
+    assert "is given twice: give it once" in answer.json()["detail"]
+
+
 def test_ten_thousand_values_are_one_condition(shared: TestClient) -> None:
     answer = shared.post(SEARCH, json={"query": "moon", "where": {"year": {"in": list(range(-7979, 2021))}}})
     assert sorted(hit["uri"] for hit in answer.json()["hits"]) == ["bread", "moon"]
@@ -213,6 +223,13 @@ def test_an_index_is_named_and_never_opened_by_its_path(shared: TestClient, name
 def test_one_uri_is_named(shared: TestClient) -> None:
     for path in ("", "?uri=", "?uri=moon&uri=sun", "?id=moon"):
         assert shared.get(f"/v1/indexes/papers/document{path}").status_code == 400
+
+
+def test_a_text_that_would_hold_up_other_writers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search.server.requests.MAX_TEXT_CHARACTERS", 10)
+    assert NewDocument(uri="a", text="x" * 10).text == "x" * 10
+    with pytest.raises(ValueError, match="the text has 11 characters, and 10 is the limit: divide it into several"):
+        NewDocument(uri="a", text="x" * 11)
 
 
 def test_a_giant_or_compressed_body_is_refused_unread(shared: TestClient) -> None:
