@@ -215,7 +215,10 @@ def _modules(folder: Path) -> list[Path]:
     Raises:
         ModelError: the folder of a module is not inside the model's folder.
     """
-    names = [Path(module["path"]) for module in read_json(folder / "modules.json", [])]
+    try:
+        names = [Path(module["path"]) for module in read_json(folder / "modules.json", [])]
+    except (KeyError, TypeError) as error:
+        raise ModelError(f"{folder / 'modules.json'} has a module without a folder: fetch the model again") from error
     if outside := next((name for name in names if name.is_absolute() or ".." in name.parts), None):
         raise ModelError(f"{folder / 'modules.json'} names the folder {outside}, outside of the model: do not use it")
     modules = [folder / name for name in names]

@@ -399,7 +399,7 @@ def test_names_that_lead_nowhere_are_one_clear_line(tmp_path: Path, monkeypatch:
             "names the folder ../other, outside",
         ),
         ("modules.json", '[{"type": "a.Transformer", "path": "/etc"}]', "names the folder /etc, outside of the model"),
-        ("modules.json", '[{"type": "a.Transformer"}]', "its settings do not fit together"),
+        ("modules.json", '[{"type": "a.Transformer"}]', "modules.json has a module without a folder"),
         ("modules.json", '{"type": "a.Transformer"}', "modules.json holds no list"),
         ("config.json", Path("/dev/zero"), "config.json is not a file"),
         ("tokenizer.json", Path("/dev/zero"), "tokenizer.json is not a file"),
