@@ -90,6 +90,11 @@ class Query:
         object.__setattr__(self, "_row_bytes", b"" if row is None else row.tobytes())
 
     @property
+    def needs_vector(self) -> bool:
+        """Whether the text must be embedded, if the index has a model."""
+        return self.row is None and (self.mode != "words" or bool(self.explain))
+
+    @property
     def depth(self) -> int:
         """Number of hits to rank before a reranker chooses k of them."""
         return self.k if self.rerank is None else max(self.k, self.rerank_depth)

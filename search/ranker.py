@@ -27,7 +27,7 @@ from search.hits import Hit, Hits
 from search.marks import QuestionWords
 from search.modes import ScoredCandidates
 from search.query import Mode, check_text
-from search.question_batches import QuestionBatches
+from search.question_batches import AskedQuestion, QuestionBatches
 from search.timings import NoTimings, Timings
 from search.why import DeferredWhy
 
@@ -51,6 +51,7 @@ class Ranker:
         self.store = store
         self._timings = timings or NoTimings()
         self._encoder, self._trust = encoder, trust_remote_code
+        self._last_encoder: Encoder | None = None
         self._questions = QuestionBatches(timings)
         self._statistics: tuple[str, int, CosineStatistics] | None = None  # with the index's history and passages
         self._checked_recipe: Recipe | None = None  # recipe of the index that the user's own encoder was checked with
@@ -134,16 +135,27 @@ class Ranker:
             every = [*chain.from_iterable(notes), *snapshot.notes]
         return candidates, uris, list(dict.fromkeys(every))
 
-    def encode(self, snapshot: Snapshot, texts: Sequence[str]) -> tuple[Vector, list[tuple[str, ...]]]:
+    def ask_ahead(self, text: str) -> AskedQuestion | None:
+        """Begin to embed a question for `encode`; None before the first question, whose snapshot names the encoder."""
+        return None if self._last_encoder is None else self._questions.ask(self._last_encoder, text)
+
+    def encode(
+        self, snapshot: Snapshot, texts: Sequence[str], ahead: AskedQuestion | None = None
+    ) -> tuple[Vector, list[tuple[str, ...]]]:
         """Return the vectors of questions (questions, dimensions) and the notes of each question.
 
-        A single question is embedded together with the questions that other threads ask at the same time. A note
-        says that a question is longer than the model reads, or that the compiled encoder cannot be used.
+        A single question is embedded together with the questions that others ask at the same time. A note says that a
+        question is longer than the model reads, or that the compiled encoder cannot be used.
+
+        Args:
+            ahead: a question that was asked before. It is used if it has the same text, and if the snapshot still has
+                the same encoder.
 
         Raises:
             BadInput: the model reads no token of a question, or the index has no model.
         """
         encoder, encoder_notes = self.encoder_of(snapshot)
+        self._last_encoder = encoder
         notes = []
         begun = time.perf_counter()
         offsets = encoder.offsets(list(texts))
@@ -159,7 +171,9 @@ class Ranker:
                 )
             notes.append(own)
         if len(texts) == 1:
-            return self._questions.encode(encoder, texts[0])[None], notes
+            if ahead is None or ahead.encoder is not encoder or ahead.text != texts[0]:
+                ahead = self._questions.ask(encoder, texts[0])
+            return ahead.vector.result()[None], notes
         begun = time.perf_counter()
         vectors = encoder.encode(list(texts), role="query", truncate=True)
         self._timings.encoded(len(texts), time.perf_counter() - begun)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
@@ -31,6 +32,7 @@ from search.explain import add_sentences
 from search.hits import Hits
 from search.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
 from search.query import Mode, Query
+from search.question_batches import AskedQuestion
 from search.ranker import Ranker
 from search.rerank import rerank as rerank_hits
 from search.timings import Timings
@@ -84,6 +86,7 @@ class Searcher(Asker):
         self._ranker = Ranker(open_store(path), encoder, trust_remote_code=trust_remote_code, timings=timings)
         self._store = self._ranker.store
         self._unknown_fields, self._deadline = unknown_fields, NEVER
+        self._ahead: AskedQuestion | None = None
         self._values: dict[tuple[Hashable, str, int], FieldValues] = {}  # with the version of their snapshot
         self._commonest_fields: dict[Hashable, list[str]] = {}
         self._value_notes: dict[tuple[Hashable, str, bool], tuple[str, ...]] = {}  # with version and filter
@@ -102,6 +105,15 @@ class Searcher(Asker):
         limited = copy(self)
         limited._deadline = deadline
         return limited
+
+    def ask_ahead(self, query: Query) -> Future[Vector] | None:
+        """Begin to embed a question that this caller's searcher (`until`) will answer; None if it needs no embedding.
+
+        A service waits for the future before it takes a thread, so that questions that wait are embedded together.
+        """
+        if query.needs_vector:
+            self._ahead = self._ranker.ask_ahead(query.text)
+        return None if self._ahead is None else self._ahead.vector
 
     def _snapshot(self) -> AbstractContextManager[Snapshot]:
         return self._store.snapshot(self._deadline)
@@ -476,7 +488,7 @@ class Searcher(Asker):
 
     def _encoded(self, snapshot: Snapshot, text: str) -> tuple[Vector, tuple[str, ...]]:
         """Return a question's vector (dimensions,) and notes about the question."""
-        (row,), (notes,) = self._ranker.encode(snapshot, [text])
+        (row,), (notes,) = self._ranker.encode(snapshot, [text], self._ahead)
         return row, notes
 
     def _known_fields_only(self, snapshot: Snapshot, where: Where | None) -> Where | Literal[False] | None:

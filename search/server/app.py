@@ -6,6 +6,7 @@ log and numbers in the metrics.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -28,10 +29,10 @@ from indexer.errors import BadInput, LikewiseError
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.mapping import filter_tree
 from indexer.filters.tree import Where
+from indexer.stores.addresses.open import is_uri
 from search.hits import HIT_MEMBERS
 from search.mcp import make_mcp_server
 from search.query import Query
-from search.question_batches import BATCH_QUESTIONS
 from search.served import CLIENT_DEADLINE, ServedIndex, ServedIndexes, client_deadline
 from search.server.access_log import AccessLog
 from search.server.documents import Writers, get_documents, list_documents
@@ -74,10 +75,15 @@ ENTRY = "likewise.entry"
 """Key of an ASGI scope: what endpoints add to the request's line in the access log."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
-SEARCH_THREADS = BATCH_QUESTIONS
-"""Number of searches at the same time: as many as are embedded in one pass."""
-SEARCH_QUEUE = 128
+SEARCH_THREADS = 4
+"""Threads that search. Two threads are as fast as 32 (`python -m benchmarks.serve --threads`), and larger batches are
+embedded; the other two are for questions that take long."""
+DATABASE_THREADS = 32
+"""Threads that search if an index is in a database, for which they wait."""
+SEARCH_QUEUE = 156
 SEARCH_DEADLINE_S = 10.0
+UNWATCHED_S = 0.02
+"""Seconds after which the service watches whether a client has left: most answers come sooner."""
 HEAVY_THREADS = 2
 HEAVY_QUEUE = 16
 HEAVY_DEADLINE_S = 30.0
@@ -188,7 +194,9 @@ class Service:
         self.indexes, self.metrics, self.log = indexes, metrics, log
         self._scorer, self._writable, self._writers = scorer, writable, Writers()
         self._maps, self._is_draining, self._originals = Maps(), is_draining, originals
-        self._searches = Lane(SEARCH_THREADS, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
+        in_database = any(is_uri(served.address) for served in indexes.values())
+        threads = DATABASE_THREADS if in_database else SEARCH_THREADS
+        self._searches = Lane(threads, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
         self._heavy = Lane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
         self._openapi, self._page = describe_api(), Page()
         self._mcp: ASGIApp = _NotStarted()
@@ -197,6 +205,7 @@ class Service:
         """Return every route of the service."""
         index = "/v1/indexes/{name}"
         return [
+            Route(f"{index}/search", self.search, methods=["POST"]),  # first, because it is asked most
             Route("/", self.page),
             Route("/page/{file}", self.page_file),
             Route("/healthz", self.healthz),
@@ -211,7 +220,6 @@ class Service:
             Route(f"{index}/map/colours", self.map_colours),
             Route(f"{index}/map/matching", self.map_matching, methods=["POST"]),
             Route(f"{index}/map/documents", self.map_documents, methods=["POST"]),
-            Route(f"{index}/search", self.search, methods=["POST"]),
             Route(f"{index}/search-many", self.search_many, methods=["POST"]),
             Route(f"{index}/similar", self.similar, methods=["POST"]),
             Route(f"{index}/document", self.document, methods=["GET", "DELETE"]),
@@ -241,6 +249,8 @@ class Service:
             async with server.session_manager.run():
                 yield
         finally:
+            self._searches.close()
+            self._heavy.close()
             self._writers.close()
             self.indexes.close()
             if self.log is not None:
@@ -315,10 +325,12 @@ class Service:
         _note(request, mode=query.mode, k=query.k, query=query.text)
 
         def search(served: ServedIndex) -> Hits:
+            if body.area is None:
+                return served.answer(query)
             return served.answer(replace(query, where=self._within(served, body.area, query.condition)))
 
         lane = self._heavy if body.explain and body.k > FEW_EXPLAINED else self._searches
-        return await self._hits(request, search, lane, body.members)
+        return await self._hits(request, search, lane, body.members, query)
 
     async def search_many(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, SearchManyRequest)
@@ -372,7 +384,12 @@ class Service:
         return await self._hits(request, similar, self._searches, HIT_MEMBERS)
 
     async def _hits(
-        self, request: Request, search: Callable[[ServedIndex], Hits], lane: Lane, members: Sequence[str]
+        self,
+        request: Request,
+        search: Callable[[ServedIndex], Hits],
+        lane: Lane,
+        members: Sequence[str],
+        query: Query | None = None,
     ) -> Response:
         """Answer with the hits of a search, and with these members of each hit."""
 
@@ -380,7 +397,7 @@ class Service:
             hits = search(served)
             return len(hits), encode(served.described(hits, members))
 
-        count, text = await self._ask(request, answer, lane)
+        count, text = await self._ask(request, answer, lane, query)
         _note(request, hits=count)
         return Response(text, media_type="application/json")
 
@@ -444,11 +461,25 @@ class Service:
         version = "2" if request.url.path.endswith("/v2/rerank") else "1"
         return JSONResponse(await self._heavy.run(lambda: rerank_documents(body, scorer, version)))
 
-    async def _ask(self, request: Request, work: Callable[[ServedIndex], Result], lane: Lane | None = None) -> Result:
-        """Ask the index of a request in a thread, until the deadline or until the client has left."""
+    async def _ask(
+        self,
+        request: Request,
+        work: Callable[[ServedIndex], Result],
+        lane: Lane | None = None,
+        query: Query | None = None,
+    ) -> Result:
+        """Ask the index of a request in a thread, until the deadline or until the client has left.
+
+        Args:
+            query: a question to embed before, together with others.
+        """
         deadline = client_deadline()
         served = self._index(request).until(deadline)
-        return await _until_left(request.receive, deadline, lambda: (lane or self._searches).run(lambda: work(served)))
+
+        embed = None if query is None or not query.needs_vector else lambda: served.searcher.ask_ahead(query)
+        return await _until_left(
+            request.receive, deadline, lambda: (lane or self._searches).run(lambda: work(served), embed)
+        )
 
     def answer_error(self, request: Request, error: Exception) -> Response:
         """Return the answer to a request that failed."""
@@ -497,26 +528,31 @@ class _Delegating:
 
 async def _until_left(receive: Receive, deadline: Deadline, work: Callable[[], Awaitable[Result]]) -> Result:
     """Return the result of `work`. When the client leaves, cancel the deadline, and raise Problem."""
-    results: list[Result] = []
-    failures: list[Exception] = []
-    async with anyio.create_task_group() as group:
+    scope = anyio.CancelScope()
 
-        async def end_when_left() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            failures.append(Problem(400, "disconnected", "the client left before its answer"))
+    async def run() -> Result:
+        with scope:
+            return await work()
+        raise Problem(400, "disconnected", "the client left before its answer")
+
+    working = asyncio.create_task(run())
+    try:
+        await asyncio.wait({working}, timeout=UNWATCHED_S)
+        if not working.done():
+            leaving = asyncio.create_task(_left(receive))
+            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            leaving.cancel()
+        if not working.done():
             deadline.cancel()
-            group.cancel_scope.cancel()  # also the waiting for a thread
+            scope.cancel()  # also the waiting for a thread
+        return await working
+    finally:
+        working.cancel()
 
-        group.start_soon(end_when_left)
-        try:
-            results.append(await work())
-        except Exception as error:  # noqa: BLE001 - raised below, because the group would wrap it
-            failures.append(error)
-        group.cancel_scope.cancel()
-    if failures:
-        raise failures[0]
-    return results[0]
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _note(request: Request, **members: str | int) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import anyio
-import anyio.to_thread
 
 from search.server.problems import Problem
 
@@ -61,38 +63,108 @@ class Lane:
             deadline_s: maximum seconds that a call waits.
             observe_wait: is called with the seconds that each call has waited.
         """
-        self._limiter = anyio.CapacityLimiter(threads)
-        self._most_waiting, self._deadline_s, self._observe_wait = waiting, deadline_s, observe_wait
-        self.waiting = 0
+        self._threads = ThreadPoolExecutor(threads, "likewise lane")
+        self._most, self._deadline_s, self._observe_wait = threads + waiting, deadline_s, observe_wait
+        self.calls = 0
+        """Number of calls that run or wait."""
+        self._start = _Start()
 
-    async def run(self, work: Callable[[], Result]) -> Result:
+    async def run(self, work: Callable[[], Result], prepare: Callable[[], Future[Any] | None] | None = None) -> Result:
         """Run a function in a thread and return its result.
+
+        Args:
+            prepare: begins what must end before a thread is taken. Its result and its error are left to `work`. It is
+                called for all calls that wait together, when the calls before have taken their threads: batches are
+                larger, and what is prepared does not wait behind the preparation of others.
 
         Raises:
             Problem: 503, the queue is full, or no thread became free before the deadline.
         """
-        began, token = time.perf_counter(), object()
-        try:
-            self._limiter.acquire_on_behalf_of_nowait(token)
-        except anyio.WouldBlock:
-            await self._wait(token)
-        self._observe_wait(time.perf_counter() - began)
-        try:
-            return await anyio.to_thread.run_sync(work, limiter=_UNLIMITED)
-        finally:
-            self._limiter.release_on_behalf_of(token)
-
-    async def _wait(self, token: object) -> None:
-        if self.waiting >= self._most_waiting:
+        if self.calls >= self._most:
             raise Problem(503, "full", "more requests wait than the service answers in time: try again in a second")
-        self.waiting += 1
+        self.calls += 1
         try:
-            with anyio.fail_after(self._deadline_s):
-                await self._limiter.acquire_on_behalf_of(token)
-        except TimeoutError:
+            if prepare is None:
+                return await self._in_thread(work)
+            async with self._start.turn() as begun:
+                if (preparing := prepare()) is not None:
+                    await _ended(preparing)
+                return await self._in_thread(work, begun)
+        finally:
+            self.calls -= 1
+
+    async def _in_thread(self, work: Callable[[], Result], begun: Callable[[], None] | None = None) -> Result:
+        began, loop = time.perf_counter(), asyncio.get_running_loop()
+
+        def observed() -> Result:
+            if begun is not None:
+                loop.call_soon_threadsafe(begun)
+            self._observe_wait(time.perf_counter() - began)
+            return work()
+
+        running = self._threads.submit(observed)
+        timer = loop.call_later(self._deadline_s, running.cancel)
+        try:
+            return await asyncio.wrap_future(running)
+        except asyncio.CancelledError:
+            if asyncio.current_task().cancelling():  # type: ignore[union-attr]  # the caller has left
+                with anyio.CancelScope(shield=True):
+                    await _ended(running)  # a thread that runs cannot be stopped
+                raise
             raise Problem(503, "full", "no thread became free in time: try again in a second") from None
         finally:
-            self.waiting -= 1
+            timer.cancel()
+
+    def close(self) -> None:
+        """End the threads when their calls have ended."""
+        self._threads.shutdown(wait=False)
 
 
-_UNLIMITED = anyio.CapacityLimiter(float("inf"))  # lanes count their threads themselves
+class _Start:
+    """Where calls wait so that they begin together: the next ones when the ones before have all gone on."""
+
+    def __init__(self) -> None:
+        self._begun = 0
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[Callable[[], None]]:
+        """Wait for the turn of a call. Gives the function by which it goes on, which the end of the block calls too."""
+        gone = False
+
+        def go_on() -> None:
+            nonlocal gone
+            if gone:
+                return
+            gone = True
+            self._begun -= 1
+            if not self._begun:
+                waiting, self._waiting = self._waiting, []
+                for turn in waiting:
+                    if not turn.done():  # a caller that has left
+                        self._begun += 1
+                        turn.set_result(None)
+
+        if self._begun:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():  # its turn came at the same moment
+                    go_on()
+                raise
+        else:
+            self._begun = 1
+        try:
+            yield go_on
+        finally:
+            go_on()
+
+
+async def _ended(future: Future[Any]) -> None:
+    """Wait until a future of another thread has ended in some way."""
+    ended = asyncio.wrap_future(future)
+    await asyncio.wait({ended})
+    if not ended.cancelled():
+        ended.exception()  # otherwise asyncio reports that nobody has looked at it

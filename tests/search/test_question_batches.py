@@ -1,17 +1,21 @@
-"""Questions of several threads are embedded together; no thread waits for others to come; errors reach their thread."""
+"""Questions that are asked at the same time are embedded together; none waits for others; errors reach their caller."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from search.question_batches import BATCH_QUESTIONS, QuestionBatches
+from indexer import Document, Index
+from indexer.deadline import NEVER
+from search import Query, Searcher
+from search.question_batches import BATCH_QUESTIONS, AskedQuestion, QuestionBatches
 
 
 class SlowEncoder:
@@ -34,114 +38,121 @@ class SlowEncoder:
 
 
 def gathered(batches: QuestionBatches, count: int) -> None:
-    """Wait until this many questions wait for the leader."""
+    """Wait until this many questions wait for the encoder."""
     pause = threading.Event()
-    while len(batches._waiting) < count + 1:  # and the leader's own
+    while len(batches._waiting) < count:
         pause.wait(0.001)
 
 
 def test_questions_that_come_meanwhile_are_embedded_together_and_each_gets_its_own_vector() -> None:
     encoder, batches = SlowEncoder(), QuestionBatches()
     texts = [f"{chr(97 + n % 26)}{'x' * n}" for n in range(BATCH_QUESTIONS + 5)]
-    with ThreadPoolExecutor(len(texts) + 1) as pool:
-        first = pool.submit(batches.encode, encoder, "first")  # type: ignore[arg-type]
-        assert encoder.started.wait(20)
-        others = [pool.submit(batches.encode, encoder, text) for text in texts]  # type: ignore[arg-type]
-        gathered(batches, len(texts))
-        encoder.go.set()
-        assert first.result(20).tolist() == [5, ord("f")]
-        for text, other in zip(texts, others, strict=True):
-            assert other.result(20).tolist() == [len(text), ord(text[0])]
+    first = batches.ask(encoder, "first")  # type: ignore[arg-type]
+    assert encoder.started.wait(20)
+    others = [batches.ask(encoder, text) for text in texts]  # type: ignore[arg-type]
+    encoder.go.set()
+    assert first.vector.result(20).tolist() == [5, ord("f")]
+    for text, other in zip(texts, others, strict=True):
+        assert other.vector.result(20).tolist() == [len(text), ord(text[0])]
     assert [len(call) for call in encoder.calls] == [1, BATCH_QUESTIONS, 5]
-    assert (batches._waiting, batches._led) == ([], False)
+    assert batches._waiting == []
 
 
 def test_one_bad_question_does_not_fail_the_others() -> None:
     encoder, batches = SlowEncoder(), QuestionBatches()
-    with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(batches.encode, encoder, "first")  # type: ignore[arg-type]
-        assert encoder.started.wait(20)
-        others = [pool.submit(batches.encode, encoder, text) for text in ("good", "bad", "fine")]  # type: ignore[arg-type]
-        gathered(batches, 3)
-        encoder.go.set()
-        first.result(20)
-        with pytest.raises(ValueError, match="bad text"):
-            others[1].result(20)
-        assert [others[n].result(20)[0] for n in (0, 2)] == [4, 4]
-    assert batches.encode(encoder, "after")[0] == 5  # type: ignore[arg-type]
+    first = batches.ask(encoder, "first")  # type: ignore[arg-type]
+    assert encoder.started.wait(20)
+    others = [batches.ask(encoder, text) for text in ("good", "bad", "fine")]  # type: ignore[arg-type]
+    encoder.go.set()
+    first.vector.result(20)
+    with pytest.raises(ValueError, match="bad text"):
+        others[1].vector.result(20)
+    assert [others[n].vector.result(20)[0] for n in (0, 2)] == [4, 4]
+    assert batches.ask(encoder, "after").vector.result(20)[0] == 5  # type: ignore[arg-type]
 
 
 def test_another_encoder_is_asked_by_itself() -> None:
     slow, other, batches = SlowEncoder(), SlowEncoder(), QuestionBatches()
     other.go.set()
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(batches.encode, slow, "first")  # type: ignore[arg-type]
-        assert slow.started.wait(20)
-        second = pool.submit(batches.encode, other, "second")  # type: ignore[arg-type]
-        gathered(batches, 1)
-        slow.go.set()
-        assert (first.result(20)[0], second.result(20)[0]) == (5, 6)
+    first = batches.ask(slow, "first")  # type: ignore[arg-type]
+    assert slow.started.wait(20)
+    second = batches.ask(other, "second")  # type: ignore[arg-type]
+    slow.go.set()
+    assert (first.vector.result(20)[0], second.vector.result(20)[0]) == (5, 6)
     assert (slow.calls, other.calls) == ([["first"]], [["second"]])
 
 
-def test_a_leader_that_is_interrupted_hands_over() -> None:
-    class Interrupted(SlowEncoder):
-        def encode(self, texts: Sequence[str], role: str = "document", truncate: bool = False) -> Any:
-            rows = super().encode(texts, role, truncate)
-            if texts[0] == "stop":
-                raise KeyboardInterrupt
-            return rows
-
-    encoder, batches = Interrupted(), QuestionBatches()
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(batches.encode, encoder, "stop")  # type: ignore[arg-type]
-        assert encoder.started.wait(20)
-        second = pool.submit(batches.encode, encoder, "next")  # type: ignore[arg-type]
-        gathered(batches, 1)
-        encoder.go.set()
-        with pytest.raises(KeyboardInterrupt):
-            first.result(20)
-        assert second.result(20)[0] == 4
-    assert batches._led is False
-
-
-def test_a_leader_that_is_interrupted_before_it_wakes_the_others_leaves_nobody_waiting(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class InterruptedEvent(threading.Event):
-        """Interrupted when its own thread, which leads the second batch, begins to wake the others."""
-
-        def set(self) -> None:
-            if self.is_set():
-                raise KeyboardInterrupt
-            super().set()
-
+def test_a_question_that_is_cancelled_is_not_embedded() -> None:
     encoder, batches = SlowEncoder(), QuestionBatches()
-    with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(batches.encode, encoder, "first")  # type: ignore[arg-type]
-        assert encoder.started.wait(20)
-        monkeypatch.setattr("search.question_batches.Event", InterruptedEvent)
-        second = pool.submit(batches.encode, encoder, "bb")  # type: ignore[arg-type]
-        gathered(batches, 1)
-        monkeypatch.undo()
-        third = pool.submit(batches.encode, encoder, "ccc")  # type: ignore[arg-type]
-        gathered(batches, 2)
-        encoder.go.set()
-        assert first.result(20)[0] == 5
-        with pytest.raises(KeyboardInterrupt):
-            second.result(20)
-        assert third.result(20)[0] == 3
-    assert (batches._waiting, batches._led) == ([], False)
+    first = batches.ask(encoder, "first")  # type: ignore[arg-type]
+    assert encoder.started.wait(20)
+    left, stayed = batches.ask(encoder, "left"), batches.ask(encoder, "stayed")  # type: ignore[arg-type]
+    assert left.vector.cancel()
+    encoder.go.set()
+    assert (first.vector.result(20)[0], stayed.vector.result(20)[0]) == (5, 6)
+    assert encoder.calls == [["first"], ["stayed"]]
+
+
+def test_threads_that_search_one_searcher_are_embedded_together(
+    tmp_path: Path, make_encoder: Callable[..., Any]
+) -> None:
+    encoder = make_encoder()
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([Document("a", "the moon"), Document("b", "the sun")])
+    with Searcher(tmp_path / "x.index", encoder) as searcher, ThreadPoolExecutor(4) as pool:
+        searcher.search("warm")
+        started, go, calls = threading.Event(), threading.Event(), list[list[str]]()
+
+        def hold(texts: Sequence[str]) -> None:
+            calls.append(list(texts))
+            started.set()
+            assert go.wait(20)
+
+        encoder.ask = hold
+        first = pool.submit(searcher.search, "moon", 1)
+        assert started.wait(20)
+        others = [pool.submit(searcher.search, question, 1) for question in ("sun", "moon", "sun")]
+        gathered(searcher._ranker._questions, 3)
+        go.set()
+        assert [answer.result(20)[0].uri for answer in (first, *others)] == ["a", "b", "a", "b"]
+        assert [sorted(call) for call in calls] == [["moon"], ["moon", "sun", "sun"]]
+
+
+def test_a_question_that_is_asked_ahead_is_embedded_once_and_by_the_encoder_of_the_answer(
+    tmp_path: Path, make_encoder: Callable[..., Any]
+) -> None:
+    encoder = make_encoder()
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([Document("a", "the moon"), Document("b", "the sun")])
+    with Searcher(tmp_path / "x.index", encoder) as searcher:
+        query = Query("moon", 1)
+        assert searcher.until(NEVER).ask_ahead(query) is None  # no snapshot has named the encoder yet
+        expected = searcher.answer(query)
+        calls = list[list[str]]()
+        encoder.ask = lambda texts: calls.append(list(texts))
+        own = searcher.until(NEVER)
+        vector = own.ask_ahead(query)
+        assert vector is not None
+        vector.result(20)
+        assert own.answer(query) == expected
+        assert calls == [["moon"]]
+        assert searcher.until(NEVER).ask_ahead(Query("moon", 1, mode="words")) is None
+        assert searcher.until(NEVER).ask_ahead(Query("moon", 1, vector=np.ones(64))) is None
+        other = searcher.until(NEVER)
+        other._ahead = AskedQuestion(
+            make_encoder(), "moon", vector
+        )  # as if another index had replaced this one in between
+        assert other.answer(query) == expected
+        assert calls == [["moon"], ["moon"]]
 
 
 def test_a_forked_child_begins_again() -> None:
     encoder, batches = SlowEncoder(), QuestionBatches()
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(batches.encode, encoder, "first")  # type: ignore[arg-type]
-        assert encoder.started.wait(20)
-        if (child := os.fork()) == 0:  # the leader does not exist here
-            row = batches.encode(encoder, "child")  # type: ignore[arg-type]
-            os._exit(0 if row[0] == 5 else 1)
-        assert os.waitpid(child, 0)[1] == 0
-        encoder.go.set()
-        assert first.result(20)[0] == 5
+    first = batches.ask(encoder, "first")  # type: ignore[arg-type]
+    assert encoder.started.wait(20)
+    if (child := os.fork()) == 0:  # the thread that embeds does not exist here
+        row = batches.ask(encoder, "child").vector.result(20)  # type: ignore[arg-type]
+        os._exit(0 if row[0] == 5 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    encoder.go.set()
+    assert first.vector.result(20)[0] == 5
