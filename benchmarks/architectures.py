@@ -53,7 +53,7 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "nystromformer": ("Nystromformer", _POSITIONS),
     "mobilebert": (
         "MobileBert",
-        {**_POSITIONS, "embedding_size": 16, "intra_bottleneck_size": 16, "true_hidden_size": 32},
+        {**_POSITIONS, "embedding_size": 16, "intra_bottleneck_size": 16},
     ),
     "squeezebert": (
         "SqueezeBert",

@@ -37,7 +37,7 @@ def from_padding(config: Mapping[str, Any]) -> int:
     return (1 if pad is None else int(pad)) + 1 if config.get("model_type") in _FROM_PADDING else 0
 
 
-_READ_PADDING = ("convbert", "fnet", "funnel", "mra", "nystromformer")
+_READ_PADDING = ("convbert", "fnet", "funnel", "mobilebert", "mra", "nystromformer")
 """Architectures whose vectors depend on padding: their convolutions, Fourier transforms or blocks reach into it."""
 
 
@@ -179,7 +179,7 @@ def cannot_load(name: str, folder: Path, error: Exception) -> ModelError:
         packages = re.search(r"environment: ([\w\-, ]+)", str(error))
         missing = error.name or (packages[1] if packages else "that its code names")
         return ModelError(f"model {name} cannot be loaded: it needs the package {missing}, which is not installed")
-    if not known and (config.get("auto_map") or "trust_remote_code" in str(error)):
+    if "trust_remote_code" in str(error) or (config.get("auto_map") and not known):
         return ModelError(
             Message(
                 f"model {name} cannot be loaded: it brings Python code of its own, which runs only if you trust its "

@@ -46,7 +46,10 @@ class Checkpoint:
         modules = read_json(self.folder / "modules.json", None)
         if modules is None:
             return None if self.static else self.folder
-        is_transformer = modules[0]["type"].rpartition(".")[2] == "Transformer"
+        library, _, kind = modules[0]["type"].rpartition(".")
+        # A class of the model's own may do more than run the transformer, such as choose an adapter for a task.
+        plain = library.startswith("sentence_transformers") or self.stored or self.spec.pooling is not None
+        is_transformer = kind == "Transformer" and plain
         return self.folder / modules[0]["path"] if is_transformer else None
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 import shutil
@@ -26,6 +27,7 @@ from indexer.encoders import load_encoder
 from indexer.encoders.compilation.export import compile_encoder
 from indexer.encoders.load import load_recipe
 from indexer.encoders.openvino.encoder import CompiledEncoder
+from indexer.encoders.recipes.locate import fingerprint
 from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.torch.bert import Bert
 from indexer.encoders.torch.encoder import TorchEncoder
@@ -200,6 +202,20 @@ def test_code_of_a_model_runs_with_trust_alone_and_is_compiled(
     assert np.abs(compiled.encode(sentences) - encoder.encode(sentences)).max() < FLOAT32
 
 
+def test_a_module_of_the_models_own_is_not_taken_for_the_librarys(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    SentenceTransformer(modules=[Transformer(str(tiny("bert"))), Pooling(48)], device="cpu").save(str(tmp_path))
+    made = load_encoder(tmp_path).recipe
+    modules = json.loads((tmp_path / "modules.json").read_text())
+    modules[0]["type"] = "custom_st.Transformer"
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    (tmp_path / "custom_st.py").write_text("raise AssertionError")
+    with pytest.raises(ModelError, match="it brings Python code of its own"):
+        load_encoder(tmp_path)
+    # An index that was made before keeps its meaning.
+    stored = dataclasses.replace(made, fingerprint=fingerprint(tmp_path))
+    assert isinstance(load_recipe(stored), TorchEncoder)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -272,5 +288,5 @@ def test_a_folder_with_only_onnx_runs_on_openvino(
         with pytest.raises(ModelError, match="only ONNX files, which show the last layer alone"):
             load_encoder(folder, **arguments)
     (folder / "onnx" / "model.onnx").write_bytes(b"not a model")
-    with pytest.raises(ModelError, match="OpenVINO does not read it"):
+    with pytest.raises(ModelError, match="damaged, or not for OpenVINO"):
         load_encoder(folder)
