@@ -61,14 +61,13 @@ export class Picture {
     this.#regionOf = nearestOf(places, regions.filter((region) => region.level === 0));
     this.titles.clear();
     this.#grid = gridOf(places);
-    this.reset();
+    [this.center, this.zoom] = [[0.5, 0.5], 1];
+    this.draw();
   }
 
   /** Show all of the map. */
   reset() {
-    this.center = [0.5, 0.5];
-    this.zoom = 1;
-    this.draw();
+    this.show(0.5, 0.5, 1);
   }
 
   /** Show the surroundings of a place. */
