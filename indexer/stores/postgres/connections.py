@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -159,7 +160,7 @@ class Connections:
         self._process, self._lock = os.getpid(), threading.Lock()
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._idle: list[DeadlineConnection] = []  # the one used last is at the end
-        self._trial, self._is_silent = threading.Lock(), False
+        self._trial, self._silent_at = threading.Lock(), -math.inf  # when it was found that the server does not answer
 
     @contextmanager
     def connection(self) -> Iterator[DeadlineConnection]:
@@ -184,36 +185,39 @@ class Connections:
         with translated(self._address):
             if self._process != os.getpid():  # another thread of the parent may have held the lock
                 self._reset()
-            process, free = self._process, self._free
+            process, free, begun_at = self._process, self._free, time.monotonic()
             if not free.acquire(timeout=ANSWER_SECONDS):
                 raise IndexUnavailable(
                     f"{self._address.shown}: all {MAX_CONNECTIONS} connections of this process were in use for "
                     f"{ANSWER_SECONDS:g} s: ask fewer questions at once"
                 )
             try:
-                with self._turn():
+                with self._turn(begun_at):
                     connection, begun = self._take(begin)
-                self._is_silent = False
+                self._silent_at = -math.inf
                 try:
                     yield connection, begun
                 finally:
                     if process == os.getpid():  # not in a child that was forked inside the block
                         self._give_back(connection)
             except (ServerSilent, errors.ConnectionTimeout):
-                self._is_silent = True
+                self._silent_at = time.monotonic()
                 raise
             finally:
                 if process == os.getpid():
                     free.release()
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Let one thread at a time try a server that did not answer. Raises ServerSilent in the others."""
-        if not self._is_silent:
+    def _turn(self, begun_at: float) -> Iterator[None]:
+        """Let one thread at a time try a server that did not answer. Raises ServerSilent in the others.
+
+        A thread that began to wait before the others found that out does not try again: it has waited long enough.
+        """
+        if self._silent_at == -math.inf:
             yield
             return
         trial = self._trial
-        if not trial.acquire(timeout=_TURN_SECONDS):
+        if begun_at < self._silent_at or not trial.acquire(timeout=_TURN_SECONDS):
             raise ServerSilent("the server does not answer")
         try:
             yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -102,12 +103,15 @@ def test_one_thread_at_a_time_tries_a_server_that_did_not_answer(server: OwnServ
     with filled(address), Searcher(address) as searcher:
         assert found(searcher, 1) == "d1"
         shared = searcher._store._connections  # type: ignore[attr-defined]
-        shared._is_silent = True
+        shared._silent_at = time.monotonic()
         with shared._trial, pytest.raises(IndexUnavailable, match="the server does not answer"):
             found(searcher, 1)
         assert found(searcher, 1) == "d1"
         with shared._trial:  # it has answered, so that nobody waits for a turn
             assert found(searcher, 1) == "d1"
+        shared._silent_at = math.inf  # found after the question began to wait for a connection
+        with pytest.raises(IndexUnavailable, match="the server does not answer"):
+            found(searcher, 1)
 
 
 def test_the_time_of_the_last_commit_where_the_server_keeps_it(server: OwnServer) -> None:
