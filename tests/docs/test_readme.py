@@ -32,7 +32,8 @@ def test_a_page_shows_what_is_printed(name: str, tmp_path: Path, monkeypatch: py
     lines, numbers = _comparable(printed)
     expected_lines, expected_numbers = _comparable(page)
     assert lines == expected_lines, "see what changed with: python -m docs.examples"
-    assert numbers == pytest.approx(expected_numbers, abs=0.003)
+    # bfloat16 has 8 bits: cosines differ by up to 0.003 between CPUs, and are printed rounded.
+    assert numbers == pytest.approx(expected_numbers, abs=0.005)
 
 
 def _comparable(text: str) -> tuple[list[str], list[float]]:
