@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from indexer.encoders.machine.hardware import named_threads
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.port import Encoder, steady
 from indexer.encoders.recipes.recipe import Recipe, RecipeSpec, is_endpoint
@@ -131,7 +132,7 @@ def get_query_encoder(
             from indexer.encoders.openvino.encoder import CompiledEncoder
 
             try:
-                encoder = CompiledEncoder.open(compiled)
+                encoder = CompiledEncoder.open(compiled, threads=named_threads())
                 if not encoder.recipe.same(recipe):
                     raise ModelError(f"{compiled} is of another recipe: compile it again")
                 _compiled[recipe.identity] = encoder

@@ -115,6 +115,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def named_threads() -> int | None:
+    """Return how many threads OMP_NUM_THREADS names, which torch and FAISS obey by themselves; None without it."""
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    return int(threads) if threads.isdecimal() and int(threads) else None
+
+
 @lru_cache(maxsize=1)
 def _cpuinfo() -> dict[str, str]:
     """Return the fields that Linux gives for the first core; empty on other systems."""

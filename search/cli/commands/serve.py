@@ -44,7 +44,12 @@ kill -9."""
     metavar="FILE",
     help="Clients must send the token in this file, or in LIKEWISE_TOKEN.",
 )
-@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="How many processes answer.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    show_default="one per core, 4 at most; 1 with --writable or --rerank",
+    help="How many processes answer.",
+)
 @click.option("--rerank", metavar="MODEL", help="Answer /v1/rerank and /v2/rerank with this cross-encoder.")
 @click.option(
     "--watch",
@@ -79,7 +84,7 @@ def serve(
     port: int,
     writable: bool,
     token_file: Path | None,
-    workers: int,
+    workers: int | None,
     rerank: str | None,
     watched: tuple[str, ...],
     allowed_hosts: tuple[str, ...],

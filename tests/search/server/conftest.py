@@ -109,8 +109,10 @@ def serving() -> Callable[..., Any]:
     @contextmanager
     def start(*arguments: str | Path, **environment: str) -> Iterator[Running]:
         root = str(Path(__file__).parents[3])
+        workers = () if "--workers" in arguments else ("--workers", "1")  # the same on every machine
+        command = [sys.executable, "-c", "from search.cli import main; main()", "serve"]
         process = subprocess.Popen(
-            [sys.executable, "-c", "from search.cli import main; main()", "serve", *map(str, arguments), "--port", "0"],
+            [*command, *map(str, arguments), *workers, "--port", "0"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

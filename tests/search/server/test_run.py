@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 
 from indexer import Index
+from indexer.encoders.machine.hardware import named_threads
+from search.server import run
 
 
 def ask(address: str, query: str = "moon", name: str = "vectors", timeout_s: float = 10) -> list[str]:
@@ -27,6 +29,43 @@ def ask(address: str, query: str = "moon", name: str = "vectors", timeout_s: flo
     )
     with urllib.request.urlopen(request, timeout=timeout_s) as answer:
         return [hit["uri"] for hit in json.load(answer)["hits"]]
+
+
+@pytest.mark.parametrize(
+    ("cores", "gigabytes", "address", "loads_models", "platform", "workers"),
+    [
+        (1, 8, "a.index", False, "linux", 1),
+        (2, 8, "a.index", False, "linux", 2),
+        (16, 64, "a.index", False, "linux", 4),
+        (4, 3, "a.index", False, "linux", 3),
+        (2, 0.5, "a.index", False, "linux", 1),
+        (4, 8, "a.index", True, "linux", 1),
+        (4, 8, "postgresql:///db", False, "linux", 1),
+        (4, 8, "a.index", False, "win32", 1),
+        (4, 8, "a.index", False, "darwin", 1),
+    ],
+)
+def test_the_machine_decides_how_many_workers_answer(
+    monkeypatch: pytest.MonkeyPatch,
+    cores: int,
+    gigabytes: float,
+    address: str,
+    loads_models: bool,
+    platform: str,
+    workers: int,
+) -> None:
+    monkeypatch.setattr(run, "cores", lambda: cores)
+    monkeypatch.setattr("sys.platform", platform)
+    monkeypatch.setattr("os.sysconf", {"SC_PHYS_PAGES": int(gigabytes * 2**18), "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert run.default_workers(["b.index", address], loads_models=loads_models) == workers
+
+
+@pytest.mark.parametrize(("named", "threads"), [("3", 3), ("0", None), ("4,2", None), ("", None)])
+def test_a_worker_computes_with_the_threads_that_are_named(
+    monkeypatch: pytest.MonkeyPatch, named: str, threads: int | None
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", named)
+    assert named_threads() == threads
 
 
 def test_it_says_where_it_serves_and_ends_with_0(serving: Any, own_vectors: Path) -> None:
