@@ -28,3 +28,15 @@ def topics(tmp_path: Path, likewise: Callable[..., Any], lines: Callable[..., st
     )
     assert likewise("index", folder, "-", stdin=lines(*records)).code == 0
     return folder
+
+
+@pytest.fixture
+def index(likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path) -> Path:
+    """An index of three records: bread and cake, which share words, and moon."""
+    records = lines(
+        {"id": "bread", "text": "bread bread oven bread", "year": 2020},
+        {"id": "cake", "text": "cake flour oven bread", "year": 2021},
+        {"id": "moon", "text": "moon tide star", "year": 2021},
+    )
+    assert likewise("index", tmp_path / "x.index", "-", stdin=records).code == 0
+    return tmp_path / "x.index"

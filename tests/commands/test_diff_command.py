@@ -11,17 +11,6 @@ import pytest
 from search.evaluation.overlap import rank_biased_overlap
 
 
-@pytest.fixture
-def index(likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path) -> Path:
-    records = lines(
-        {"id": "bread", "text": "bread bread oven bread", "year": 2020},
-        {"id": "cake", "text": "cake flour oven bread", "year": 2021},
-        {"id": "moon", "text": "moon tide star", "year": 2021},
-    )
-    assert likewise("index", tmp_path / "x.index", "-", stdin=records).code == 0
-    return tmp_path / "x.index"
-
-
 def test_overlap_is_that_of_the_paper() -> None:
     assert rank_biased_overlap("abc", "abc") == pytest.approx(1)
     assert rank_biased_overlap("abc", "def") == 0

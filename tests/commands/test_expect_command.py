@@ -12,17 +12,6 @@ from indexer.errors import BadInput
 from search.evaluation.expectations import read_expectations
 
 
-@pytest.fixture
-def index(likewise: Callable[..., Any], lines: Callable[..., str], tmp_path: Path) -> Path:
-    records = lines(
-        {"id": "bread", "text": "bread bread oven bread", "year": 2020},
-        {"id": "cake", "text": "cake flour oven bread", "year": 2021},
-        {"id": "moon", "text": "moon tide star", "year": 2021},
-    )
-    assert likewise("index", tmp_path / "x.index", "-", stdin=records).code == 0
-    return tmp_path / "x.index"
-
-
 def test_what_holds_is_said_in_one_line(likewise: Callable[..., Any], index: Path, tmp_path: Path) -> None:
     file = tmp_path / "e.yaml"
     file.write_text(

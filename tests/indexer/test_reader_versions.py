@@ -23,7 +23,7 @@ from indexer.passages import cut
 from indexer.sources import ReadOptions, open_sources
 from indexer.sources.content import Content, Unreadable
 from indexer.sources.extractor import EXTRACTOR
-from indexer.sources.formats import FORMATS, JSONL, READER_VERSIONS
+from indexer.sources.formats import FORMATS, JSONL, READER_VERSIONS, reader_of
 from indexer.sources.recorded import changes, record
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import LedgerRow
@@ -87,12 +87,12 @@ def test_the_files_of_a_changed_reader_are_read_again_and_only_a_changed_text_is
 ) -> None:
     run(index, notes)
     assert {name: row.reader for name, row in rows(index).items()} == {
-        "alpha.md": "markdown/2",
-        "beta.md": "markdown/2",
+        "alpha.md": reader_of("markdown"),
+        "beta.md": reader_of("markdown"),
         "gamma.txt": "text/1",
     }
     assert run(index, notes)[1] == ()
-    monkeypatch.setitem(READER_VERSIONS, "markdown", 3)
+    monkeypatch.setitem(READER_VERSIONS, "markdown", 99)
     monkeypatch.setattr(
         EXTRACTOR, "extract", lambda *given: Content(given[3], "A title" if "alpha" in given[3] else "")
     )
@@ -103,7 +103,7 @@ def test_the_files_of_a_changed_reader_are_read_again_and_only_a_changed_text_is
     summary, said = run(index, notes)
     assert (counts(summary), said) == ({"indexed": 1, "unchanged": 2}, (f"{CHANGED}2 files",))
     assert encoder.seen == ["A title the text of alpha"]
-    assert rows(index)["beta.md"].reader == "markdown/3"
+    assert rows(index)["beta.md"].reader == "markdown/99"
     assert run(index, notes)[1] == ()
 
 
@@ -117,7 +117,11 @@ def test_an_index_that_does_not_name_its_readers_reads_every_file_once_more(
     encoder.seen.clear()
     summary, said = run(index, notes)
     assert (counts(summary), said, encoder.seen) == ({"unchanged": 3}, (f"{UNKNOWN}3 files",), [])
-    assert sorted(row.reader for row in rows(index).values()) == ["markdown/2", "markdown/2", "text/1"]
+    assert sorted(row.reader for row in rows(index).values()) == [
+        reader_of("markdown"),
+        reader_of("markdown"),
+        "text/1",
+    ]
     assert run(index, notes)[1] == ()
 
 
@@ -126,7 +130,7 @@ def test_a_document_stays_if_its_new_reader_fails(index: Index, notes: Path, mon
         raise Unreadable(Code.READER_FAILED("markdown", "bug"))
 
     run(index, notes)
-    monkeypatch.setitem(READER_VERSIONS, "markdown", 3)
+    monkeypatch.setitem(READER_VERSIONS, "markdown", 99)
     with monkeypatch.context() as patch:
         patch.setattr(EXTRACTOR, "extract", fail)
         for again in ((f"{CHANGED}2 files",), ()):
