@@ -51,9 +51,9 @@ def test_every_architecture_gives_the_vectors_of_sentence_transformers(
     together = encoder.encode(texts)
     assert np.abs(together - wanted).max() < 1e-4
     assert np.abs(encoder.encode(["word " * 127], truncate=True) - wanted[7]).max() < 1e-4
-    if name in NOT_COMPILED:
-        with pytest.raises(NotCompilable):
-            compile_encoder(encoder, tmp_path / "compiled", "float32")
+    try:
+        compile_encoder(encoder, tmp_path / "compiled", "float32")
+    except NotCompilable:  # Graphs of these may also be close enough to torch's, and are then used.
+        assert name in NOT_COMPILED
         return
-    compile_encoder(encoder, tmp_path / "compiled", "float32")
     assert np.abs(CompiledEncoder.open(tmp_path / "compiled", None).encode(texts) - wanted).max() < 1e-4
