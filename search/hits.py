@@ -24,7 +24,9 @@ class Hit:
         percentile: percentage of random passages of this index whose cosine with an unrelated question is lower;
             None if there is no cosine, or if the index is not calibrated.
         why: the reasons for the score: `cosine`, `bm25`, `weights`, and `contributions`, whose sum is the score;
-            `words`, the words of the question in the passage, with offsets in the document; with explain=True,
+            `words`, the words of the question in the passage, with offsets in the document; `weak`, whether the
+            passage is no nearer than the best hits of unrelated questions usually are, and lacks a word of the
+            question; with explain=True,
             `sentence`, the sentence nearest to the question. A reranked hit has the reasons of the first ranking, with
             its rank and score, under `first`.
     """
@@ -109,6 +111,8 @@ class Hits(Sequence[Hit]):
         exact: whether the ranking is provably that of brute force over the stored vectors.
         answered: whether some passage is nearer to the question than the best hits of unrelated questions usually are,
             or, in hybrid mode, the first hit holds every word of the question; None if this is unknown.
+        did_you_mean: the question with similar words of the index in place of words that no document has; empty if
+            every word is in a document, in dense mode, and without a similar word.
         notes: sentences that the caller should read: the question was cut, its words were ignored, a damaged segment
             was replaced by the catalog, ...; usually none.
     """
@@ -120,6 +124,7 @@ class Hits(Sequence[Hit]):
     mode: str = "dense"
     answered: bool | None = None
     notes: tuple[str, ...] = ()
+    did_you_mean: str = ""
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -146,6 +151,7 @@ class Hits(Sequence[Hit]):
             "matched": self.matched,
             "exact": self.exact,
             "answered": self.answered,
+            "did_you_mean": self.did_you_mean,
             "notes": list(self.notes),
             # Not `asdict`, whose deep copies took as long as the search itself.
             "hits": [{name: getattr(hit, name) for name in members} for hit in self.hits],

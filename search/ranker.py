@@ -98,13 +98,14 @@ class Ranker:
         calibration = snapshot.settings.calibration
         question = QuestionWords(stored_analysis(snapshot.settings.language), text)
         cosines = ranked.cosines or (None,) * len(passages)
+        far = -1.0 if calibration is None or mode == "words" else calibration.threshold
         hits = tuple(
             Hit.from_passage(
                 passage,
                 score,
                 cosine,
                 calibration.percentile(cosine) if calibration and cosine is not None else None,
-                DeferredWhy(why, passage, question) if text else why,
+                DeferredWhy(why, passage, question, cosine is not None and cosine < far) if text else why,
             )
             for passage, score, cosine, why in zip(passages, ranked.scores, cosines, ranked.whys, strict=True)
         )
@@ -112,9 +113,10 @@ class Ranker:
         if calibration is not None and text and mode != "words":
             near = ranked.nearest >= calibration.threshold
             answered = near or (mode == "hybrid" and _holds_all_words(hits, question))
+        did_you_mean = "" if mode == "dense" else snapshot.corrected(text)
         notes.extend(snapshot.notes)
         self._timings.ranked(time.perf_counter() - begun)
-        return Hits(hits, ranked.matched, ranked.exact, text, mode, answered, tuple(notes))
+        return Hits(hits, ranked.matched, ranked.exact, text, mode, answered, tuple(notes), did_you_mean)
 
     def candidates(self, texts: Sequence[str]) -> tuple[list[ScoredCandidates], list[list[str]], list[str]]:
         """Return the scored candidates of hybrid mode for each question, the uris of these candidates, and notes.

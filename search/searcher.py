@@ -25,11 +25,12 @@ from indexer.records import Document, Vector
 from indexer.settings import Calibration, MapRecord
 from indexer.stores.addresses.open import open_store
 from indexer.stores.fields.field_types import check_filter
-from indexer.stores.port import FieldValues, Info, Snapshot, Unit
+from indexer.stores.port import FieldValues, Info, Passage, Snapshot, Sort, Unit
 from indexer.stores.vectors import unit_rows
 from search.asker import Asker, as_list, hits_above, read_queries
 from search.explain import add_sentences
-from search.hits import Hits
+from search.hits import Hit, Hits
+from search.middles import middles
 from search.missing_values import COMPARED_VALUES, may_have_notes, notes_on_values
 from search.query import Mode, Query
 from search.question_batches import AskedQuestion
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from indexer.sources.original import Original
 
 UnknownFields = Literal["error", "empty"]
+
+SAMPLED_PASSAGES = 1000
+"""Number of passages among which central ones are looked for."""
 
 PAGE_DOCUMENTS = 256
 PAGE_CHARACTERS = 4_000_000
@@ -276,6 +280,30 @@ class Searcher(Asker):
             if condition is False:
                 return 0
             return snapshot.documents if condition is None else snapshot.count(condition)
+
+    def beginnings(self, k: int = 10, where: Filter | None = None, sort: Sort = "newest") -> Hits:
+        """Return documents without a question, each with its first passage; their score is 0.
+
+        Args:
+            k: how many documents, at most.
+            sort: "newest" for the last modified first, and documents without a time after them, the last added first;
+                "title" for the order of their titles.
+        """
+        query = Query("-", k, where)  # refuses wrong arguments
+        with self._snapshot() as snapshot:
+            condition = self._known_fields_only(snapshot, query.condition)
+            if condition is False:
+                return Hits((), 0, True)
+            ids, matched = snapshot.first_passages(k, condition, sort)
+            passages = snapshot.passages_by_id(ids)
+            return Hits(tuple(Hit.from_passage(passage, 0.0, None) for passage in passages), matched, True)
+
+    def central_passages(self, count: int) -> list[Passage]:
+        """Return passages from the middles of the main topics, the first from the largest."""
+        with self._snapshot() as snapshot:
+            sample = snapshot.sample(SAMPLED_PASSAGES)
+            chosen = [sample.passages[row] for row in middles(sample.vectors, count)]
+            return list(snapshot.passages_by_id([int(id_) for id_ in chosen]))
 
     def filter_notes(self, where: Filter | None) -> tuple[str, ...]:
         """Return the notes of `Hits.notes` on a filter: values that no document has, with similar values."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from indexer.passages.cut import titled_text
 from indexer.stores.port import Passage
 from search.marks import QuestionWords
 
@@ -15,19 +16,22 @@ class DeferredWhy:
     Marking words took 54 % of the time of a search by words (2 cores, Xeon), and most programs do not read them.
     """
 
-    __slots__ = ("_facts", "_passage", "_question")
+    __slots__ = ("_facts", "_is_far", "_passage", "_question")
 
-    def __init__(self, facts: Mapping[str, Any], passage: Passage, question: QuestionWords) -> None:
+    def __init__(self, facts: Mapping[str, Any], passage: Passage, question: QuestionWords, is_far: bool) -> None:
         """Keep the values for making the reasons.
 
         Args:
             facts: cosine, bm25, weights and contributions; they come first.
             question: its words are marked under the name "words".
+            is_far: whether the passage is no nearer than the best hits of unrelated questions usually are. It is a weak
+                match, unless it holds every word of the question.
         """
-        self._facts, self._passage, self._question = facts, passage, question
+        self._facts, self._passage, self._question, self._is_far = facts, passage, question, is_far
 
     def __call__(self) -> dict[str, Any]:
         """Return the reasons, with the words of the question marked."""
         passage = self._passage
         words = self._question.mark(passage.text, passage.start, passage.format)
-        return {**self._facts, "words": words}
+        weak = self._is_far and not self._question.are_all_in(titled_text(passage.title, passage.text, passage.format))
+        return {**self._facts, "words": words, "weak": weak}

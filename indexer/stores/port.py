@@ -28,6 +28,7 @@ from indexer.settings import Meaning, Settings
 
 Unit = Literal["document", "passage"]
 Kind = Literal["auto", "exact", "approximate"]
+Sort = Literal["newest", "title"]
 Slot = Literal["live", "draft", "unfinished", "next", "previous"]
 """A place for an index at one address. "live" is the index that is searched. A "draft" is discarded if it fails, an
 "unfinished" index is kept for the next attempt. "next" is made to replace the live index, "previous" is the index that
@@ -399,6 +400,13 @@ class Snapshot(Protocol):
 
     def uris(self, where: Where | None = None) -> list[str]:
         """Return the uris of the documents that a filter leaves, in the order they were added."""
+
+    def corrected(self, question: str) -> str:
+        """Return a question with similar words of the index in place of words that no text has; empty if there are
+        none to replace."""
+
+    def first_passages(self, k: int, where: Where | None, sort: Sort) -> tuple[list[int], int]:
+        """Return the first passage of each of the k first documents in an order, and how many documents there are."""
 
     def values(self, field: str, limit: int, where: Where | None = None) -> FieldValues:
         """Return the values of a field and the `limit` most frequent of them. An unknown field has no values.

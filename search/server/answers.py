@@ -44,6 +44,7 @@ class SearchAnswer(_Answer):
     matched: int = Field(description="How many documents (or passages) the filter leaves.")
     exact: bool = Field(description="Whether the ranking is provably that of brute force.")
     answered: bool | None = Field(description="Whether something here seems to answer; null where that is not known.")
+    did_you_mean: str = Field(description="The question with similar words for words that no document has; or empty.")
     notes: list[str] = Field(description="What the caller should know.")
     hits: list[HitAnswer]
 
@@ -72,6 +73,7 @@ class IndexesAnswer(_Answer):
     """Every index that is served."""
 
     indexes: list[IndexAnswer]
+    writable: bool = Field(description="Whether the service takes documents and judgments.")
 
 
 class ValueAnswer(_Answer):
@@ -129,6 +131,35 @@ class FieldsAnswer(_Answer):
     fields: list[FieldAnswer]
     more_fields: int = Field(description="How many metadata fields are not listed: of more than 200, the rarest.")
     rare: list[str] = Field(description="The names of these, 2,000 at most.")
+
+
+class ListAnswer(_Answer):
+    """Documents, each with its beginning in the form of a hit without a score."""
+
+    matched: int = Field(description="How many documents the filter leaves.")
+    hits: list[dict[str, Any]]
+
+
+class CentralAnswer(_Answer):
+    """A document from the middle of a region."""
+
+    uri: str
+    title: str
+
+
+class OverviewRegionAnswer(_Answer):
+    """A main region of the map."""
+
+    name: str
+    documents: int
+    central: list[CentralAnswer] = Field(description="The three documents nearest to its middle.")
+
+
+class OverviewAnswer(_Answer):
+    """What an index holds."""
+
+    regions: list[OverviewRegionAnswer] = Field(description="The largest regions of the map; empty without a map.")
+    questions: list[str] = Field(description="Three questions to try, made from central documents.")
 
 
 class RegionAnswer(_Answer):

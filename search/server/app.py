@@ -32,6 +32,7 @@ from indexer.filters.tree import Where
 from indexer.stores.addresses.open import is_uri
 from search.hits import HIT_MEMBERS
 from search.mcp import make_mcp_server
+from search.overview import questions_to_try
 from search.query import Query
 from search.served import CLIENT_DEADLINE, ServedIndex, ServedIndexes, client_deadline
 from search.server.access_log import AccessLog
@@ -45,13 +46,14 @@ from search.server.maps import Area, Maps
 from search.server.metrics import CONTENT_TYPE, Metrics
 from search.server.openapi import describe_api
 from search.server.originals import answer_original, with_original
-from search.server.page.page import Page
+from search.server.page.page import CompressedForBrowsers, Page
 from search.server.problems import Problem, problem_of
 from search.server.requests import (
     DocumentsRequest,
     EmbeddingsRequest,
     FacetsRequest,
     JudgmentRequest,
+    ListRequest,
     MatchingRequest,
     PlacedRequest,
     RerankRequest,
@@ -159,7 +161,7 @@ def create_app(
         )
     open_routes = ("/healthz", "/readyz") if open_readyz else ("/healthz",)
     rules = Rules(token, tuple(allowed_hosts), loopback_only, tuple(cors_origins), open_routes)
-    middleware.append(Middleware(Guard, rules=rules))
+    middleware += [Middleware(Guard, rules=rules), Middleware(CompressedForBrowsers)]
     app = Starlette(
         routes=service.routes(),
         middleware=middleware,
@@ -207,7 +209,7 @@ class Service:
         return [
             Route(f"{index}/search", self.search, methods=["POST"]),  # first, because it is asked most
             Route("/", self.page),
-            Route("/page/{file}", self.page_file),
+            Route("/page/{version}/{file}", self.page_file),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/metrics", self.show_metrics),
@@ -215,6 +217,8 @@ class Service:
             Route("/v1/indexes", self.list_indexes),
             Route(f"{index}/fields", self.fields),
             Route(f"{index}/facets", self.facets, methods=["POST"]),
+            Route(f"{index}/list", self.list_documents, methods=["POST"]),
+            Route(f"{index}/overview", self.overview),
             Route(f"{index}/map", self.map),
             Route(f"{index}/map/places", self.map_places),
             Route(f"{index}/map/colours", self.map_colours),
@@ -286,7 +290,7 @@ class Service:
 
     async def list_indexes(self, request: Request) -> Response:
         def describe() -> dict[str, Any]:
-            return {"indexes": [served.describe() for served in self.indexes.values()]}
+            return {"indexes": [served.describe() for served in self.indexes.values()], "writable": self._writable}
 
         return JSONResponse(await self._searches.run(describe))
 
@@ -304,6 +308,22 @@ class Service:
             return {"facets": facets}
 
         return JSONResponse(await self._ask(request, count))
+
+    async def list_documents(self, request: Request) -> Response:
+        body = await body_of(request, ListRequest)
+
+        def listed(served: ServedIndex) -> dict[str, Any]:
+            where = self._within(served, body.area, filter_tree(body.where, FROM_CLIENTS))
+            listed = served.searcher.beginnings(body.k, where, body.sort).as_json()
+            return {"matched": listed["matched"], "hits": listed["hits"]}
+
+        return JSONResponse(await self._ask(request, listed))
+
+    async def overview(self, request: Request) -> Response:
+        def describe(served: ServedIndex) -> dict[str, Any]:
+            return {"regions": self._maps.main_regions(served), "questions": questions_to_try(served.searcher)}
+
+        return JSONResponse(await self._ask(request, describe))
 
     def _within(self, served: ServedIndex, area: Area | None, where: Where | None) -> Where | None:
         return where if area is None else self._maps.within(served, area, where)
@@ -379,7 +399,7 @@ class Service:
         where = filter_tree(body.where, FROM_CLIENTS)
 
         def similar(served: ServedIndex) -> Hits:
-            return served.searcher.similar(body.uri, body.k, where)
+            return served.searcher.similar(body.uri, body.k, self._within(served, body.area, where))
 
         return await self._hits(request, similar, self._searches, HIT_MEMBERS)
 

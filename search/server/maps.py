@@ -22,6 +22,9 @@ from search.server.problems import Problem
 
 COLOURS = 11
 """Number of values of a field with their own colour. All other values share one colour."""
+MAIN_REGIONS = 6
+CENTRAL_DOCUMENTS = 3
+"""Number of documents that stand for a region."""
 MAX_CORNERS = 500
 MAX_TITLES = 300
 CARD_CHARACTERS = 200
@@ -55,6 +58,22 @@ class Maps:
             "outdated": 4 * abs(documents - len(drawn.uris)) >= len(drawn.uris),
             "regions": [asdict(region) for region in drawn.regions],
         }
+
+    def main_regions(self, served: ServedIndex) -> list[dict[str, Any]]:
+        """Return the largest regions with the documents nearest to the middle of each; empty without a map."""
+        try:
+            drawn = self._drawn(served).map
+        except Problem:
+            return []
+        largest = sorted((each for each in drawn.regions if not each.level), key=lambda each: -each.documents)
+        regions = []
+        for region in largest[:MAIN_REGIONS]:
+            away = np.hypot(*(drawn.places - (region.x, region.y)).T)
+            nearest = [drawn.uris[point] for point in np.argsort(away, kind="stable")[:CENTRAL_DOCUMENTS]]
+            found = served.searcher.get_many(nearest)
+            central = [{"uri": each.uri, "title": each.title.strip() or each.uri.rpartition("/")[2]} for each in found]
+            regions.append({"name": " · ".join(region.terms), "documents": region.documents, "central": central})
+        return regions
 
     def places(self, served: ServedIndex) -> bytes:
         """Return x and y of every point as little-endian float32."""

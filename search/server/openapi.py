@@ -128,6 +128,9 @@ def _paths() -> _Paths:
     nearest = "Find the documents nearest to one"
     add("search", "similar", f"POST {index}/similar", nearest, found, requests.SimilarRequest)
 
+    add("documents", "list_by", f"POST {index}/list", "List by time or title", answers.ListAnswer, requests.ListRequest)
+    add("indexes", "get_overview", f"GET {index}/overview", "Return regions and questions", answers.OverviewAnswer)
+
     document = f"{index}/document"
     add("documents", "get_document", f"GET {document}", "Return a document", answers.DocumentAnswer, None, _URI)
     original = "Return the file of a document, or the picture of a page (if originals are shown)", _FILE, None

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.operators import ON_FIELDS
 from indexer.stores.fields.flatten import scalars
+from indexer.stores.port import Sort
 from search.hits import HIT_MEMBERS
 from search.query import Mode
 from search.served import MAX_HITS
@@ -169,6 +170,18 @@ class SimilarRequest(_Body):
     uri: Uri
     k: HitCount = 10
     where: Where = None
+    area: Area | None = None
+
+
+class ListRequest(_Body):
+    """Documents to list without a question."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"where": "year >= 2020", "sort": "title"}]})
+
+    k: HitCount = 10
+    where: Where = None
+    area: Area | None = None
+    sort: Sort = "newest"
 
 
 class FacetRequest(_Body):

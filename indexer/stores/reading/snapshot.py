@@ -20,6 +20,7 @@ from indexer.stores.port import (
     Ranking,
     Recall,
     Sample,
+    Sort,
     Unit,
 )
 from indexer.stores.reading import candidates, dense
@@ -27,6 +28,7 @@ from indexer.stores.reading.document_rows import DocumentReader, stored_rows, ve
 from indexer.stores.reading.ledger import LedgerReader
 from indexer.stores.reading.view import View
 from indexer.stores.words.analysis import stored_analysis
+from indexer.stores.words.spelling import corrected
 from indexer.stores.words.word_ranking import Words
 
 
@@ -80,6 +82,25 @@ class Snapshot(DocumentReader, LedgerReader):
 
     def paths(self, where: Where | None = None) -> list[str]:
         return [path for path in self._column("path", where) if path]
+
+    def corrected(self, question: str) -> str:
+        def text_of(passage: int) -> str:
+            (found,) = self.passages_by_id([passage])
+            return f"{found.title} {found.text}"
+
+        return corrected(question, self._open_words(), text_of)
+
+    def first_passages(self, k: int, where: Where | None, sort: Sort) -> tuple[list[int], int]:
+        select, ids = "SELECT id, title, uri, modified FROM {tables}.document", self._ids(where)
+        rows = self._view.rows(select) if ids is None else self._view.rows_of(f"{select} WHERE id = ANY(%s)", ids)
+        if sort == "title":
+            rows.sort(key=lambda row: ((row[1].strip() or row[2]).casefold(), row[0]))
+        else:
+            rows.sort(key=lambda row: (row[3] or "", row[0]), reverse=True)
+        documents = [row[0] for row in rows[:k]]
+        first = "SELECT document_id, min(id) FROM {tables}.passage WHERE document_id = ANY(%s) GROUP BY document_id"
+        passages = dict(self._view.rows_of(first, sorted(documents)))
+        return [passages[document] for document in documents if document in passages], len(rows)
 
     def values(self, field: str, limit: int, where: Where | None = None) -> FieldValues:
         return self._view.values(field, limit, self._ids(where))

@@ -10,6 +10,7 @@ length.
 from __future__ import annotations
 
 import ctypes
+import difflib
 import json
 import math
 import time
@@ -38,6 +39,10 @@ _MAX_RANGE_QUERIES = 16
 in one run take 1 ms instead of 16 ms."""
 
 _WRITER_HEAP_BYTES = 50_000_000
+
+_NEAR_TERMS = 3
+_MIN_SIMILARITY = 0.75
+_MAX_LENGTH_DIFFERENCE = 2
 
 _SCORE_DECIMALS = 4
 """Scores that agree to this many decimals are equal, because tantivy sums single floats in varying order."""
@@ -266,6 +271,14 @@ class Postings:
             ids_of_hits = self._values(field, [address for _, address in hits]).tolist()
             score_by_id = dict(zip(ids_of_hits, _rounded([score for score, _ in hits]).tolist(), strict=True))
         return np.array([score_by_id.get(id_, 0.0) for id_ in ids.tolist()], np.float32)
+
+    def near_terms(self, term: str) -> list[str]:
+        """Return terms that are spelled like a term, the most similar first; none if the index has the term itself."""
+        if self._searcher.doc_freq("words", term):
+            return []
+        others = (other for other, _ in self._searcher.terms_with_prefix("words", term[0]))
+        alike = [other for other in others if abs(len(other) - len(term)) <= _MAX_LENGTH_DIFFERENCE]
+        return difflib.get_close_matches(term, alike, n=_NEAR_TERMS, cutoff=_MIN_SIMILARITY)
 
     def _hits(self, hits: list[tuple[Any, Any]], n: int, matched: int) -> WordHits:
         addresses = [address for _, address in hits]

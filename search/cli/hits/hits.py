@@ -47,6 +47,8 @@ def print_hits(hits: Hits, as_json: bool, presentation: Presentation | None = No
     """Print hits, and their notes on standard error."""
     presentation = presentation or Presentation()
     warn_of(hits.notes)
+    if hits.did_you_mean and not as_json:
+        warn_of([f"did you mean: {hits.did_you_mean}"])
     if as_json:
         answer = hits.as_json() | {"notes": [*map(in_shell, hits.notes)]}
         for rank, surroundings in presentation.surroundings.items():

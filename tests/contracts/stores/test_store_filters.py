@@ -38,7 +38,7 @@ from indexer.filters.tree import (
     render,
 )
 from indexer.stores.fields.field_types import KEEPS_DATES, check_filter
-from indexer.stores.port import Batch, FieldValues, Store
+from indexer.stores.port import Batch, FieldValues, Sort, Store
 
 COLLECTION = [
     doc("a", "t", title="Apple", path="/x/a.txt", format="text", modified="2024-01-31T10:00:00Z",
@@ -334,6 +334,27 @@ def test_values_of_a_field_are_counted(store: Store) -> None:
     with store.snapshot() as snapshot:
         assert (snapshot.values("n", 20), snapshot.values("day", 20)) == (FieldValues(), FieldValues())
         assert snapshot.values("on", 20) == FieldValues(1, ((True, 1),))
+
+
+def test_documents_are_listed_by_time_and_title(store: Store) -> None:
+    put(
+        store,
+        doc("a", "first", title="beta", metadata={"n": 1}, modified="2024-01-31T10:00:00Z"),
+        doc("b", "second", title="Alpha", metadata={"n": 1}, path="/srv/x/b.txt"),
+        doc("c", "third", metadata={"n": 2}, modified="2024-02-01T10:00:00Z", path="/srv/y/c.txt"),
+        doc("d", "fourth", title="gamma", path="/srv/y/d.txt"),
+    )
+    with store.snapshot() as snapshot:
+
+        def listed(k: int, where: str | None, sort: Sort) -> tuple[list[str], int]:
+            passages, matched = snapshot.first_passages(k, where and parse(where), sort)  # type: ignore[arg-type]
+            return [passage.uri for passage in snapshot.passages_by_id(passages)], matched
+
+        assert listed(10, None, "newest") == (["c", "a", "d", "b"], 4)
+        assert listed(10, None, "title") == (["b", "a", "c", "d"], 4)  # one without a title by its uri
+        assert listed(1, "n = 1", "title") == (["b"], 2)
+        assert snapshot.paths() == ["/srv/x/b.txt", "/srv/y/c.txt", "/srv/y/d.txt"]
+        assert snapshot.paths(parse("n = 2")) == ["/srv/y/c.txt"]
 
 
 def test_many_dates_in_a_list(store: Store) -> None:

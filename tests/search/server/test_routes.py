@@ -193,8 +193,17 @@ def test_indexes_are_described(client: TestClient) -> None:
                 "fields": {"lang": ["text"], "tags": ["text"], "year": ["number"]},
                 "more_fields": 0,
             }
-        ]
+        ],
+        "writable": False,
     }
+
+
+def test_documents_are_listed_without_a_question(client: TestClient) -> None:
+    listed = client.post("/v1/indexes/papers/list", json={"k": 2, "where": "year >= 2020", "sort": "title"}).json()
+    assert (listed["matched"], [hit["title"] for hit in listed["hits"]]) == (3, ["Erde", "Moon"])
+    assert client.post("/v1/indexes/papers/list", json={"sort": "size"}).status_code == 400
+    overview = client.get("/v1/indexes/papers/overview").json()
+    assert (overview["regions"], len(overview["questions"])) == ([], 3)
 
 
 def test_fields_are_listed_with_their_frequent_values(client: TestClient, papers: Path) -> None:

@@ -8,6 +8,7 @@ const MOST_HITS = 200;
 /** The state of a page that was asked nothing. A pick is a condition that was chosen: [field, operator, value]. */
 export const EMPTY = Object.freeze({
   view: "search", index: "", q: "", mode: "", with: "", where: "", picks: [], k: HITS, open: "", at: "", area: null, named: "", at_map: "",
+  like: "", sort: "newest",
 });
 
 /** Return the state that an address holds. What it cannot mean is left out. */
@@ -29,13 +30,15 @@ export function readAddress(query) {
     area: readArea(text("area")),
     named: text("area") ? text("named") : "",
     at_map: /^-?[\d.]+_-?[\d.]+_[\d.]+$/.test(text("at_map")) ? text("at_map") : "",
+    like: text("like"),
+    sort: text("sort") === "title" ? "title" : "newest",
   };
 }
 
 /** Return the address of a state, relative to the page: only what differs from the empty state is in it. */
 export function addressOf(state) {
   const given = new URLSearchParams();
-  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at", "named", "at_map"]) {
+  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at", "named", "at_map", "like", "sort"]) {
     if (state[name] !== EMPTY[name]) given.set(name, state[name]);
   }
   if (state.area) given.set("area", state.area.map((corner) => corner.join("_")).join("~"));
@@ -48,6 +51,7 @@ export function addressOf(state) {
 export function asksTheSame(one, other) {
   const asked = (state) => JSON.stringify([
     state.index, state.q.trim(), state.mode, state.with, state.where.trim(), state.picks, state.k, state.area,
+    state.like, state.sort,
   ]);
   return asked(one) === asked(other);
 }

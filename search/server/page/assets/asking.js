@@ -2,19 +2,30 @@
 // is dropped: what is shown always belongs to the last question.
 
 import { filterOf } from "./conditions.js";
-import { search } from "./service.js";
+import { listDocuments, search, similar } from "./service.js";
 
 const PAUSE_MS = 40; // between two keys of a fast typist
 const SENTENCES_PAUSE_MS = 200; // embedding every sentence of the hits must not hold up the next question
 
 /** What the page shows of a hit, and of a hit that is compared with. */
 const COMPARED = ["uri", "title", "start", "end", "page", "line", "heading", "path"];
-const SHOWN = [...COMPARED, "text", "score", "percentile", "metadata", "why"];
+const SHOWN = [...COMPARED, "text", "format", "score", "metadata", "why"];
 
-/** Return the request for the question of a state. */
+/** Return what a state asks for: hits of a question, documents like one, or a list of documents. */
+export const kindOf = (state) => (state.like ? "like" : state.q.trim() ? "question" : "list");
+
+const SEND = { like: similar, question: search, list: listDocuments };
+
+/** Return the request for a state. */
 export function bodyOf(state) {
-  const body = { query: state.q.trim(), k: state.k, fields: SHOWN };
-  if (state.mode) body.mode = state.mode;
+  const kind = kindOf(state);
+  const body = { k: state.k };
+  if (kind === "like") body.uri = state.like;
+  else if (kind === "list") body.sort = state.sort;
+  else {
+    Object.assign(body, { query: state.q.trim(), fields: SHOWN });
+    if (state.mode) body.mode = state.mode;
+  }
   const where = filterOf(state);
   if (where) body.where = where;
   if (state.area) body.area = state.area;
@@ -64,12 +75,12 @@ export class Asking {
     const body = bodyOf(state);
     try {
       const [answer, compared] = await Promise.all([
-        search(state.index, body, signal),
+        SEND[kindOf(state)](state.index, body, signal),
         other && search(other.index, this.#bodyOfOther(state, other, body), signal),
       ]);
       if (signal.aborted) return;
       this.show(state, answer, compared);
-      if (other || !answer.hits.length) return;
+      if (other || !answer.hits.length || kindOf(state) !== "question") return;
       this.#timers.push(setTimeout(async () => {
         try {
           const explained = await search(state.index, { ...body, explain: true }, signal);

@@ -1,7 +1,7 @@
 // Two rankings of one question side by side: those of two modes, or of two indexes, and what has moved between them.
 
-import { element } from "./element.js";
-import { placeOf } from "./hits.js";
+import { element, opens } from "./element.js";
+import { placeOf, titleOf } from "./hits.js";
 
 const NAMES = { hybrid: "Both", dense: "Meaning", words: "Words" };
 
@@ -10,6 +10,7 @@ export const modeOf = (state, index) => state.mode || (index.model ? "hybrid" : 
 
 /** Return what a state compares with, as {label, index, mode}; null for nothing, or for what is not served. */
 export function otherOf(state, indexes, index) {
+  if (state.like || !state.q.trim()) return null;
   const [kind, ...rest] = state.with.split("=");
   const name = rest.join("=");
   if (kind === "mode" && name !== modeOf(state, index)) return { label: NAMES[name], index: index.name, mode: name };
@@ -18,7 +19,7 @@ export function otherOf(state, indexes, index) {
 }
 
 /** Fill the choice of what to compare with: the other modes, and the other indexes. */
-export function drawChoices(select, state, indexes, index) {
+export function drawChoices(select, state, indexes, index, isWritable) {
   const modes = index.model ? Object.keys(NAMES).filter((mode) => mode !== modeOf(state, index)) : [];
   const others = indexes.filter(({ name }) => name !== index.name);
   const options = [
@@ -32,7 +33,7 @@ export function drawChoices(select, state, indexes, index) {
   }
   select.value = state.with;
   if (select.selectedIndex < 0) select.value = "";
-  select.closest("label").hidden = options.length === 1 || !state.q.trim();
+  select.closest("label").hidden = !isWritable || options.length === 1 || !state.q.trim();
 }
 
 /**
@@ -46,12 +47,10 @@ export function drawComparison(into, sides) {
     element("h2", {}, side.label),
     element("ol", {}, ...side.hits.map((hit, rank) => {
       const there = ranks[1 - at].get(hit.uri);
-      const link = element("a", { href: side.href(hit) }, hit.title.trim() || hit.uri);
+      const link = element("a", { href: side.href(hit) }, titleOf(hit));
       if (side.open) {
         link.addEventListener("click", (event) => {
-          if (event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
-          event.preventDefault();
-          side.open(hit);
+          if (opens(event)) side.open(hit);
         });
       }
       return element("li", { dataset: { moved: there === undefined ? "alone" : Math.sign(there - rank) } },

@@ -5,7 +5,7 @@
  * @param {string} name tag of the element
  * @param {Object} members properties; those of `dataset` and `aria` (without "aria-") are set one by one, and handlers
  *   are given as `onclick` would be, but under `on`: {click: ...}
- * @param {...(Node|string|null)} children text and nodes; null is left out
+ * @param {...(Node|string|null)} children text and nodes; null and false are left out
  */
 export function element(name, members = {}, ...children) {
   const made = document.createElement(name);
@@ -15,7 +15,7 @@ export function element(name, members = {}, ...children) {
     else if (key === "on") Object.entries(value).forEach(([event, handler]) => made.addEventListener(event, handler));
     else made[key] = value;
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
+  made.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
   return made;
 }
 
@@ -27,4 +27,17 @@ export function linkOrText(text) {
     return element("a", { href: text, rel: "noopener noreferrer nofollow", target: "_blank" }, text);
   }
   return document.createTextNode(text);
+}
+
+/** Return whether a click opens something here, and not in a new tab; the browser does nothing else with it then. */
+export function opens(event) {
+  const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+  if (isPlain) event.preventDefault();
+  return isPlain;
+}
+
+/** Return the language that the metadata of a document names; empty, which means unknown, if it names none. */
+export function langOf({ lang, language }) {
+  const code = [lang, language].find((value) => typeof value === "string" && /^[a-z]{2,3}(-[\w-]{2,20})?$/i.test(value));
+  return code ?? "";
 }

@@ -9,6 +9,9 @@ const FIRST = ["format", "path"];
 const MEASURES = /(^|[._-])(size|bytes|hash|sha\d*|md5|crc\d*|checksum|digest|etag|uuid|guid)([._-]|$)/i;
 const HASH = /^(?=.*\d)[0-9a-f-]{16,}$/i;
 
+/** Return whether a field measures a document itself, which nobody asks for. */
+export const isMeasure = (name) => MEASURES.test(name);
+
 /** Return the range of a field with more numbers or dates than are ticked one by one; null for other fields. */
 export function rangeOf(field) {
   const range = field.days ?? field.numbers;
@@ -17,7 +20,7 @@ export function rangeOf(field) {
 
 /** Return whether a field divides an index of this many documents in a way that a person may want. */
 export function divides(field, documents) {
-  if (MEASURES.test(field.name) || field.values.every(({ value }) => HASH.test(value))) return false;
+  if (isMeasure(field.name) || field.values.every(({ value }) => HASH.test(value))) return false;
   if (!FIRST.includes(field.name) && field.documents < documents * LEAST_SHARE) return false;
   return Boolean(rangeOf(field)) || (field.shared >= 2 && field.shared <= MOST_SHARED);
 }

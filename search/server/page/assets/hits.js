@@ -1,20 +1,43 @@
-// The list of hits: where each is from, its passage with what fits the question marked, and why it is there.
+// The list of hits: what each is and where it is from, its passage with what fits the question marked, and why.
 
-import { element, linkOrText } from "./element.js";
-import { appendMarked, offsetsOf, windowOf } from "./marks.js";
-import { decimal, nearness, nearnessInFull } from "./sentences.js";
+import { lastPart } from "./conditions.js";
+import { element, langOf, linkOrText, opens } from "./element.js";
+import { isMeasure, nameOf } from "./groups.js";
+import { blocksOf } from "./markup.js";
+import { offsetsOf, windowOf } from "./marks.js";
+import { decimal } from "./sentences.js";
 
 const SHOWN_VALUES = 6;
 const LONG_VALUE = 48;
 
-/** Return where a hit is from: the end of its path with the line, its page, and its heading. */
-export function placeOf(hit) {
-  const source = hit.path ? hit.path.split("/").slice(-2).join("/") : hit.uri;
+export const titleOf = (hit) => hit.title.trim() || lastPart(hit.path ?? hit.uri);
+const fileOf = (hit) => hit.path ?? (hit.uri.startsWith("/") ? hit.uri : null);
+
+/** Return the folder, with "/" at its end, that holds the files of all hits; empty if there are not two folders. */
+function commonFolder(hits) {
+  const files = hits.map(fileOf).filter(Boolean).sort();
+  if (new Set(files).size < 2) return "";
+  const [first, last] = [files[0], files.at(-1)];
+  let same = 0;
+  while (same < first.length && first[same] === last[same]) same += 1;
+  return first.slice(0, first.lastIndexOf("/", same - 1) + 1);
+}
+
+/**
+ * Return where a hit is from: its file with the line, its page, and its heading. Never the folders of the server.
+ * @param {Object[]} hits those that it is shown with: what all of them have in common is left out
+ */
+export function placeOf(hit, hits = []) {
+  const file = fileOf(hit);
+  const folder = commonFolder(hits);
+  const oneFile = hits.length > 1 && file && hits.every((other) => fileOf(other) === file);
+  const name = file && folder && file.startsWith(folder) ? file.slice(folder.length) : file?.split("/").slice(-2).join("/") ?? hit.uri;
+  const source = oneFile ? "" : name;
   return [
-    hit.line ? `${source}:${hit.line}` : source,
+    hit.line && !oneFile ? `${source}:${hit.line}` : source || (hit.line ? `line ${hit.line}` : ""),
     hit.page ? `page ${hit.page}` : "",
-    hit.heading,
-  ].filter(Boolean).join(" · ");
+    hit.heading && hit.heading !== hit.title.trim() ? hit.heading : "",
+  ].filter((part) => part && part !== titleOf(hit)).join(" · ");
 }
 
 export const keyOf = (hit) => `${hit.uri}\n${hit.start}`;
@@ -23,12 +46,14 @@ export const keyOf = (hit) => `${hit.uri}\n${hit.start}`;
  * Draw the hits of an answer into a list.
  * @param {HTMLElement} list
  * @param {Object[]} hits
- * @param {Object} actions `href(hit)`, `open(hit)`, `copyLink(hit)`, `copyText(hit)`, `pick(field, value)`
+ * @param {Object} actions `href(hit)`, `open(hit)`, `like(hit)`, `copyLink(hit)`, `pick(field, value)`; `order`: names of
+ *   fields, and `isAnswered`, whether something seems to answer
  */
 export function drawHits(list, hits, actions) {
   const opened = new Set([...list.children].filter((item) => item.querySelector(".why:not([hidden])")).map((item) => item.dataset.key));
   const focused = document.activeElement?.closest?.("#hits > li")?.dataset.key;
-  const items = hits.map((hit, rank) => drawHit(hit, rank, actions, opened.has(keyOf(hit))));
+  const metadata = valuesOf(hits, actions.order);
+  const items = hits.map((hit, rank) => drawHit(hit, rank, hits, metadata[rank], actions, opened.has(keyOf(hit))));
   list.replaceChildren(...items);
   if (focused) items.find((item) => item.dataset.key === focused)?.querySelector("a.title").focus();
 }
@@ -44,9 +69,9 @@ export function addSentences(list, hits) {
   }
 }
 
-function drawHit(hit, rank, actions, opened) {
+function drawHit(hit, rank, hits, values, actions, opened) {
   const why = element("div", { className: "why", id: `why-${rank}`, hidden: !opened }, ...reasons(hit));
-  const toggle = element("button", {
+  const toggle = hit.why?.contributions && element("button", {
     type: "button",
     aria: { expanded: String(opened), controls: why.id },
     on: {
@@ -55,29 +80,26 @@ function drawHit(hit, rank, actions, opened) {
         toggle.setAttribute("aria-expanded", String(!why.hidden));
       },
     },
-  }, "Why this hit");
-  const near = nearness(hit.percentile);
+  }, "Why");
   return element("li", { dataset: { key: keyOf(hit), uri: hit.uri } },
-    element("article", { className: "hit" },
-      element("h2", {}, element("a", {
-        className: "title",
-        href: actions.href(hit),
-        on: { click: (event) => plainClick(event) && (event.preventDefault(), actions.open(hit)) },
-      }, hit.title.trim() || hit.uri)),
-      element("p", { className: "place", title: hit.path ?? hit.uri }, placeOf(hit)),
-      near && element("p", { className: "near", title: nearnessInFull(hit.percentile) }, near),
-      drawPassage(element("p", { className: "passage" }), hit),
-      drawMetadata(hit.metadata, actions.pick),
-      element("div", { className: "actions" },
+    element("article", { className: "hit", lang: langOf(hit.metadata) },
+      element("header", {},
+        element("h2", { dir: "auto", title: titleOf(hit) }, element("a", {
+          className: "title",
+          href: actions.href(hit),
+          on: { click: (event) => opens(event) && actions.open(hit) },
+        }, titleOf(hit))),
+        element("p", { className: "place", dir: "auto" }, placeOf(hit, hits))),
+      hit.why?.weak && actions.isAnswered && element("p", { className: "weak" }, "weak match"),
+      drawPassage(element("div", { className: "passage" }), hit),
+      drawMetadata(values, actions.pick),
+      element("div", { className: "actions", lang: "en" },
         toggle,
+        element("button", { type: "button", on: { click: () => actions.like(hit) } }, "More like this"),
         element("button", { type: "button", on: { click: () => actions.copyLink(hit) } }, "Copy link"),
-        element("button", { type: "button", on: { click: () => actions.copyText(hit) } }, "Copy text"),
         element("span", { className: "judge", role: "group", aria: { label: "Your judgment" } })),
       why));
 }
-
-/** Return whether a click means this page, and not a new tab. */
-const plainClick = (event) => event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
 
 /** Draw the part of a passage that fits the question best. */
 function drawPassage(into, hit) {
@@ -86,30 +108,41 @@ function drawPassage(into, hit) {
   const words = (hit.why?.words ?? []).map(local);
   const sentence = hit.why?.sentence ? local(hit.why.sentence) : null;
   const [start, end] = windowOf(hit.text, words, sentence);
-  into.replaceChildren();
-  if (start > 0) into.append("… ");
-  appendMarked(into, hit.text, start, end, words, sentence, true);
-  if (end < hit.text.trimEnd().length) into.append(" …");
+  const blocks = blocksOf(hit.text, hit.format, start, end, words, sentence);
+  blocks.forEach((block) => { block.dir = "auto"; });
+  if (start > 0) blocks[0]?.prepend("… ");
+  if (end < hit.text.trimEnd().length) blocks.at(-1)?.append(" …");
+  into.replaceChildren(...blocks);
   return into;
 }
 
+/** Return the metadata to show of each hit as [name, value]: in the order of the filters, then short values first.
+ * What all hits have in common is left out. */
+function valuesOf(hits, order) {
+  const every = hits.map(({ metadata }) => Object.entries(metadata).flatMap(([name, value]) => flatten(name, value)));
+  const many = new Map();
+  for (const pair of every.flatMap((values) => [...new Set(values.map((value) => JSON.stringify(value)))])) many.set(pair, (many.get(pair) ?? 0) + 1);
+  const place = (name) => (order.indexOf(name) + order.length + 1) % (order.length + 1);
+  const isLong = (value) => String(value).length > LONG_VALUE;
+  return every.map((values) => values.filter((value) => !isMeasure(value[0]) && (hits.length < 3 || many.get(JSON.stringify(value)) < hits.length))
+    .sort((one, other) => place(one[0]) - place(other[0]) || isLong(one[1]) - isLong(other[1])).slice(0, SHOWN_VALUES));
+}
+
 /** Return the metadata of a hit as keys and values. A click on a value adds it to the filters. */
-function drawMetadata(metadata, pick) {
-  const values = Object.entries(metadata).flatMap(([name, value]) => flatten(name, value));
+function drawMetadata(values, pick) {
   if (!values.length) return null;
-  // Short values first: they are the ones to filter by. Everything is in the document's own view.
-  const isLong = ([, value]) => String(value).length > LONG_VALUE;
-  const shown = [...values.filter((pair) => !isLong(pair)), ...values.filter(isLong)].slice(0, SHOWN_VALUES);
-  return element("ul", { className: "values", aria: { label: "Fields" } }, ...shown.map(([name, value]) => {
+  return element("ul", { className: "values", aria: { label: "Fields" } }, ...values.map(([name, value]) => {
     const text = String(value);
+    const label = element("span", { className: "name" }, nameOf(name));
     const link = typeof value === "string" ? linkOrText(text) : null;
-    if (link instanceof HTMLElement) return element("li", {}, element("span", { className: "name" }, name), " ", link);
-    if (text.length > LONG_VALUE) return element("li", { title: text }, element("span", { className: "name" }, name), ` ${text.slice(0, LONG_VALUE)}…`);
+    if (link instanceof HTMLElement) return element("li", { dir: "auto" }, label, " ", link);
+    if (text.length > LONG_VALUE) return element("li", { title: text, dir: "auto" }, label, ` ${text.slice(0, LONG_VALUE)}…`);
     return element("li", {}, element("button", {
       type: "button",
+      dir: "auto",
       title: `Only documents with ${name} ${text}`,
       on: { click: () => pick(name, value) },
-    }, element("span", { className: "name" }, name), ` ${text}`));
+    }, label, ` ${text}`));
   }));
 }
 
@@ -126,33 +159,29 @@ export function flatten(path, value) {
 
 function reasons(hit) {
   const why = hit.why ?? {};
-  const parts = [element("p", {}, nearnessInFull(hit.percentile))];
   const { contributions = {}, weights = {} } = why;
-  const most = Math.max(...Object.values(contributions).map(Math.abs), 1e-9);
-  const rows = [
-    ["Meaning", contributions.cosine, weights.cosine, why.cosine === null || why.cosine === undefined ? "" : `cosine ${why.cosine.toFixed(3)}`],
-    ["Words", contributions.words, weights.words, why.bm25 ? `BM25 ${decimal(why.bm25)}` : "none of them"],
-  ].filter(([, contribution]) => contribution !== undefined);
-  if (rows.length) {
-    parts.push(element("table", {},
-      element("caption", {}, `Score ${decimal(hit.score)} is the sum of`),
-      element("thead", {}, element("tr", {}, ...["part", "adds", "weight", "measured"].map((name) => element("th", { scope: "col" }, name)))),
-      element("tbody", {}, ...rows.map(([name, contribution, weight, measured]) => {
-        const bar = element("span", { className: "amount" });
-        bar.style.width = `${Math.max(1, (100 * Math.max(0, contribution)) / most)}%`;
-        return element("tr", {},
-          element("th", { scope: "row" }, name),
-          element("td", {}, element("span", { className: "scale", aria: { hidden: "true" } }, bar), decimal(contribution)),
-          element("td", {}, `${Math.round(100 * (weight ?? 0))} %`),
-          element("td", {}, measured));
-      }))));
-  }
+  const parts = [["meaning", contributions.cosine], ["words", contributions.words]].filter(([, part]) => part !== undefined);
+  const total = parts.reduce((sum, [, part]) => sum + Math.max(0, part), 0) || 1;
+  const shares = parts.map(([name, part]) => `${name} ${Math.round((100 * Math.max(0, part)) / total)}`);
+  const said = [element("p", {}, shares.join(", "))];
   if (why.words?.length) {
     const words = [...new Set(why.words.map((word) => word.text.toLowerCase()))];
-    parts.push(element("p", {}, "Words of your question in it: ", ...words.flatMap((word, at) => [at ? ", " : "", element("mark", {}, word)])));
+    said.push(element("p", {}, "Words found: ", ...words.flatMap((word, at) => [at ? ", " : "", element("mark", { dir: "auto" }, word)])));
   }
-  if (why.sentence) {
-    parts.push(element("p", {}, `Its nearest sentence (cosine ${why.sentence.cosine.toFixed(3)}): `, element("q", {}, why.sentence.text)));
-  }
-  return parts;
+  if (why.sentence) said.push(element("p", {}, "Nearest sentence: ", element("q", { dir: "auto" }, why.sentence.text)));
+  const measured = {
+    meaning: [why.cosine, weights.cosine, `cosine ${why.cosine?.toFixed(3)}`],
+    words: [why.bm25, weights.words, why.bm25 ? `BM25 ${decimal(why.bm25)}` : "none found"],
+  };
+  said.push(element("details", {}, element("summary", {}, "Numbers"),
+    element("table", {},
+      element("caption", {}, `Score ${decimal(hit.score)} is the sum of`),
+      element("thead", {}, element("tr", {}, ...["part", "adds", "weight", "measured"].map((name) => element("th", { scope: "col" }, name)))),
+      element("tbody", {}, ...parts.map(([name, part]) => element("tr", {},
+        element("th", { scope: "row" }, name),
+        element("td", {}, decimal(part)),
+        element("td", {}, `${Math.round(100 * (measured[name][1] ?? 0))} %`),
+        element("td", {}, measured[name][2]))))),
+    why.sentence && element("p", {}, `Nearest sentence: cosine ${why.sentence.cosine.toFixed(3)}`)));
+  return said;
 }

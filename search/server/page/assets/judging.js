@@ -6,8 +6,6 @@ import { getJudgments, putJudgment } from "./service.js";
 const GRADES = [[1, "Answers"], [0, "Does not answer"]];
 
 export class Judging {
-  #closed = new Set(); // indexes of a service that takes no judgments: it is asked once
-
   /** @param {function(Error)} fail is told what went wrong. */
   constructor(fail) {
     this.fail = fail;
@@ -15,11 +13,9 @@ export class Judging {
 
   /** Show what was judged of a question, and buttons to judge its hits, at those that are drawn. */
   async show(index, question) {
-    if (this.#closed.has(index)) return;
     try {
-      const { writable, judgments } = await getJudgments(index, question);
-      if (!writable) this.#closed.add(index);
-      else if (byId("hits").dataset.question === question) this.#draw(index, question, judgments);
+      const { judgments } = await getJudgments(index, question);
+      if (byId("hits").dataset.question === question) this.#draw(index, question, judgments);
     } catch (error) {
       this.fail(error);
     }

@@ -4,11 +4,20 @@ import { byId } from "./element.js";
 
 const isText = (target) => target.matches?.("input:not([type=checkbox], [type=radio]), textarea, select");
 
-/** @param {{commit: function()}} actions `commit` ends the typing of a question, so that Back returns to it. */
-export function listenToKeys({ commit }) {
+/**
+ * @param {Object} actions `commit()` ends the typing of a question, so that Back returns to it; `close()` closes the
+ *   document, and `isOpen()` says whether one is open
+ */
+export function listenToKeys({ commit, close, isOpen }) {
   document.addEventListener("keydown", (event) => {
-    if (event.isComposing || document.querySelector("dialog[open]")) return;
     const { target, key } = event;
+    const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (event.isComposing || document.querySelector("dialog[open]:not(.reader)")) return;
+    if ((key === "j" || key === "k") && isPlain && !isText(target)) {
+      walk(key === "j" ? 1 : -1, isOpen());
+      return;
+    }
+    if (document.querySelector("dialog:modal")) return;
     const toQuestion = (key === "/" && !isText(target) && !event.ctrlKey && !event.metaKey && !event.altKey)
       || (key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey);
     if (toQuestion) {
@@ -21,10 +30,23 @@ export function listenToKeys({ commit }) {
       if (move(target, key === "ArrowDown" ? 1 : -1)) event.preventDefault();
     } else if (key === "Enter" && target.id === "question") {
       commit();
+    } else if (key === "Escape" && isOpen()) {
+      close();
     } else if (key === "Escape" && target.closest?.("#hits")) {
       toTheQuestion();
     }
   });
+}
+
+/** Go to the next or the previous hit; where a document is open, open that of the hit. */
+function walk(step, opening) {
+  const links = [...document.querySelectorAll("#hits a.title, #comparison section:first-child a")];
+  const at = links.findIndex((link) => link.closest("li").matches(".here, :focus-within"));
+  const next = links[at < 0 ? 0 : at + step];
+  if (!next) return;
+  next.focus();
+  next.scrollIntoView({ block: "nearest" });
+  if (opening) next.click();
 }
 
 function toTheQuestion() {

@@ -11,8 +11,6 @@ export function offsetsOf(text) {
 }
 
 const WIDTH = 420;
-/** Underlines of headings and rulers: they have no meaning where lines are joined. */
-const ADORNMENT = /([=\-~`'"^#*+<>_.:])\1{3,}/g;
 
 /** Return the window of a passage to show: around its best sentence, or else where most words of the question are. */
 export function windowOf(text, words, sentence) {
@@ -39,17 +37,16 @@ export function windowOf(text, words, sentence) {
  * @param {{start: number, end: number}[]} words offsets in `text`
  * @param {?{start: number, end: number}} sentence
  */
-export function appendMarked(parent, text, start, end, words, sentence, flat = false) {
-  const shown = (part) => (flat ? part.replace(ADORNMENT, " ") : part);
+export function appendMarked(parent, text, start, end, words, sentence) {
   const within = words.filter((word) => word.end > start && word.start < end).sort((one, other) => one.start - other.start);
   const plain = (into, from, to) => {
     let at = from;
     for (const word of within) {
       if (word.start < at || word.end > to) continue;
-      into.append(shown(text.slice(at, word.start)), element("mark", {}, text.slice(word.start, word.end)));
+      into.append(text.slice(at, word.start), element("mark", {}, text.slice(word.start, word.end)));
       at = word.end;
     }
-    into.append(shown(text.slice(at, to)));
+    into.append(text.slice(at, to));
   };
   if (!sentence || sentence.end <= start || sentence.start >= end) {
     plain(parent, start, end);

@@ -1,19 +1,21 @@
 // The page: its state is the address, and everything that is shown is drawn from the state and the service's answers.
 
 import { addressOf, asksTheSame, EMPTY, readAddress } from "./address.js";
-import { Asking, bodyOf } from "./asking.js";
+import { Asking, bodyOf, kindOf } from "./asking.js";
 import { drawChoices, drawComparison, modeOf, otherOf } from "./compare.js";
 import { Chips } from "./chips.js";
 import { filterOf, samePick } from "./conditions.js";
-import { byId, element } from "./element.js";
+import { byId, element, opens } from "./element.js";
 import { Filters } from "./filters.js";
-import { addSentences, drawHits } from "./hits.js";
+import { groupsOf } from "./groups.js";
+import { addSentences, drawHits, titleOf } from "./hits.js";
 import { Judging } from "./judging.js";
 import { listenToKeys } from "./keys.js";
-import { MapView } from "./map.js";
 import { Reader } from "./reader.js";
-import { counted, found } from "./sentences.js";
-import { answers, countFields, listFields, listIndexes, Refused, Unreachable } from "./service.js";
+import { MapView } from "./map.js";
+import { drawOverview, keepQuestion } from "./overview.js";
+import { found, listed } from "./sentences.js";
+import { answers, countFields, getOverview, listFields, listIndexes, Refused, Unreachable } from "./service.js";
 
 const RETRY_MS = 1000;
 const SLOW_MS = 4000; // after this the page says that it still waits
@@ -22,6 +24,7 @@ const FRESH_MS = 10_000; // fields and sizes are asked for again after this, bec
 
 let state = readAddress(location.search);
 let indexes = [];
+let isWritable = false; // whether the service takes judgments; who may not write compares nothing either
 let shown = null; // {state, answer} of the hits that are drawn
 let typing = false; // the address of a question that is being typed replaces itself, so that Back skips its beginnings
 let waiting = null;
@@ -101,6 +104,8 @@ function draw(before) {
   const isMap = state.view === "map";
   byId("search-view").hidden = isMap;
   byId("map-view").hidden = !isMap;
+  byId("sort").parentElement.hidden = kindOf(state) !== "list";
+  byId("sort").value = state.sort;
   for (const [id, view] of [["to-search", "search"], ["to-map", "map"]]) {
     byId(id).href = addressOf({ ...state, view, open: "", at: "" });
     if (state.view === view) byId(id).setAttribute("aria-current", "page");
@@ -114,7 +119,7 @@ function draw(before) {
     byId("index").value = index.name;
     byId("map-index").textContent = index.name;
     const mode = modeOf(state, index);
-    drawChoices(byId("with"), state, indexes, index);
+    drawChoices(byId("with"), state, indexes, index, isWritable);
     for (const box of document.querySelectorAll("#modes input")) {
       box.checked = box.value === mode;
       box.disabled = !index.model && box.value !== "words";
@@ -139,11 +144,12 @@ function drawMap(index) {
   if (!index || state.view !== "map") return;
   byId("map-within").hidden = !state.area;
   byId("map-within").href = addressOf({ ...state, view: "search" });
-  const filter = bodyOf({ ...state, q: "" });
-  map.show(index.name, state, state.q.trim() ? bodyOf(state) : null, { where: filter.where, area: filter.area });
+  const filter = bodyOf({ ...state, q: "", like: "" });
+  map.show(index.name, state, state.q.trim() ? bodyOf({ ...state, like: "" }) : null, { where: filter.where, area: filter.area });
 }
 
-let fields = [];
+let fields = { fields: [], rare: [] };
+let likeTitle = "";
 let fieldsOf = ""; // the index whose fields are shown
 let askedCounts = ""; // what the counts at the fields were asked for
 
@@ -187,9 +193,9 @@ async function refresh() {
   if (Date.now() - refreshed < FRESH_MS) return;
   refreshed = Date.now();
   try {
-    indexes = await listIndexes();
+    setIndexes(await listIndexes());
     await loadFields();
-    if (!state.q.trim()) drawAbout();
+    if (kindOf(state) === "list") drawAbout();
   } catch (error) {
     noticeTrouble(error);
   }
@@ -200,38 +206,33 @@ async function refresh() {
 function ask() {
   const index = current();
   stopWaiting();
-  if (!state.q.trim() || state.view === "map") {
+  if (state.view === "map") {
     asking.cancel();
-    shown = null;
-    list.replaceChildren();
-    list.dataset.question = "";
-    byId("comparison").hidden = true;
-    byId("more").hidden = true;
-    byId("notices").replaceChildren();
-    byId("where-error").textContent = "";
-    drawAbout();
-    count();
     return;
   }
+  if (kindOf(state) === "list") drawAbout();
   waiting = setTimeout(() => warn("The service has not answered yet; still waiting."), SLOW_MS);
-  asking.ask({ ...state, index: index.name }, otherOf(state, indexes, index), typing);
+  asking.ask({ ...state, index: index.name }, isWritable ? otherOf(state, indexes, index) : null, typing);
 }
 
 function explain(answer) {
   if (shown) shown.answer = answer;
   addSentences(list, answer.hits);
-  judging.show(current().name, list.dataset.question);
+  if (isWritable) judging.show(current().name, list.dataset.question);
 }
 
 function show(asked, answer, compared) {
   stopWaiting();
   recovered();
-  const filtered = Boolean(asked.where.trim() || asked.picks.length || asked.area);
+  const filtered = isFiltered(asked);
+  const kind = kindOf(asked);
+  const isQuestion = kind === "question";
   shown = { state: asked, answer };
-  byId("about").hidden = true;
+  byId("about").hidden = kind !== "list" || filtered;
   byId("where-error").textContent = "";
   where.removeAttribute("aria-invalid");
-  byId("status").textContent = found(answer.hits.length, answer.matched, filtered);
+  byId("status").textContent = (isQuestion ? found : listed)(answer.hits.length, answer.matched, filtered);
+  if (kind === "like") byId("status").textContent = `More like “${likeTitle || asked.like}”`;
   drawNotices(answer);
   count();
   if (compared) compare(asked, answer, compared);
@@ -240,11 +241,17 @@ function show(asked, answer, compared) {
   drawHits(list, compared ? [] : answer.hits, {
     href: (hit) => addressOf({ ...state, open: hit.uri, at: `${hit.start}-${hit.end}` }),
     open,
+    like: (hit) => {
+      likeTitle = titleOf(hit);
+      choose({ like: hit.uri, open: "", at: "" });
+    },
     copyLink: (hit) => copy(linkTo(hit.uri, `${hit.start}-${hit.end}`), "Link copied"),
-    copyText: (hit) => copy(`${hit.text}\n\n${[hit.title, hit.uri].filter(Boolean).join(", ")}`, "Text copied"),
+    order: groupsOf(fields.fields, current().documents).map(({ name }) => name),
+    isAnswered: answer.answered !== false,
     pick: (field, value) => choose({ picks: [...state.picks.filter((pick) => !samePick(pick, [field, "=", value])), [field, "=", value]] }),
   });
   list.dataset.question = asked.q.trim();
+  if (state.open) reader.mark(hitOf(state));
   byId("more").hidden = answer.hits.length < asked.k || answer.hits.length >= answer.matched || asked.k >= 200;
   refresh();
 }
@@ -271,32 +278,53 @@ function compare(asked, answer, compared) {
 }
 
 function drawNotices(answer) {
-  const notices = answer.notes.map((note) => element("p", { className: "note" }, note));
+  const notices = (answer.notes ?? []).map((note) => element("p", { className: "note" }, note));
   if (answer.answered === false && answer.hits.length) {
     notices.unshift(element("div", { className: "unanswered", role: "status" },
       element("p", {}, element("strong", {}, "Nothing here seems to answer this.")),
       element("p", {}, "These are the nearest passages there are, but they are no nearer than the best hits of unrelated questions usually are.")));
   }
+  if (answer.did_you_mean) {
+    notices.unshift(element("p", { className: "note" }, "Did you mean ", element("button", {
+      type: "button",
+      dir: "auto",
+      on: { click: () => choose({ q: answer.did_you_mean }) },
+    }, answer.did_you_mean), "?"));
+  }
   byId("notices").replaceChildren(...notices);
 }
 
-function drawAbout() {
+const isFiltered = ({ where: typed, picks, area }) => Boolean(typed.trim() || picks.length || area);
+
+let overview = { index: "" }; // what was read of an index, and its size then
+
+/** Draw what is in the index, where nothing was asked. */
+async function drawAbout() {
   const index = current();
-  if (!index) return;
-  byId("status").textContent = "";
-  byId("about").replaceChildren(
-    element("p", { className: "size" }, `${counted(index.documents, "document")} in ${counted(index.passages, "passage")}`),
-    element("p", {}, index.model ? `Embedded with ${index.model}.` : "With vectors of its own: this page searches them by words."),
-    element("p", {}, "Ask a question, or describe what you are looking for. Hits appear while you type."),
-    element("p", { className: "hint" }, element("kbd", {}, "/"), " comes back to the question, ", element("kbd", {}, "?"), " shows every key."));
-  byId("about").hidden = false;
+  byId("about").hidden = !index || isFiltered(state);
+  if (byId("about").hidden) return;
+  const drawn = () => drawOverview(byId("about"), index, overview.index === index.name ? overview : null, {
+    ask: (text) => choose({ q: text }),
+    href: (uri) => addressOf({ ...state, open: uri }),
+    open: (event, uri) => opens(event) && open({ uri }),
+  });
+  drawn();
+  if (overview.index === index.name && overview.documents === index.documents) return;
+  try {
+    const read = await getOverview(index.name);
+    overview = { ...read, index: index.name, documents: index.documents };
+    if (current()?.name === index.name) drawn();
+  } catch (error) {
+    noticeTrouble(error);
+  }
 }
 
 function open(hit) {
   typing = false;
   const before = state;
-  state = { ...state, open: hit.uri, at: `${hit.start}-${hit.end}` };
-  writeAddress({ inside: true, opened: true });
+  keepQuestion(current().name, state.q);
+  state = { ...state, open: hit.uri, at: hit.end ? `${hit.start}-${hit.end}` : "" };
+  writeAddress({ inside: true, opened: true }, Boolean(before.open) && Boolean(history.state?.opened));
   draw(before);
 }
 
@@ -346,7 +374,8 @@ function again(pause) {
       if (indexes.length) {
         ask();
         refreshed = 0;
-        if (!state.q.trim()) refresh().then(recovered);
+        if (state.view === "map") refresh().then(recovered);
+        if (state.open) reader.again();
       } else start();
     } else again(RETRY_MS);
   }, pause);
@@ -388,12 +417,13 @@ async function copy(text, said) {
 // the beginning
 
 function listen() {
-  question.addEventListener("input", () => type({ q: question.value, k: EMPTY.k, open: "", at: "" }));
+  question.addEventListener("input", () => type({ q: question.value, k: EMPTY.k, open: "", at: "", like: "" }));
   question.addEventListener("blur", () => { typing = false; });
+  byId("sort").addEventListener("change", (event) => choose({ sort: event.target.value }));
   where.addEventListener("input", () => type({ where: where.value, k: EMPTY.k }));
   where.addEventListener("blur", () => { typing = false; });
   byId("modes").addEventListener("change", (event) => choose({ mode: event.target.value }));
-  byId("index").addEventListener("change", (event) => choose({ index: event.target.value, where: "", picks: [], area: null }));
+  byId("index").addEventListener("change", (event) => choose({ index: event.target.value, where: "", picks: [], area: null, like: "", open: "", at: "" }));
   byId("with").addEventListener("change", (event) => choose({ with: event.target.value, k: state.k }));
   byId("more").addEventListener("click", async () => {
     list.lastElementChild?.querySelector("a.title").focus();
@@ -416,19 +446,37 @@ function listen() {
   wide.addEventListener("change", unfold);
   byId("filters").addEventListener("toggle", () => count());
   unfold();
-  listenToKeys({ commit: () => { typing = false; } });
+  listenToKeys({
+    commit: () => {
+      typing = false;
+      keepQuestion(current()?.name ?? "", state.q);
+    },
+    close: () => reader.close(),
+    isOpen: () => reader.isOpen,
+  });
+}
+
+/** Show the indexes that are served now. */
+function setIndexes({ indexes: listed_, writable }) {
+  isWritable = writable;
+  const names = (every) => every.map(({ name }) => name).join("\n");
+  if (names(listed_) !== names(indexes)) {
+    byId("index").replaceChildren(...listed_.map(({ name }) => element("option", { value: name }, name)));
+    const shown_ = listed_.find(({ name }) => name === state.index) ?? listed_[0];
+    if (shown_) byId("index").value = shown_.name;
+  }
+  indexes = listed_;
 }
 
 async function start() {
   try {
-    indexes = await listIndexes();
+    setIndexes(await listIndexes());
   } catch (error) {
     noticeTrouble(error);
     return;
   }
   recovered();
   refreshed = Date.now();
-  byId("index").replaceChildren(...indexes.map(({ name }) => element("option", { value: name }, name)));
   if (!current()) {
     byId("trouble").textContent = `No index ${state.index} is served here.`;
     byId("trouble").hidden = false;

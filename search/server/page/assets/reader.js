@@ -1,30 +1,39 @@
 // A document in a dialog, at the passage that was found, with everything before and after it.
 
-import { byId, element, linkOrText } from "./element.js";
-import { flatten, placeOf } from "./hits.js";
+import { lastPart } from "./conditions.js";
+import { byId, element, langOf, linkOrText } from "./element.js";
+import { flatten, keyOf, placeOf, titleOf } from "./hits.js";
 import { appendMarked, offsetsOf } from "./marks.js";
+import { isProse } from "./markup.js";
 import { drawOriginal } from "./original.js";
 import { getDocument, Refused } from "./service.js";
 
 const AROUND = 20_000; // characters drawn on each side; a book would take seconds
-
-/** Formats that are read as text; of everything else, such as source code, the columns matter. */
-const PROSE = new Set(["text", "markdown", "rst", "html", "pdf", "docx", "pptx", "epub", "eml", "odt", "odp", "rtf", "xml",
-  "json", "jsonl", "csv", "tsv", "org", "asciidoc"]);
+const LOADING_MS = 300; // a shorter wait needs no word
+const BESIDE = matchMedia("(min-width: 75rem)"); // the list stays beside the document
 
 export class Reader {
   #request = null;
   #shown = "";
+  #asked = []; // what is shown, to ask for it again
+  #document = null;
+  #hit = null;
+  #marked = "";
 
   /** @param {function()} closed is called when the dialog was closed. */
   constructor(closed) {
     this.dialog = byId("reader");
     this.dialog.addEventListener("close", () => {
+      if (this.dialog.open) return;
       this.#request?.abort();
       this.#shown = "";
+      this.#document = null;
+      document.body.classList.remove("reading");
+      this.#showPlace("");
       closed();
     });
-    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close());
+    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.matches(":modal") && this.dialog.close());
+    BESIDE.addEventListener("change", () => this.#shown && this.#open());
     byId("reader-close").addEventListener("click", () => this.dialog.close());
     byId("reader-passage").addEventListener("click", () => this.#toPassage());
   }
@@ -49,33 +58,74 @@ export class Reader {
     this.#request = new AbortController();
     const { signal } = this.#request;
     this.#shown = key;
-    byId("reader-title").textContent = hit?.title.trim() || uri;
+    this.#asked = [index, uri, at];
+    [this.#document, this.#hit] = [null, hit];
+    byId("reader-title").textContent = hit ? titleOf(hit) : lastPart(uri);
     byId("reader-place").textContent = hit ? placeOf(hit) : "";
     byId("reader-passage").hidden = !at;
     byId("reader-original").hidden = true;
     const body = byId("reader-body");
-    body.replaceChildren(element("p", { className: "waiting" }, "Loading …"));
-    if (!this.dialog.open) this.dialog.showModal();
+    const waiting = setTimeout(() => body.replaceChildren(element("p", { className: "waiting" }, "Loading …")), LOADING_MS);
+    if (!this.dialog.open) this.#open();
+    this.#showPlace(uri);
     try {
       const document_ = await getDocument(index, uri, signal);
+      clearTimeout(waiting);
       if (signal.aborted) return;
-      byId("reader-title").textContent = document_.title.trim() || uri;
-      this.#draw(body, document_, at, hit);
+      this.#document = document_;
+      byId("reader-title").textContent = titleOf(document_);
+      byId("reader-place").textContent = placeOf({ ...document_, ...placeIn(document_, at), ...hit });
+      this.mark(this.#hit);
       const original = drawOriginal(index, document_, at, hit);
       if (original) {
         body.prepend(original);
         body.scrollTop = 0;
       }
     } catch (error) {
+      clearTimeout(waiting);
       if (signal.aborted) return;
+      this.#shown = "";
       const gone = error instanceof Refused && error.status === 404;
       body.replaceChildren(element("p", { className: "error", role: "alert" },
         gone ? "This document is no longer in the index. Ask again to see what is." : `The document cannot be shown: ${error.message}`));
     }
   }
 
+  /** Ask for the document again that could not be shown. */
+  again() {
+    if (!this.#document && this.#asked.length) this.show(...this.#asked, null);
+  }
+
+  /** Mark what a hit says of the document that is shown; the hits may come after it. */
+  mark(hit) {
+    this.#hit = hit;
+    const marked = JSON.stringify([this.#shown, hit && keyOf(hit), hit?.why]);
+    if (!this.#document || (this.#marked === marked && byId("reader-body").querySelector(".text"))) return;
+    this.#marked = marked;
+    this.#draw(byId("reader-body"), this.#document, this.#asked[2], hit);
+  }
+
+  /** Open the dialog beside the list where there is room, and over the page elsewhere. */
+  #open() {
+    const focused = document.activeElement;
+    const isOver = this.dialog.matches(":modal");
+    if (this.dialog.open && isOver !== BESIDE.matches) return;
+    if (this.dialog.open) this.dialog.close(); // its event comes later, and finds the dialog open again
+    if (BESIDE.matches) {
+      this.dialog.show();
+      focused?.focus(); // show() moves the focus into the dialog, but j and k walk along the list
+    } else this.dialog.showModal();
+    document.body.classList.toggle("reading", BESIDE.matches);
+  }
+
+  /** Show in the list which hit is open. */
+  #showPlace(uri) {
+    for (const item of document.querySelectorAll("#hits > li")) item.classList.toggle("here", item.dataset.uri === uri);
+  }
+
   #draw(body, document_, at, hit) {
     const { text } = document_;
+    body.lang = langOf(document_.metadata);
     const convert = offsetsOf(text);
     const [start, end] = at ? at.split("-").map((offset) => convert(Number(offset))) : [0, 0];
     const words = (hit?.why?.words ?? []).map((word) => ({ start: convert(word.start), end: convert(word.end) }));
@@ -84,15 +134,14 @@ export class Reader {
     const from = Math.max(0, start - AROUND);
     const to = Math.min(text.length, Math.max(end, start) + AROUND);
 
-    const isProse = !document_.format || PROSE.has(document_.format);
-    const className = isProse ? "text" : "text source";
-    const before = element("div", { className }, text.slice(from, start).trimEnd());
-    const after = element("div", { className }, text.slice(Math.max(start, end), to).replace(/^\s*\n/, ""));
+    const className = isProse(document_.format) ? "text" : "text source";
+    const before = element("div", { className, dir: "auto" }, text.slice(from, start).trimEnd());
+    const after = element("div", { className, dir: "auto" }, text.slice(Math.max(start, end), to).replace(/^\s*\n/, ""));
     const parts = [];
     if (from > 0) parts.push(this.#more("Show everything before", () => before.prepend(text.slice(0, from))));
     parts.push(before);
     if (at && end > start) {
-      const passage = element("div", { className: `${className} found`, id: "found", tabIndex: -1, aria: { label: "The passage that was found" }, role: "group" });
+      const passage = element("div", { className: `${className} found`, id: "found", dir: "auto", tabIndex: -1, aria: { label: "The passage that was found" }, role: "group" });
       appendMarked(passage, text, start, end, words, best);
       parts.push(passage);
     }
@@ -114,15 +163,21 @@ export class Reader {
   }
 }
 
+/** Return heading and page of the section of a document that a passage "START-END" begins in. */
+function placeIn({ sections }, at) {
+  const section = at ? sections.findLast(({ start }) => start <= Number.parseInt(at, 10)) : null;
+  return { heading: section?.heading ?? "", page: section?.page ?? null };
+}
+
 /** Return what is known of a document, as a list of names and values. */
 function facts(document_) {
   const { uri, path, format, modified, metadata } = document_;
-  const own = [["uri", uri], ["path", path === uri ? null : path], ["format", format], ["modified", modified]];
+  const own = [["uri", uri.startsWith("/") ? lastPart(uri) : uri], ["file", path && path !== uri ? lastPart(path) : null], ["format", format], ["changed", modified]];
   const rows = [...own, ...Object.entries(metadata).flatMap(([name, value]) => flatten(name, value))];
   const shown = rows.filter(([, value]) => value !== null && value !== "");
   return element("details", { className: "facts" },
     element("summary", {}, "About this document"),
     element("dl", {}, ...shown.map(([name, value]) => element("div", {},
-      element("dt", {}, name),
-      element("dd", {}, linkOrText(String(value)))))));
+      element("dt", { dir: "auto" }, name),
+      element("dd", { dir: "auto" }, linkOrText(String(value)))))));
 }

@@ -37,10 +37,13 @@ export async function request(path, { body, method = "POST", signal, deadline = 
 
 const of = (index) => `v1/indexes/${encodeURIComponent(index)}`;
 
-export const listIndexes = async () => (await request("v1/indexes")).indexes;
+export const listIndexes = () => request("v1/indexes");
 export const listFields = (index) => request(`${of(index)}/fields`);
 export const countFields = async (index, facets) => (await request(`${of(index)}/facets`, { body: { facets } })).facets;
 export const search = (index, body, signal) => request(`${of(index)}/search`, { body, signal });
+export const similar = (index, body, signal) => request(`${of(index)}/similar`, { body, signal });
+export const listDocuments = (index, body, signal) => request(`${of(index)}/list`, { body, signal });
+export const getOverview = (index) => request(`${of(index)}/overview`);
 export const getDocument = (index, uri, signal) => request(`${of(index)}/document?uri=${encodeURIComponent(uri)}`, { signal });
 export const getJudgments = (index, query) => request(`${of(index)}/judgments?query=${encodeURIComponent(query)}`);
 export const putJudgment = (index, body) => request(`${of(index)}/judgments`, { body, method: "PUT" });

@@ -1,0 +1,38 @@
+"""Words of a question that no text has, replaced by the most similar words of the index."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+
+from indexer.stores.words.word_ranking import Words
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+"""Words of four letters or more: too many words are similar to shorter words."""
+
+
+def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str:
+    """Return a question with other words in place of those that no text has; empty if there is nothing to replace.
+
+    The index knows words without their endings, so the replacement is read in a passage.
+
+    Args:
+        text_of: returns the title and the text of a passage, given its id.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        terms = words.analysis.terms(match[0])
+        if len(terms) != 1:  # a stop word, or a script without spaces
+            return match[0]
+        for near in words.passages.near_terms(terms[0]):
+            for id_ in words.passages.search({near: ""}, 1).ids.tolist():
+                written = dict.fromkeys(_WORD.findall(text_of(id_).lower()))
+                spelled = [word for word in written if near in words.analysis.terms(word)]
+                if spelled:
+                    (best,) = difflib.get_close_matches(match[0].lower(), spelled, n=1, cutoff=0.0)
+                    return str(best)
+        return match[0]
+
+    replaced = _WORD.sub(replace, question)
+    return "" if replaced == question else replaced

@@ -1,0 +1,98 @@
+// A passage as blocks: lines are joined to paragraphs, marks of Markdown and reStructuredText are not shown, and code
+// stays as it is. Every character keeps its offset, so that words and sentences can be marked.
+
+import { element } from "./element.js";
+
+/** What is not shown, by format. Each may also match where nothing is marked up: a passage begins anywhere. */
+const HIDDEN = {
+  markdown: [
+    /^#{1,6}[ \t]+/gm, /^>[ \t]?/gm, /<!--[\s\S]*?-->/g, /^[ \t]*(```|~~~).*$/gm, /!?\[(?=[^\]\n]*\][([])/g,
+    /\](\([^)\s]*(\s+"[^"]*")?\)|\[[^\]\n]*\])/g, /\*\*|__(?=\w)|(?<=\w)__/g, /(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])/g,
+  ],
+  rst: [
+    /^[ \t]*([=\-~'"^#*+_.:])\1{2,}[ \t]*$/gm, /:[a-zA-Z][\w.:-]*:(?=`)/g, /[ \t]*<[^<>`\n]+>(?=`__?)/g, /(?<=`)__?(?!\w)/g,
+    /^[ \t]*\.\. +(?=[\w-]+::)/gm, /(?<=^[ \t]*\.\. +[\w-]+)::/gm, /^[ \t]*:[\w-]+:[ \t]*$/gm, /\*\*/g, /(?<=:):(?=[ \t]*$)/gm,
+    /(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])/g, /(?<=\w)__?(?=[\s.,;:!?)]|$)/g,
+  ],
+};
+const INLINE_CODE = { markdown: /(`+)([^`\n]+)\1/g, rst: /(``)([^`\n]+)``/g };
+const CODE_BLOCKS = {
+  markdown: /^[ \t]*(```|~~~).*\n[\s\S]*?(?:^[ \t]*\1[ \t]*$|$(?![\s\S]))/gm,
+  rst: /(?<=::[ \t]*\n)(?:[ \t]*\n)*(?:[ \t]+\S.*(?:\n|$)(?:[ \t]*\n)*)+/g,
+};
+/** Formats that are code from the first to the last character have no name in this list. */
+const PROSE = new Set(["text", "markdown", "rst", "html", "pdf", "docx", "pptx", "epub", "eml", "mbox", "odt", "odp", "rtf",
+  "xml", "json", "jsonl", "csv", "tsv", "org", "asciidoc"]);
+
+export const isProse = (format) => !format || PROSE.has(format);
+
+const rangesOf = (text, pattern, kind) => (pattern ? [...text.matchAll(pattern)] : [])
+  .map((match) => ({ start: match.index, end: match.index + match[0].length, kind }));
+
+/** Return the ranges of a text with another look: {start, end, kind}, where kind is "hidden", "code" or "block". */
+function looksOf(text, format) {
+  const blocks = rangesOf(text, CODE_BLOCKS[format], "block");
+  const outside = (range) => !blocks.some((block) => range.start >= block.start && range.end <= block.end);
+  const code = rangesOf(text, INLINE_CODE[format], "code").filter(outside);
+  const inCode = (range) => code.some((part) => range.start >= part.start && range.end <= part.end);
+  const hidden = (HIDDEN[format] ?? []).flatMap((pattern) => rangesOf(text, pattern, "hidden"))
+    .filter((range) => !inCode(range) && (outside(range) || /^[ \t]*(```|~~~)/.test(text.slice(range.start, range.end))));
+  const quotes = format in HIDDEN ? rangesOf(text, /`+/g, "hidden").filter(outside) : [];
+  return { blocks, ranges: [...code, ...hidden, ...quotes] };
+}
+
+/** Return the paragraphs and blocks of code of `text[start:end]`. */
+function partsOf(text, start, end, blocks) {
+  const parts = [];
+  const paragraphs = (from, to) => {
+    let at = from;
+    for (const gap of text.slice(from, to).matchAll(/\n[ \t]*\n\s*/g)) {
+      parts.push({ start: at, end: from + gap.index });
+      at = from + gap.index + gap[0].length;
+    }
+    parts.push({ start: at, end: to });
+  };
+  let at = start;
+  for (const block of blocks.filter((each) => each.end > start && each.start < end)) {
+    paragraphs(at, Math.max(at, block.start));
+    const [from, to] = [Math.max(start, block.start), Math.min(end, block.end)];
+    const code = text.slice(from, to);
+    parts.push({ start: from + code.match(/^([ \t]*\n)*/)[0].length, end: from + code.trimEnd().length, isCode: true });
+    at = Math.min(end, block.end);
+  }
+  paragraphs(at, end);
+  return parts.filter((part) => text.slice(part.start, part.end).trim());
+}
+
+/**
+ * Return the elements for a part of a text.
+ * @param {{start: number, end: number}[]} words to mark
+ * @param {?{start: number, end: number}} sentence to tint
+ */
+export function blocksOf(text, format, start, end, words, sentence) {
+  if (!isProse(format)) return [drawPart(text, { start, end, isCode: true }, [], words, sentence)];
+  const { blocks, ranges } = looksOf(text, format);
+  return partsOf(text, start, end, blocks).map((part) => drawPart(text, part, ranges, words, sentence))
+    .filter((block) => block.textContent.trim());
+}
+
+function drawPart(text, { start, end, isCode = false }, ranges, words, sentence) {
+  const block = element(isCode ? "pre" : "p");
+  const within = [...ranges, ...words.map((word) => ({ ...word, kind: "word" }))].filter((range) => range.end > start && range.start < end);
+  const borders = [...within, ...(sentence ? [sentence] : [])].flatMap((range) => [range.start, range.end]);
+  const cuts = [...new Set([start, end, ...borders.filter((at) => at > start && at < end)])].sort((one, other) => one - other);
+  let tinted = null;
+  for (let number = 0; number + 1 < cuts.length; number += 1) {
+    const [from, to] = [cuts[number], cuts[number + 1]];
+    const kinds = new Set(within.filter((range) => range.start <= from && range.end >= to).map(({ kind }) => kind));
+    if (kinds.has("hidden")) continue;
+    let node = text.slice(from, to);
+    if (kinds.has("word")) node = element("mark", {}, node);
+    if (kinds.has("code")) node = element("code", {}, node);
+    if (sentence && sentence.start <= from && sentence.end >= to) {
+      if (!tinted) block.append(tinted = element("span", { className: "sentence" }));
+      tinted.append(node);
+    } else block.append(node);
+  }
+  return block;
+}

@@ -1,0 +1,58 @@
+// The first page of an index: what is in it, questions to try, and the last questions of this browser.
+
+import { element } from "./element.js";
+import { counted } from "./sentences.js";
+
+const KEPT = 5;
+const keyOf = (index) => `likewise questions ${index}`;
+
+/** Return the last questions to an index, the newest first. */
+export function lastQuestions(index) {
+  try {
+    const kept = JSON.parse(localStorage.getItem(keyOf(index)) ?? "[]");
+    return Array.isArray(kept) ? kept.filter((question) => typeof question === "string").slice(0, KEPT) : [];
+  } catch {
+    return []; // the browser keeps nothing for this page, or somebody has written something else there
+  }
+}
+
+/** Keep a question that was asked, not only typed on the way to another. */
+export function keepQuestion(index, question) {
+  if (!question.trim()) return;
+  const kept = [question.trim(), ...lastQuestions(index).filter((other) => other !== question.trim())];
+  try {
+    localStorage.setItem(keyOf(index), JSON.stringify(kept.slice(0, KEPT)));
+  } catch {
+    // The same: there are no last questions then.
+  }
+}
+
+/**
+ * Draw what an index holds.
+ * @param {?Object} overview as the service describes it; null before it was read
+ * @param {Object} actions `ask(question)`, `href(uri)`, `open(uri)` and `map()`, the address of the map
+ */
+export function drawOverview(into, index, overview, actions) {
+  const asked = lastQuestions(index.name);
+  const questions = (label, texts) => texts.length > 0 && element("div", { className: "try" },
+    element("h2", {}, label),
+    element("ul", {}, ...texts.map((text) => element("li", {}, element("button", { type: "button", dir: "auto", on: { click: () => actions.ask(text) } }, text)))));
+  const regions = overview?.regions ?? [];
+  into.replaceChildren(...[
+    element("p", { className: "size" }, index.documents
+      ? `${counted(index.documents, "document")} in ${counted(index.passages, "passage")}`
+      : "There are no documents in this index yet."),
+    !index.model && element("p", {}, "This index has vectors of its own: the page searches it by words."),
+    questions("Your last questions", asked),
+    questions("Questions to try", (overview?.questions ?? []).filter((question) => !asked.includes(question))),
+    regions.length > 0 && element("div", { className: "regions" },
+      element("h2", {}, "What is in here"),
+      element("ul", {}, ...regions.map(({ name, documents, central }) => element("li", {},
+        element("h3", { dir: "auto" }, name, " ", element("span", { className: "count" }, counted(documents, "document"))),
+        element("ul", {}, ...central.map(({ uri, title }) => element("li", {}, element("a", {
+          href: actions.href(uri),
+          dir: "auto",
+          on: { click: (event) => actions.open(event, uri) },
+        }, title)))))))),
+  ].filter(Boolean));
+}

@@ -1,0 +1,63 @@
+"""Words of a question that no document has, and the documents in the middle of a collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexer import Document, Index
+from search import Searcher
+from search.middles import middles
+from search.overview import questions_to_try
+
+TEXTS = {
+    "a": "Alzheimer disease is a disease of the brain.",
+    "b": "Diseases of the heart are treated with medicines.",
+    "c": "The garden needs water in dry summers.",
+}
+
+
+@pytest.fixture(scope="module")
+def searcher(tmp_path_factory: pytest.TempPathFactory, module_encoder: Any) -> Any:
+    folder = tmp_path_factory.mktemp("spelling") / "x.index"
+    with Index.create(folder, model=module_encoder) as index:
+        index.add(Document(uri, text) for uri, text in TEXTS.items())
+    with Searcher(folder, module_encoder) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("alzhimer diseese", "alzheimer disease"),
+        ("gardn", "garden"),
+        ("the diseases of the garden", ""),  # every word is in a document
+        ("heart zzzzqq", ""),  # no word is similar
+        ("what is the gardens watter", "what is the gardens water"),
+        ("dri", ""),  # too short
+    ],
+)
+def test_words_that_no_document_has_are_replaced(searcher: Searcher, question: str, meant: str) -> None:
+    assert searcher.search(question, mode="hybrid").did_you_mean == meant
+    assert searcher.search(question, mode="dense").did_you_mean == ""
+
+
+def test_middles_are_the_rows_nearest_to_the_middle_of_each_group() -> None:
+    angles = np.radians([0, 10, 20, 90, 100, 180])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    assert middles(vectors, 3) == [1, 3, 5] or middles(vectors, 3) == [1, 4, 5]
+    assert sorted(middles(vectors[:2], 3)) == [0, 1]
+    assert middles(vectors[:0], 3) == []
+
+
+def test_questions_to_try_are_titles_or_sentences(searcher: Searcher) -> None:
+    questions = questions_to_try(searcher)
+    assert len(questions) == 3
+    assert {question.rstrip(".") for question in questions} == {text.rstrip(".") for text in TEXTS.values()}
+
+
+def test_a_hit_that_is_no_nearer_than_chance_is_weak(searcher: Searcher) -> None:
+    hits = searcher.search("disease of the brain", mode="hybrid")
+    assert [hit.why["weak"] for hit in hits if hit.why] == [False] * len(hits)  # too small to be calibrated
