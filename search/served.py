@@ -31,6 +31,8 @@ from indexer.errors import (
     in_shell,
 )
 from indexer.filters.mapping import Filter
+from indexer.languages.models import reads_english_alone
+from indexer.languages.questions import other_language
 from indexer.stores.addresses.open import is_uri, name_in, without_passwords
 from indexer.stores.port import FieldValues, Info
 from search.hits import Hits
@@ -120,6 +122,17 @@ class ServedIndex:
         The cause goes to the log once, because clients cannot change it. Python and the shell raise ModelError instead,
         or wait: their caller can, and a different ranking must not get into a measurement.
         """
+        hits = self._answer(query)
+        if query.mode == "words" or (recipe := self.searcher.recipe) is None or not reads_english_alone(recipe):
+            return hits
+        if (language := other_language(query.text)) is None:
+            return hits
+        note = (
+            f"the model of this index reads English alone, and this question seems to be {language}: ask in English, "
+        )
+        return replace(hits, notes=(*hits.notes, note + "or rank by words"))
+
+    def _answer(self, query: Query) -> Hits:
         of_scores = query.min_score is not None or query.min_percentile is not None
         by_either = query.mode == "hybrid" and not of_scores
         try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -761,6 +763,47 @@ def test_without_a_question_documents_are_listed(tab: Tab) -> None:
     expect(tab.page.locator("#about")).to_contain_text("Your last questions")
     tab.page.get_by_role("button", name="Show more").click()
     expect(tab.page.locator("#hits > li")).to_have_count(20)
+
+
+@in_browser
+def test_hits_are_saved_and_shown_as_a_command(tab: Tab) -> None:
+    tab.go("?q=moon%27s+earth&where=year+%3E+2019")
+    expect(tab.page.locator("#hits > li")).to_have_count(3)
+    with tab.page.expect_download() as saved:
+        tab.page.get_by_role("button", name="CSV").click()
+    rows = list(csv.DictReader(Path(saved.value.path()).read_text().splitlines()))
+    assert [row["title"] for row in rows] == tab.titles
+    assert {row["title"]: row["year"] for row in rows}["Moon"] == "2020"
+    with tab.page.expect_download() as saved:
+        tab.page.get_by_role("button", name="JSON").click()
+    assert [hit["title"] for hit in json.loads(Path(saved.value.path()).read_text())] == tab.titles
+    tab.page.get_by_role("button", name="Show as curl").click()
+    command = shlex.split(tab.page.locator("#curl").inner_text())
+    assert command[:3] == ["curl", "-s", f"{tab.site.address}v1/indexes/papers/search"]
+    assert json.loads(command[-1]) == {"k": 10, "query": "moon's earth", "where": "year > 2019"}
+
+
+@in_browser
+def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
+    markdown = (
+        "## A *moon*\n\nThe **moon** is [full](https://example.org/x)\nonce a `month`.\n\n"
+        "```py\nfor n in moons:\n    n()\n```\n"
+    )
+    rst = (
+        "A moon\n======\n\nSee :pep:`8` and ``code *x*`` of `the moon <https://x.org>`__::\n\n"
+        "    def moon():\n        pass\n"
+    )
+    hit = {"title": "", "start": 0, "score": 1, "page": None, "line": None, "heading": "", "path": None, "metadata": {}}
+    found = [hit | {"uri": name, "text": text, "format": name} for name, text in (("markdown", markdown), ("rst", rst))]
+    answer = {"query": "x", "mode": "hybrid", "matched": 2, "exact": True, "answered": True, "notes": [], "hits": found}
+    tab.page.route("**/search", lambda route: route.fulfill(json=answer))
+    tab.go("?q=x")
+    parts = [hit.locator("p, pre").all_inner_texts() for hit in tab.page.locator("#hits .passage").all()]
+    assert parts == [
+        ["A moon", "The moon is full once a month.", "for n in moons:\n    n()"],
+        ["A moon", "See 8 and code *x* of the moon:", "    def moon():\n        pass"],
+    ]
+    assert tab.page.locator("#hits .passage code").all_inner_texts() == ["month", "code *x*"]
 
 
 @in_browser

@@ -198,6 +198,17 @@ def test_indexes_are_described(client: TestClient) -> None:
     }
 
 
+def test_a_question_that_the_model_cannot_read_is_noted(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search.served.reads_english_alone", lambda recipe: True)
+    for query, mode, notes in (
+        ("wie ist der Mond und die Erde", "dense", 1),
+        ("wie ist der Mond und die Erde", "words", 0),
+        ("moon and earth", "dense", 0),
+    ):
+        answer = client.post("/v1/indexes/papers/search", json={"query": query, "mode": mode}).json()
+        assert sum("reads English alone" in note for note in answer["notes"]) == notes, (query, mode)
+
+
 def test_documents_are_listed_without_a_question(client: TestClient) -> None:
     listed = client.post("/v1/indexes/papers/list", json={"k": 2, "where": "year >= 2020", "sort": "title"}).json()
     assert (listed["matched"], [hit["title"] for hit in listed["hits"]]) == (3, ["Erde", "Moon"])

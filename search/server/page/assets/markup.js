@@ -6,7 +6,7 @@ import { element } from "./element.js";
 /** What is not shown, by format. Each may also match where nothing is marked up: a passage begins anywhere. */
 const HIDDEN = {
   markdown: [
-    /^#{1,6}[ \t]+/gm, /^>[ \t]?/gm, /<!--[\s\S]*?-->/g, /^[ \t]*(```|~~~).*$/gm, /!?\[(?=[^\]\n]*\][([])/g,
+    /^#{1,6}[ \t]+/gm, /^>[ \t]?/gm, /<!--[\s\S]*?-->|<\/?[A-Za-z][^<>\n]*>/g, /(?<!\w)_(?=\S)|(?<=\S)_(?!\w)/g, /^[ \t]*(```|~~~).*$/gm, /!?\[(?=[^\]\n]*\][([])/g,
     /\](\([^)\s]*(\s+"[^"]*")?\)|\[[^\]\n]*\])/g, /\*\*|__(?=\w)|(?<=\w)__/g, /(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])/g,
   ],
   rst: [
@@ -57,7 +57,9 @@ function partsOf(text, start, end, blocks) {
     paragraphs(at, Math.max(at, block.start));
     const [from, to] = [Math.max(start, block.start), Math.min(end, block.end)];
     const code = text.slice(from, to);
-    parts.push({ start: from + code.match(/^([ \t]*\n)*/)[0].length, end: from + code.trimEnd().length, isCode: true });
+    const opening = code.match(/^([ \t]*(```|~~~).*\n|[ \t]*\n)*/)[0].length;
+    const closing = code.trimEnd().replace(/\n[ \t]*(```|~~~)$/, "").trimEnd().length;
+    parts.push({ start: from + opening, end: from + Math.max(opening, closing), isCode: true });
     at = Math.min(end, block.end);
   }
   paragraphs(at, end);

@@ -14,8 +14,9 @@ import { listenToKeys } from "./keys.js";
 import { Reader } from "./reader.js";
 import { MapView } from "./map.js";
 import { drawOverview, keepQuestion } from "./overview.js";
+import { offerToSave } from "./save.js";
 import { found, listed } from "./sentences.js";
-import { answers, countFields, getOverview, listFields, listIndexes, Refused, Unreachable } from "./service.js";
+import { answers, askedAt, countFields, getOverview, listFields, listIndexes, Refused, Unreachable } from "./service.js";
 
 const RETRY_MS = 1000;
 const SLOW_MS = 4000; // after this the page says that it still waits
@@ -251,6 +252,8 @@ function show(asked, answer, compared) {
     pick: (field, value) => choose({ picks: [...state.picks.filter((pick) => !samePick(pick, [field, "=", value])), [field, "=", value]] }),
   });
   list.dataset.question = asked.q.trim();
+  byId("save").hidden = !answer.hits.length;
+  byId("curl").hidden = true;
   if (state.open) reader.mark(hitOf(state));
   byId("more").hidden = answer.hits.length < asked.k || answer.hits.length >= answer.matched || asked.k >= 200;
   refresh();
@@ -351,6 +354,7 @@ function fail(asked, error) {
     list.dataset.question = asked.q.trim();
     byId("comparison").hidden = true;
     byId("more").hidden = true;
+    byId("save").hidden = true;
     byId("about").hidden = true;
     byId("status").textContent = "";
     byId("notices").replaceChildren(element("p", { className: "error" }, error.message));
@@ -446,6 +450,11 @@ function listen() {
   wide.addEventListener("change", unfold);
   byId("filters").addEventListener("toggle", () => count());
   unfold();
+  offerToSave(() => ({
+    hits: shown.answer.hits,
+    path: askedAt(shown.state.index, { like: "similar", question: "search", list: "list" }[kindOf(shown.state)]),
+    body: bodyOf(shown.state),
+  }));
   listenToKeys({
     commit: () => {
       typing = false;

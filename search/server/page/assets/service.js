@@ -37,6 +37,7 @@ export async function request(path, { body, method = "POST", signal, deadline = 
 
 const of = (index) => `v1/indexes/${encodeURIComponent(index)}`;
 
+export const askedAt = (index, what) => `${of(index)}/${what}`;
 export const listIndexes = () => request("v1/indexes");
 export const listFields = (index) => request(`${of(index)}/fields`);
 export const countFields = async (index, facets) => (await request(`${of(index)}/facets`, { body: { facets } })).facets;

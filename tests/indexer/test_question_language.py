@@ -1,0 +1,26 @@
+"""Questions in another language than the model reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from indexer.languages.questions import other_language
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("wie funktioniert die Impfung", "German"),
+        ("comment la lumière est absorbée par les feuilles", "French"),
+        ("cómo se reproducen las plantas", "Spanish"),
+        ("كيف تعمل اللقاحات", "Arabic"),
+        ("月の満ち欠け", "Chinese or Japanese"),
+        ("how does the immune system work", None),
+        ("die casting of aluminium", None),
+        ("la niña", None),
+        ("error 0x80070057", None),
+        ("", None),
+    ],
+)
+def test_only_what_is_surely_another_language_is_named(question: str, language: str | None) -> None:
+    assert other_language(question) == language
