@@ -116,8 +116,7 @@ def _paths() -> _Paths:
 
     index = "/v1/indexes/{name}"
     add("indexes", "list_indexes", "GET /v1/indexes", "List the indexes, with their fields", answers.IndexesAnswer)
-    fields = "List the fields of an index, with their frequent values"
-    add("indexes", "list_fields", f"GET {index}/fields", fields, answers.FieldsAnswer)
+    add("indexes", "list_fields", f"GET {index}/fields", "List fields with frequent values", answers.FieldsAnswer)
     add("indexes", "get_info", f"GET {index}/info", "Return the state of an index in numbers", answers.InfoAnswer)
     add("indexes", "count_fields", f"POST {index}/facets", "Count fields", answers.FacetsAnswer, requests.FacetsRequest)
 
