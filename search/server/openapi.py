@@ -124,8 +124,7 @@ def _paths() -> _Paths:
     add("search", "search", f"POST {index}/search", "Rank documents by a question", found, requests.SearchRequest)
     many, answered = "Rank documents by each of some questions", answers.SearchManyAnswer
     add("search", "search_many", f"POST {index}/search-many", many, answered, requests.SearchManyRequest)
-    nearest = "Find the documents nearest to one"
-    add("search", "similar", f"POST {index}/similar", nearest, found, requests.SimilarRequest)
+    add("search", "similar", f"POST {index}/similar", "Find documents like one", found, requests.SimilarRequest)
 
     add("documents", "list_by", f"POST {index}/list", "List by time or title", answers.ListAnswer, requests.ListRequest)
     add("indexes", "get_overview", f"GET {index}/overview", "Return regions and questions", answers.OverviewAnswer)

@@ -76,11 +76,6 @@ export class Reader {
       byId("reader-title").textContent = titleOf(document_);
       byId("reader-place").textContent = placeOf({ ...document_, ...placeIn(document_, at), ...hit });
       this.mark(this.#hit);
-      const original = drawOriginal(index, document_, at, hit);
-      if (original) {
-        body.prepend(original);
-        body.scrollTop = 0;
-      }
     } catch (error) {
       clearTimeout(waiting);
       if (signal.aborted) return;
@@ -102,7 +97,14 @@ export class Reader {
     const marked = JSON.stringify([this.#shown, hit && keyOf(hit), hit?.why]);
     if (!this.#document || (this.#marked === marked && byId("reader-body").querySelector(".text"))) return;
     this.#marked = marked;
-    this.#draw(byId("reader-body"), this.#document, this.#asked[2], hit);
+    const [index, , at] = this.#asked;
+    const body = byId("reader-body");
+    this.#draw(body, this.#document, at, hit);
+    const original = drawOriginal(index, this.#document, at, hit);
+    if (original) {
+      body.prepend(original);
+      body.scrollTop = 0;
+    }
   }
 
   /** Open the dialog beside the list where there is room, and over the page elsewhere. */
