@@ -270,4 +270,5 @@ def _hits(answer: Mapping[str, Any]) -> Hits:
 
 
 def _document(answer: Mapping[str, Any]) -> Document:
-    return Document(**{**answer, "sections": tuple(Section(**section) for section in answer["sections"])})
+    members = {name: value for name, value in answer.items() if name != "original"}  # a member of the service alone
+    return Document(**{**members, "sections": tuple(Section(**section) for section in answer["sections"])})
