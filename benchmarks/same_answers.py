@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -26,10 +28,16 @@ AT_ONCE = 32
 
 
 def answer(port: int, mode: str, question: str) -> Any:
-    """Return the parsed answer of a service to a question."""
+    """Return the parsed answer of a service to a question. It is asked again while the service has too much to do."""
     body = json.dumps({"query": question, "mode": mode, "explain": True}).encode()
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/indexes/bench/search", body) as answered:
-        return json.load(answered)
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/indexes/bench/search", body) as answered:
+                return json.load(answered)
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+            time.sleep(float(error.headers["Retry-After"]))
 
 
 def is_near(one: Any, other: Any) -> bool:
