@@ -250,7 +250,7 @@ class NewDocument(_Body):
         if len(text) > MAX_TEXT_CHARACTERS:
             raise ValueError(
                 f"the text has {len(text):,} characters, and {MAX_TEXT_CHARACTERS:,} is the limit: divide it "
-                "into several documents, or index it as a file with likewise index"
+                "into several documents, or index it from a file"
             )
         return text
 

@@ -323,7 +323,7 @@ def test_batches_are_as_large_as_the_model_embeds_in_ten_seconds(
 ) -> None:
     """A clock that passes one second for every thousand characters of a batch."""
     seconds = [0.0]
-    monkeypatch.setattr("indexer.indexing.core.time.monotonic", lambda: seconds[0])
+    monkeypatch.setattr("indexer.indexing.embedding.time.monotonic", lambda: seconds[0])
 
     def embed(texts: Sequence[str]) -> None:
         seconds[0] += sum(len(text) + 256 for text in texts) / 1000
@@ -840,7 +840,6 @@ def test_records_with_vectors_make_an_index_of_own_vectors_and_an_export_makes_i
     assert (said.code, counts(said), said.err) == (0, {"indexed": 3}, "")
     assert likewise("index", mine, "-", "--json", stdin=lines({"id": "j", "text": "x", "vector": [0, 1]})).code == 0
     assert "made with --dimensions 2 and not 3" in likewise("index", mine, "-", "--dimensions", 3, stdin=records).err
-    assert "without a model" in likewise("index", twin, "-", "--dimensions", 3, "--model", "m", stdin=records).err
     exported = likewise("export", mine, "--vectors").out
     assert counts(likewise("index", twin, "-", "--dimensions", "2", "--json", stdin=exported)) == {"indexed": 4}
     assert counts(likewise("index", folder := tmp_path / "x.index", "-", "--json", stdin=records)) == {"failed": 3}

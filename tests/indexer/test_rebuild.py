@@ -185,11 +185,7 @@ def test_what_was_chosen_learnt_and_left_out_before_is_kept(
         assert (settings, index.settings.words_bias) == ((16, 4), 1.5)
         found = {row.uri: row.state for row in snapshot_of(index).ledger() if row.uri != str(more)}
         assert found == states
-    for arguments in (
-        ["--rebuild", "--dimensions", "64"],
-        ["--rebuild", "--stream"],
-        ["--dimensions", "3", "--model", "m"],
-    ):
+    for arguments in (["--rebuild", "--dimensions", "64"], ["--rebuild", "--stream"]):
         said = likewise("index", folder, more, *arguments)
         assert said.code == 2
         assert "leave one of them out" in said.err

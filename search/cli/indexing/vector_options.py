@@ -126,8 +126,10 @@ class VectorOptions:
             ("--document-prompt", self.document_prompt, recipe and recipe.document_prompt),
         ):
             if option is not None and option != stored:
-                made = f"was made with {name} {_shown(stored)} and not {_shown(option)}"
-                raise RecipeMismatch(f"{index.address}: {made}: leave {name} out, or --rebuild")
+                raise RecipeMismatch(
+                    f"{index.address}: was made with {name} {_shown(stored)} and not {_shown(option)}: "
+                    f"leave {name} out, or --rebuild"
+                )
         return index
 
     def _name_host(self) -> None:

@@ -117,7 +117,7 @@ def test_attached_pdf_and_office_files_are_sections(tmp_path: Path, collect: Col
         ("Papers", None),
         ("Papers > letter.docx > Garden", None),
     ]
-    assert [text for _, text in cuts(document)[1:5]] == ["Rent is due", "Signed", "roof\t120", "Rent is due"]
+    assert [text for _, text in cuts(document)[1:5]] == ["Rent is due", "Signed", "Costs\nroof\t120", "Rent is due"]
     assert cuts(document)[-1][1] == "Garden\n\nWater daily."
     (entry,) = collect(path)
     assert [note.text() for note in entry.notes] == [

@@ -302,7 +302,7 @@ def test_errors_say_what_to_do_and_no_path(server: Any, papers: Path) -> None:
             ("search", {"query": "moon", "index": "other"}, "no index 'other' is served here: papers"),
             ("search", {"query": "moon", "k": 1001}, "1000"),
             ("search", {"query": "the", "mode": "words"}, "too common to search by"),
-            ("search", {"query": ""}, "at least 1 character"),
+            ("search", {"query": ""}, '"minLength": 1'),
             ("similar", {"uri": "/etc/passwd"}, "no document has this uri"),
             ("get_document", {"uri": "../papers.index/catalog.db"}, "no document has this uri"),
         ):
