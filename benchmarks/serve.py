@@ -4,7 +4,6 @@
     python -m benchmarks.serve --beside CHECKOUT    the same with the service of another working tree, in turns
     python -m benchmarks.serve --threads            32 clients by the number of threads that search, in one worker
     python -m benchmarks.serve --workers            32 clients by the number of workers, with their memory
-    python -m benchmarks.serve --profile            the steps of a request, one thread
     python -m benchmarks.serve --minutes N          32 clients for N minutes, with memory and descriptors
     python -m benchmarks.serve --passages N ...     with N passages mixed from the collections instead of SciFact
 
