@@ -159,7 +159,7 @@ def test_nothing_acknowledged_is_lost_by_a_kill(server: OwnServer, victim: str) 
             rest, error = writer.communicate()
             acknowledged = max([acknowledged, *map(int, rest.split())])
         if victim == "server":
-            assert "StorageError" in error
+            assert "IndexUnavailable" in error
             server.start()
         with Index.open(address) as index:
             assert index.check().ok, index.check().problems
