@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -164,7 +164,7 @@ class Client(Asker):
         answer = self._get("info", {})
         fields = {name: tuple(types) for name, types in answer["fields"].items()}
         segments, dates = tuple(answer["segments"]), tuple(answer["dates"])
-        return Info(**answer | {"fields": fields, "segments": segments, "dates": dates})
+        return Info(**_members(Info, answer) | {"fields": fields, "segments": segments, "dates": dates})
 
     def _known(self, uri: str) -> str:
         if not uri or not is_uri(uri):
@@ -198,6 +198,8 @@ class Client(Asker):
             self._http = self._connect()
         try:
             response = self._http.request(method, path, **content)
+        except httpx.InvalidURL as error:
+            raise BadInput(f"{self._url}: the filter or the uri is too long for an address: ask in parts") from error
         except httpx.TimeoutException as error:
             message = f"{self._url}: did not answer within {_TIMEOUT_S:g} seconds: ask again later"
             raise IndexUnavailable(message) from error
@@ -265,10 +267,15 @@ def _row(query: Query) -> list[float] | None:
 
 
 def _hits(answer: Mapping[str, Any]) -> Hits:
-    hits = tuple(Hit(**hit) for hit in answer["hits"])
-    return Hits(**{**answer, "hits": hits, "notes": tuple(answer["notes"])})
+    hits = tuple(Hit(**_members(Hit, hit)) for hit in answer["hits"])
+    return Hits(**_members(Hits, answer) | {"hits": hits, "notes": tuple(answer["notes"])})
 
 
 def _document(answer: Mapping[str, Any]) -> Document:
-    members = {name: value for name, value in answer.items() if name != "original"}  # a member of the service alone
-    return Document(**{**members, "sections": tuple(Section(**section) for section in answer["sections"])})
+    sections = tuple(Section(**_members(Section, section)) for section in answer["sections"])
+    return Document(**_members(Document, answer) | {"sections": sections})
+
+
+def _members(kind: type, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of an answer that a class has. A newer service may answer with more."""
+    return {member.name: answer[member.name] for member in fields(kind) if member.init and member.name in answer}

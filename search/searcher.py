@@ -373,7 +373,8 @@ class Searcher(Asker):
             values = snapshot.values(field, limit)
             if any(version != snapshot.version for version, _, _ in list(self._values)):
                 self._values.clear()
-            self._values[key] = values
+            if values.documents:  # names of fields that clients invent are not kept
+                self._values[key] = values
         return values
 
     def uris(self, where: Filter | None = None) -> list[str]:

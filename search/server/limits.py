@@ -86,10 +86,16 @@ class Lane:
         try:
             if prepare is None:
                 return await self._in_thread(work)
-            async with self._start.turn() as begun:
-                if (preparing := prepare()) is not None:
-                    await _ended(preparing)
-                return await self._in_thread(work, begun)
+            try:
+                async with asyncio.timeout(self._deadline_s) as limit, self._start.turn() as begun:
+                    if (preparing := prepare()) is not None:
+                        await _ended(preparing)
+                    limit.reschedule(None)  # a thread has a deadline of its own
+                    return await self._in_thread(work, begun)
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise Problem(503, "full", "the model did not answer in time: try again in a second") from None
         finally:
             self.calls -= 1
 

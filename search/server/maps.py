@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -165,9 +166,8 @@ def _ranges(found: FieldValues) -> list[tuple[Any, Any]]:
     elif found.numbers is not None:
         low, high = found.numbers
         is_whole = float(low).is_integer() and float(high).is_integer() and high - low >= RANGES
-        bounds = [
-            round(each) if is_whole else float(f"{each:.3g}") for each in np.linspace(low, high, RANGES + 1).tolist()
-        ]
+        digits = None if is_whole else 2 - math.floor(math.log10(high - low or 1))
+        bounds = [round(each, digits) for each in np.linspace(low, high, RANGES + 1).tolist()]
         bounds[0], bounds[-1] = low, high
         if is_whole:
             return [(first, last - 1) for first, last in pairwise(bounds[:-1])] + [(bounds[-2], bounds[-1])]

@@ -6,6 +6,7 @@ A browser opens only pictures and plain text by itself, in a sandbox in which no
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
@@ -27,14 +28,11 @@ _MARK = re.compile(r"(\d{1,12})-(\d{1,12})", re.ASCII)
 
 def with_original(served: ServedIndex, uri: str, shows_originals: bool) -> dict[str, Any]:
     """Return a document with the media type of its original; None if there is none, or if it is not shown."""
-    document = served.searcher.get(uri)
-    media_type = None
     if shows_originals:
-        try:
-            media_type = served.searcher.original(uri).media_type
-        except NoOriginal:
-            media_type = None
-    return asdict(document) | {"original": media_type}
+        with suppress(NoOriginal):
+            original = served.searcher.original(uri)
+            return asdict(original.document) | {"original": original.media_type}
+    return asdict(served.searcher.get(uri)) | {"original": None}
 
 
 def answer_original(served: ServedIndex, request: Request) -> Response:

@@ -12,9 +12,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.synchronize import Event
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -52,7 +54,13 @@ def default_workers(addresses: Iterable[str], *, loads_models: bool) -> int:
     if sys.platform != "linux" or loads_models or any(map(is_uri, addresses)):
         return 1
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):  # there is no such file outside of a container, and "max" is no limit
+        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return max(1, min(cores(), MAX_WORKERS, memory // WORKER_BYTES))
+
+
+_STARTING_S = 10
+"""Maximum seconds in which a worker must answer its supervisor. On a busy machine importing takes longer than 5."""
 
 
 class CannotListen(LikewiseError):
@@ -243,6 +251,7 @@ def _config(app: Callable[..., object], factory: bool = False, workers: int = 1)
         access_log=False,
         server_header=False,
         limit_concurrency=_CONNECTIONS,
+        timeout_worker_healthcheck=_STARTING_S,
         timeout_graceful_shutdown=GRACE_S,
     )
 

@@ -277,9 +277,9 @@ class ReferenceSnapshot:
             return [value for value in values if type_of(value) == "number"]
 
         every = numbers(self._state.documents.values())
-        if len(set(every)) < 2:
+        low, high, allowed = float(min(every, default=0)), float(max(every, default=0)), self._allowed(where)
+        if not 0 < high - low < math.inf:
             return []
-        low, high, allowed = float(min(every)), float(max(every)), self._allowed(where)
         counts = [0] * bins
         for value in numbers(stored for stored in self._state.documents.values() if stored.id in allowed):
             counts[min(bins - 1, int((float(value) - low) * (bins / (high - low))))] += 1

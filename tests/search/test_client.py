@@ -203,6 +203,22 @@ def test_other_answers_are_errors(status: int | None, content: Any, kind: type[L
     assert str(refused.value).removeprefix("http://host: ") == said
 
 
+def test_members_that_a_newer_service_adds_are_left_out(folder: Path) -> None:
+    with Searcher(folder) as searcher:
+        hits = searcher.search("moon", 2, mode="words").as_json()
+    newer = hits | {"families": 2, "hits": [hit | {"family": []} for hit in hits["hits"]]}
+    client = Client("http://host", index="papers")
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=newer))
+    client._http = httpx.Client(transport=transport, base_url="http://host")
+    with client:
+        assert client.search("moon", 2, mode="words").as_json() == hits
+
+
+def test_a_filter_that_fits_into_no_address_is_refused(url: str) -> None:
+    with Client(url, index="papers") as client, pytest.raises(BadInput, match="too long for an address: ask in parts"):
+        client.count({"title": {"in": [f"{number} {'月' * 300}" for number in range(60)]}})
+
+
 @pytest.mark.parametrize("url", ["localhost:8765", "papers.index", "ftp://host", "http://", ""])
 def test_what_cannot_be_an_address_is_refused(url: str) -> None:
     with pytest.raises(BadInput, match="is not the address of a service: give one such as http://localhost:8765"):

@@ -37,6 +37,8 @@ def searcher(tmp_path_factory: pytest.TempPathFactory, module_encoder: Any) -> A
         ("heart zzzzqq", ""),  # no word is similar
         ("what is the gardens watter", "what is the gardens water"),
         ("dri", ""),  # too short
+        ("gardn " * 16, "garden " * 16),
+        ("gardn " * 17, ""),  # a text that was pasted
     ],
 )
 def test_words_that_no_document_has_are_replaced(searcher: Searcher, question: str, meant: str) -> None:

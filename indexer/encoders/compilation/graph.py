@@ -223,13 +223,13 @@ def pooled(tokens: Any, mask: Any, pooling: str) -> Any:
     if pooling == "max":
         hidden = ops.multiply(ops.subtract(weights, np.float32(1)), np.float32(1e9))
         return ops.reduce_max(ops.add(tokens, hidden), np.array([1]))
-    position = ops.cum_sum(numbers, np.int64(1))
+    position = ops.cum_sum(mask, np.int64(1))  # in whole numbers: bfloat16 counts to 256
     if pooling == "last":
-        last = ops.equal(position, ops.reduce_sum(numbers, np.array([1]), keep_dims=True))
+        last = ops.equal(position, ops.reduce_sum(mask, np.array([1]), keep_dims=True))
         weights = ops.multiply(weights, ops.unsqueeze(ops.convert(last, np.float32), np.array([2])))
         return ops.reduce_sum(ops.multiply(tokens, weights), np.array([1]))
     if pooling == "weighted_mean":
-        weights = ops.multiply(weights, ops.unsqueeze(position, np.array([2])))
+        weights = ops.multiply(weights, ops.unsqueeze(ops.convert(position, np.float32), np.array([2])))
     total = ops.reduce_sum(ops.multiply(tokens, weights), np.array([1]))
     size = ops.maximum(ops.reduce_sum(weights, np.array([1])), np.float32(1))
     return ops.divide(total, ops.sqrt(size) if pooling == "mean_sqrt_len" else size)

@@ -47,10 +47,15 @@ class Checkpoint:
         if modules is None:
             return None if self.static else self.folder
         library, _, kind = modules[0]["type"].rpartition(".")
-        # A class of the model's own may do more than run the transformer, such as choose an adapter for a task.
-        plain = library.startswith("sentence_transformers") or self.stored or self.spec.pooling is not None
-        is_transformer = kind == "Transformer" and plain
-        return self.folder / modules[0]["path"] if is_transformer else None
+        if kind != "Transformer":
+            return None
+        # A recipe does not say which code ran, so an index that was made before runs the transformer, as it was made.
+        if not (library.startswith("sentence_transformers") or self.stored or self.spec.pooling is not None):
+            raise ModelError(
+                f"model {self.spec.model!r} brings Python code of its own ({modules[0]['type']}), which may do more "
+                "than run its transformer: name a pooling to use the transformer alone, or take another model"
+            )
+        return self.folder / str(modules[0]["path"])
 
     @cached_property
     def static(self) -> Path | None:

@@ -21,7 +21,7 @@ from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import COLUMNS, Scalar, Type, Value
 from indexer.stores.fields.field_types import KEEPS_DATES
-from indexer.stores.fields.filter_sql import Sql, join_row
+from indexer.stores.fields.filter_sql import Sql, join_row, parts_of
 from indexer.stores.fields.flatten import Row
 from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
 from indexer.stores.postgres.connections import DeadlineConnection
@@ -154,13 +154,13 @@ def read_histogram(
 
     field = rows("SELECT id FROM {tables}.field WHERE name = %s AND type = %s", name, kind)
     low, high = rows(_EXTREMES, *field[0])[0] if field else (None, None)
-    if low is None or high is None or low == high:
+    if low is None or high is None or (parts_per_unit := parts_of(float(low), float(high), bins)) is None:
         return None
     within, chosen = ("", ()) if among is None else (" AND document_id = ANY(%s)", (list(among),))
     counts = rows(
         "SELECT least(%s, floor((number::float8 - %s) * %s))::int, count(*) FROM {tables}.field_value"
         f" WHERE field_id = %s AND number IS NOT NULL{within} GROUP BY 1",
-        *(bins - 1, float(low), bins / (float(high) - float(low)), *field[0], *chosen),
+        *(bins - 1, float(low), parts_per_unit, *field[0], *chosen),
     )
     return dict(counts)
 

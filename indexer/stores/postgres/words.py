@@ -118,12 +118,13 @@ class WordReplicas:
     def _advance(self, view: View) -> Words:
         """Return the words of a view from the newest replica, which is built if there is none."""
         replica = self._replica
+        if replica is None or not replica.can_advance_to(view):
+            replica = _open(view)
         try:
-            if replica is None or not replica.can_advance_to(view):
-                replica = _open(view)
             words = replica.advance(view)
         except BaseException:  # it may hold half of a change
-            self._replica = None
+            if replica is self._replica:
+                self._replica = None
             raise
         self._keep(replica)
         return words

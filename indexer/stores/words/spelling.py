@@ -11,6 +11,9 @@ from indexer.stores.words.word_ranking import Words
 _WORD = re.compile(r"[^\W\d_]{4,}")
 """Words of four letters or more: too many words are similar to shorter words."""
 
+_MAX_WORDS = 16
+"""Maximum words of a question that is corrected. A longer one is a text that was pasted, and each word takes time."""
+
 
 def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str:
     """Return a question with other words in place of those that no text has; empty if there is nothing to replace.
@@ -34,5 +37,7 @@ def corrected(question: str, words: Words, text_of: Callable[[int], str]) -> str
                     return str(best)
         return match[0]
 
+    if len(_WORD.findall(question)) > _MAX_WORDS:
+        return ""
     replaced = _WORD.sub(replace, question)
     return "" if replaced == question else replaced

@@ -297,7 +297,8 @@ def test_values_of_a_field_are_counted(store: Store) -> None:
         doc("b", "t", metadata={"n": 1.0, "lang": ["en", "de"], "on": False, "day": "25-Sep-2000"}, format="html"),
         doc("c", "t", metadata={"n": -3, "lang": "é", "day": ["2001-02", "soon", "x" * 201]}, format="pdf"),
         doc("d", "t", metadata={"n": None, "lang": [], "on": True}, format="pdf", modified="2024-01-31T23:30:00-01:00"),
-        doc("e", "t", metadata={"least": -(2**63)}),
+        doc("e", "t", metadata={"least": -(2**63), "near": 2**53, "far": -1.7e308}),
+        doc("f", "t", metadata={"near": 2**53 + 1, "far": 1.7e308}),
     )
     expected = {
         "n": FieldValues(3, ((1, 2), (-3, 1), (2.5, 1), ("1", 1)), (-3, 2.5)),
@@ -307,7 +308,7 @@ def test_values_of_a_field_are_counted(store: Store) -> None:
         "day": FieldValues(2, (("2001-02", 1), ("25-Sep-2000", 1), ("soon", 1)), None, ("2000-09-25", "2001-02-01")),
         "format": FieldValues(3, (("pdf", 2), ("html", 1))),
         "modified": FieldValues(1, (("2024-01-31T23:30:00-01:00", 1),), None, ("2024-02-01", "2024-02-01")),
-        "uri": FieldValues(5, (("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 1))),
+        "uri": FieldValues(6, (("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 1), ("f", 1))),
         "least": FieldValues(1, ((-(2**63), 1),), (-(2**63), -(2**63))),
         "nothing": FieldValues(),
     }
@@ -329,7 +330,8 @@ def test_values_of_a_field_are_counted(store: Store) -> None:
             assert snapshot.histogram("n", "number", 3, english) == [0, 0, 3]
             assert snapshot.histogram("day", "date", 2) == [1, 1]
             assert snapshot.histogram("day", "date", 2, english) == [1, 0]
-            assert [snapshot.histogram(*of, 4) for of in (("least", "number"), ("lang", "number"))] == [[], []]
+            # A field of one number, without numbers, with equal floats, and with a range that no float can say.
+            assert [snapshot.histogram(name, "number", 4) for name in ("least", "lang", "near", "far")] == [[]] * 4
     remove(store, "a", "b", "c")
     with store.snapshot() as snapshot:
         assert (snapshot.values("n", 20), snapshot.values("day", 20)) == (FieldValues(), FieldValues())

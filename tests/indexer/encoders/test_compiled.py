@@ -165,6 +165,10 @@ def test_padded_pooling_is_packed_pooling(pooling: Pooling) -> None:
     wanted = pool(states, [(2, 5), (1, 3)], pooling)
     tokens, ones = ops.parameter([-1, -1, 8], np.float32), ops.parameter([-1, -1], np.int64)
     model = openvino.Model([graph.pooled(tokens, ones, pooling)], [tokens, ones])
+    # In bfloat16, whole numbers above 256 are rounded: positions are counted as integers.
+    assert {str(each.get_element_type()) for each in model.get_ops() if each.get_type_name() == "CumSum"} <= {
+        "<Type: 'int64_t'>"
+    }
     compiled = openvino.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     assert np.abs(compiled([padded.numpy(), mask.numpy()])[0] - wanted.numpy()).max() < FLOAT32
 

@@ -209,8 +209,10 @@ def test_a_module_of_the_models_own_is_not_taken_for_the_librarys(tiny: Callable
     modules[0]["type"] = "custom_st.Transformer"
     (tmp_path / "modules.json").write_text(json.dumps(modules))
     (tmp_path / "custom_st.py").write_text("raise AssertionError")
-    with pytest.raises(ModelError, match="it brings Python code of its own"):
-        load_encoder(tmp_path)
+    for trusted in (False, True):
+        with pytest.raises(ModelError, match=r"brings Python code of its own \(custom_st.Transformer\)"):
+            load_encoder(tmp_path, trust_remote_code=trusted)
+    assert isinstance(load_encoder(tmp_path, pooling="mean"), TorchEncoder)
     # An index that was made before keeps its meaning.
     stored = dataclasses.replace(made, fingerprint=fingerprint(tmp_path))
     assert isinstance(load_recipe(stored), TorchEncoder)

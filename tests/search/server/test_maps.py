@@ -16,7 +16,8 @@ from indexer import Document, Index
 from indexer.map.file import NAME, Map, write_map
 from indexer.map.regions import Region
 from indexer.stores.addresses.open import open_store
-from search.server.maps import contains
+from indexer.stores.port import FieldValues
+from search.server.maps import _ranges, contains
 
 MAP = "/v1/indexes/papers/map"
 PLACES = np.array([[0, 0], [1, 0], [0, 1], [0.25, 0.75]], np.float32)
@@ -67,6 +68,14 @@ def test_colours_are_the_frequent_values_of_a_field(client: TestClient) -> None:
     assert list(b64decode(client.get(f"{MAP}/colours", params={"field": "tags"}).json()["colours"])).count(255) == 3
     unknown = client.get(f"{MAP}/colours", params={"field": "lnag"})
     assert (unknown.status_code, unknown.json()["slug"]) == (400, "unknown-field")
+
+
+@pytest.mark.parametrize(("low", "high"), [(52.3001, 52.3089), (1000.5, 1001.2), (0.0, 1e-9), (-3.5, 1e6), (0, 28)])
+def test_ranges_of_numbers_ascend_however_narrow_they_are(low: float, high: float) -> None:
+    ranges = _ranges(FieldValues(documents=12, numbers=(low, high)))
+    assert (ranges[0][0], ranges[-1][1], len(ranges)) == (low, high, 7)
+    assert [first for first, _ in ranges] == sorted(first for first, _ in ranges)
+    assert all(first <= last for first, last in ranges)
 
 
 def test_many_numbers_or_days_are_coloured_by_ranges(

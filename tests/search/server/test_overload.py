@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,27 @@ def test_a_call_that_waits_too_long_is_given_up_and_never_runs() -> None:
 
     anyio.run(ask)
     assert ran == ["first"]
+
+
+def test_a_call_does_not_wait_for_ever_for_what_is_prepared() -> None:
+    never: Future[None] = Future()
+
+    async def ask() -> list[str]:
+        lane = Lane(threads=1, waiting=5, deadline_s=0.1, observe_wait=lambda _: None)
+        said = []
+
+        async def wait() -> None:
+            with pytest.raises(Problem) as refused:
+                await lane.run(lambda: None, lambda: never)
+            said.append(str(refused.value.detail))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            group.start_soon(wait)
+        assert lane.calls == 0
+        return said
+
+    assert anyio.run(ask) == ["the model did not answer in time: try again in a second"] * 2
 
 
 def test_a_search_ends_at_its_deadline(shared: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from indexer.filters.operators import Op
 from indexer.filters.prefix import end_of_prefix
 from indexer.filters.tree import COLUMNS, Scalar, Type, Value
 from indexer.stores.fields.field_types import KEEPS_DATES
-from indexer.stores.fields.filter_sql import Sql, join_row
+from indexer.stores.fields.filter_sql import Sql, join_row, parts_of
 from indexer.stores.fields.flatten import Row
 from indexer.stores.port import MAX_VALUE_CHARACTERS, FieldValues
 
@@ -162,14 +162,14 @@ def read_histogram(
     """Return how many values of a field are in each part of its range; None if there are not two different values."""
     field = conn.execute("SELECT id FROM field WHERE name = ? AND type = ?", (name, kind)).fetchone()
     low, high = _extremes(conn, field[0]) if field else (None, None)
-    if low is None or high is None or low == high:
+    if low is None or high is None or (parts_per_unit := parts_of(float(low), float(high), bins)) is None:
         return None
     among, chosen = _among(documents)
     # Of the float of each value, because differences of 64-bit integers may have more bits.
     part = "min(?, CAST((CAST(value AS REAL) - ?) * ? AS INTEGER))"
     counts = conn.execute(
         f"SELECT {part}, count(*) FROM field_value WHERE field_id = ?{among.format('document_id')} GROUP BY 1",
-        (bins - 1, float(low), bins / (float(high) - float(low)), field[0], *chosen),
+        (bins - 1, float(low), parts_per_unit, field[0], *chosen),
     )
     return dict(counts)
 

@@ -192,12 +192,12 @@ def test_what_is_published_or_removed_is_so_even_if_the_tables_before_it_cannot_
 
     before, engine = schemas(), engine_of(new_address())
     with monkeypatch.context() as patch, draft(engine, Settings(2)):
-        patch.setattr("indexer.stores.postgres.engine.sweep", fail)
+        patch.setitem(type(engine).publish.__globals__, "sweep", fail)
     assert engine.exists()
     with engine.open().writer():
         engine.make("next", Settings(2))
     with monkeypatch.context() as patch:
-        patch.setattr("indexer.stores.postgres.engine.sweep", fail)
+        patch.setitem(type(engine).publish.__globals__, "sweep", fail)
         assert engine.discard("next") > 0
     assert not engine.exists("next")
     assert len(schemas() - before) == 3  # the index with its name, and the tables that were not dropped
