@@ -87,7 +87,8 @@ class Lane:
             if prepare is None:
                 return await self._in_thread(work)
             try:
-                async with asyncio.timeout(self._deadline_s) as limit, self._start.turn() as begun:
+                # Twice the deadline, because the first question also loads the model.
+                async with asyncio.timeout(2 * self._deadline_s) as limit, self._start.turn() as begun:
                     if (preparing := prepare()) is not None:
                         await _ended(preparing)
                     limit.reschedule(None)  # a thread has a deadline of its own
