@@ -128,6 +128,7 @@ def test_a_temporary_index_goes_with_its_object() -> None:
     index.add([Document("a", "text")], vectors=np.ones((1, 3)))
     with Searcher(index.address) as searcher:
         assert searcher.search_vector([1.0, 0.0, 0.0])[0].uri == "a"
+    gc.collect()  # models of earlier tests end here: in a child, their threads are gone and would be waited for
     if (child := os.fork()) == 0:
         del index
         gc.collect()
