@@ -51,11 +51,6 @@ export class MapView {
     this.picture.draw();
   }
 
-  /** Read everything again when it is shown next: another map may have been drawn. */
-  forget() {
-    this.#index = "";
-  }
-
   async #load(index, view) {
     this.#index = index;
     this.#asked = "";
