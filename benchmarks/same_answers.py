@@ -1,4 +1,4 @@
-"""Are the answers of the service the same as those of another version?
+"""Does the service answer as another version of it does?
 
     python -m benchmarks.same_answers OTHER_CHECKOUT [QUESTIONS]      default: 300 questions
 

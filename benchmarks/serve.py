@@ -8,10 +8,10 @@
     python -m benchmarks.serve --passages N ...     with N passages mixed from the collections instead of SciFact
 
 SciFact's documents and questions under $LIKEWISE_EVAL_DATA/data, ten hits each. The clients are one process on the same
-cores: each sends its next question when the last one is answered. CPU is that of all processes of the service, and
-that of the clients stands apart; other programs on the machine change it less than they change the rates. Medians of
-rounds, in which everything is measured in turns. Answers that are not 200 are counted. The index is kept in the
-temporary folder.
+cores: each sends its next question when the last one is answered. CPU is the time of all processes of the service; the
+time of the clients has a column of its own. Other programs on the machine change CPU less than they change the rates.
+Medians of rounds; in each round everything is measured once. Answers that are not 200 are counted. The index is kept in
+the temporary folder.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def scifact() -> Path:
 
 
 def build(passages: int) -> Path:
-    """Return an index of this many passages, of which 5,000 are embedded: the other vectors are mixed from theirs."""
+    """Return an index of this many passages. 5,000 are embedded, and the other vectors are mixed from theirs."""
     folder = CACHE / f"{passages}.index"
     if not folder.exists():
         CACHE.mkdir(exist_ok=True)
@@ -126,7 +126,7 @@ class Service:
         return sum(each.user + each.system for each in times)
 
     def megabytes(self) -> float:
-        """Return its memory, in which what processes share counts once (PSS, Linux)."""
+        """Return the memory of all its processes; shared memory counts once (PSS, Linux)."""
         return sum(process.memory_full_info().pss for process in self.processes()) / 2**20
 
 
