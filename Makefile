@@ -4,8 +4,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 CORE   := $(VENV)/.core
 READY  := $(VENV)/.ready
+# A notice that Material's last year has begun: docs/decisions.md has what follows from it.
+export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-slow check bench docs clean
+.PHONY: demo test test-slow check bench docs site release clean
 
 demo: $(CORE)           ## index data/, ask three questions
 	@rm -rf demo.index
@@ -14,19 +16,21 @@ demo: $(CORE)           ## index data/, ask three questions
 	$(BIN)/likewise search demo.index "why do some stars explode" -k 3
 	$(BIN)/likewise search demo.index "what should I do when I cannot fall asleep" -k 3
 
-# How many processes run the default suite: one a core, eight at most (tests/hardware.py); 0 for this one alone.
+# How many processes run the tests: one a core, eight at most (tests/hardware.py); 0 for this one alone.
 WORKERS ?= auto
 
 test: $(READY)          ## the default suite, a few minutes on two cores
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-test-slow: $(READY)     ## what the default suite leaves out, one after the other
-	$(BIN)/python -m pytest -m slow
+test-slow: $(READY)     ## what the default suite leaves out
+	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-check: $(READY)         ## lint, format, types
+check: $(READY)         ## lint, format, types, and the site without a warning
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(READY)         ## the measured tables of README and docs
 	$(BIN)/python -m benchmarks
@@ -35,8 +39,16 @@ docs: $(READY)          ## write docs/reference.md from the program, and what RE
 	$(BIN)/python -m docs.reference
 	$(BIN)/python -m docs.examples
 
+release: $(READY)       ## wheel and sdist in dist/, built and checked; nothing is uploaded
+	rm -rf dist
+	$(BIN)/python -m pytest -n 0 -q tests/docs/test_project.py
+	$(BIN)/python -m build --no-isolation
+
+site: $(READY)          ## the site at http://127.0.0.1:8000, built again whenever a page changes
+	$(BIN)/mkdocs serve
+
 clean:
-	rm -rf $(VENV) demo.index
+	rm -rf $(VENV) dist site demo.index
 
 $(CORE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,12 @@
+"""The default suite on every Python that is installed: `pipx run nox` or `uvx nox`, or one with `nox -s tests-3.13`."""
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+
+
+@nox.session(python=["3.11", "3.12", "3.13", "3.14"])
+def tests(session: nox.Session) -> None:
+    """Install the extras and what the tests need, and run the tests, or those that are named after --."""
+    session.install("-c", "constraints.txt", "-e", ".[all,dev]")
+    session.run("python", "-m", "pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
