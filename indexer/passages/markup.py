@@ -1,4 +1,5 @@
-"""The invisible parts of reStructuredText and Markdown: targets of links, names of roles, and comments.
+"""The invisible parts of reStructuredText and Markdown: targets of links, names of roles, and comments. Of subtitles:
+numbers, times and tags.
 
 These parts are not embedded, not indexed as words and not shown. Code, header fields and the content of directives
 stay. No character of a document changes, so that offsets stay true. docs/decisions.md says why docutils does not do it.
@@ -14,6 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from indexer.passages.encoded_data import encoded_ranges
+from indexer.passages.front_matter import NEWLINE, read_front_matter
 
 Range = tuple[int, int]
 """Start and end of characters, in code points."""
@@ -86,7 +88,8 @@ class VisibleText:
 def hidden_ranges(text: str, format_: str | None) -> tuple[Range, ...]:
     """Return what is hidden in a text, in order; empty if nothing else has a letter or digit."""
     ranges: list[Range] = []
-    for start, end in sorted(_rst(text) if format_ == "rst" else _markdown(text) if format_ == "markdown" else ()):
+    find = {"rst": _rst, "markdown": _markdown, "ipynb": _markdown, "subtitles": _subtitles}.get(format_ or "")
+    for start, end in sorted(find(text)) if find else ():
         if ranges and start <= ranges[-1][1]:
             ranges[-1] = ranges[-1][0], max(ranges[-1][1], end)
         elif start < end:
@@ -106,8 +109,8 @@ def encoded_in_passages(text: str, format_: str | None) -> list[Range]:
 def front_matter(text: str, format_: str | None) -> int:
     """Return where the front matter of a Markdown text ends; 0 if there is no front matter, or no letter or digit below
     it."""
-    front = _FRONT_MATTER.match(text) if format_ == "markdown" else None
-    return front.end() if front and _WORD_CHARACTER.search(text, front.end()) else 0
+    front = read_front_matter(text) if format_ == "markdown" else None
+    return front.end if front and _WORD_CHARACTER.search(text, front.end) else 0
 
 
 def _visible_parts(text: str, hidden: Sequence[Range]) -> list[str]:
@@ -119,6 +122,25 @@ _NOT_BLANK = re.compile(r"\S")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 _BACKQUOTES = re.compile("`+")
+
+_TIME = r"(?:\d+:)?\d\d?:\d\d?[.,]\d{1,3}"
+_CUE = (
+    rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}[^\r\n]*(?:\r?\n|$)"
+    rf"|</?(?:[cbiuv]|lang|ruby|rt|font)\b[^>\n]{{0,200}}>|<{_TIME}>|\{{\\an\d\}}"
+)
+_SRT = re.compile(rf"^(?:\d+[ \t]*\r?\n)?{_CUE}", re.MULTILINE)
+_WEBVTT = re.compile(
+    rf"\AWEBVTT\b[^\n]*(?:\n[^\r\n]+\r?)*|^(?:NOTE|STYLE|REGION)\b[^\n]*(?:\n[^\r\n]+\r?)*"
+    rf"|^(?:[^\r\n]+\r?\n)?{_CUE}",
+    re.MULTILINE,
+)
+
+
+def _subtitles(text: str) -> Iterator[Range]:
+    """Yield the numbers, times and tags of SubRip and WebVTT, and the header, notes and styles of WebVTT."""
+    pattern = _WEBVTT if text.startswith("WEBVTT") else _SRT
+    yield from (match.span() for match in pattern.finditer(text))
+
 
 # reStructuredText. Blocks are recognised by their first line and their indentation, as its specification says:
 # https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html#explicit-markup-blocks
@@ -265,12 +287,6 @@ def _phrase(text: str, begin: int, inner: int, stop: int, after: int) -> Iterato
 
 # Markdown. markdown-it-py tells blocks and definitions of links by their lines; it gives no offsets within a line.
 
-_FRONT_MATTER = re.compile(
-    r"---[ \t]*(?:\r\n|\r|\n)\s*[\w-]+:(?:\s.{0,65536}?)?(?:\r\n|\r|\n)(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|$)"
-    r"|\+\+\+[ \t]*(?:\r\n|\r|\n)\s*[\w.\"-]+[ \t]*=.{0,65536}?(?:\r\n|\r|\n)\+\+\+[ \t]*(?:\r\n|\r|\n|$)",
-    re.DOTALL,
-)
-_NEWLINE = re.compile(r"\r\n|\r|\n")
 _LITERAL_HTML = re.compile(r"\s*<(?:script|pre|style|textarea)\b", re.IGNORECASE)
 _COMMENT = re.compile("<!--")
 _MARK = re.compile(r"\\.|`+|!\[|\[|\]|<!--", re.DOTALL)
@@ -294,9 +310,9 @@ def _markdown(text: str) -> Iterator[Range]:
     from markdown_it import MarkdownIt
     from markdown_it.common.utils import normalizeReference
 
-    front = _FRONT_MATTER.match(text)
-    body = "\n" * len(_NEWLINE.findall(front[0])) + text[front.end() :] if front else text
-    starts = [0, *(newline.end() for newline in _NEWLINE.finditer(text)), len(text)]
+    front = read_front_matter(text)
+    body = front.blanked(text) if front else text
+    starts = [0, *(newline.end() for newline in NEWLINE.finditer(text)), len(text)]
     results: dict[str, Any] = {}
     tokens = MarkdownIt("commonmark").disable("inline").parse(body, results)
     references: dict[str, Any] = results.get("references", {})

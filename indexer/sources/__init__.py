@@ -12,6 +12,7 @@ extensions in FORMATS (formats.py). Nothing else has to change.
 from indexer.sources.entry import Entry, FieldOfFiles, ReadOptions
 from indexer.sources.programs import ExtractorProgram
 from indexer.sources.reading import read
+from indexer.sources.share import Share
 from indexer.sources.source import Source, open_sources
 
-__all__ = ["Entry", "ExtractorProgram", "FieldOfFiles", "ReadOptions", "Source", "open_sources", "read"]
+__all__ = ["Entry", "ExtractorProgram", "FieldOfFiles", "ReadOptions", "Share", "Source", "open_sources", "read"]

@@ -36,6 +36,7 @@ JSON = Format("json", "records")
 MARKDOWN = Format("markdown", "text", "markdown")
 RST = Format("rst", "text", "rst")
 ORG = Format("org", "text", "org")
+SUBTITLES = Format("subtitles", "text")
 HTML = Format("html", "extracted", "html")
 PDF = Format("pdf", "extracted", "pdf")
 DOCX = Format("docx", "extracted", "docx")
@@ -48,6 +49,7 @@ ODS = Format("ods", "extracted", "odf")
 ODP = Format("odp", "extracted", "odf")
 RTF = Format("rtf", "extracted", "rtf")
 XML = Format("xml", "extracted", "xml")
+IPYNB = Format("ipynb", "extracted", "ipynb")
 CSV = Format("csv", "records")
 TSV = Format("tsv", "records")
 JSONL = Format("jsonl", "records")
@@ -60,13 +62,15 @@ FORMATS: dict[str, Format] = {
     **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"), MARKDOWN),
     **dict.fromkeys((".rst", ".rest"), RST),
     ".org": ORG,
+    **dict.fromkeys((".srt", ".vtt"), SUBTITLES),
     **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
     **dict.fromkeys((".docx", ".docm", ".dotx"), DOCX),
     **dict.fromkeys((".pptx", ".pptm", ".ppsx"), PPTX),
     **dict.fromkeys((".xlsx", ".xlsm"), XLSX),
     ".pdf": PDF,
     ".epub": EPUB,
-    ".eml": EML,
+    ".ipynb": IPYNB,
+    **dict.fromkeys((".eml", ".mht", ".mhtml"), EML),
     **dict.fromkeys((".odt", ".ott", ".fodt"), ODT),
     **dict.fromkeys((".ods", ".ots", ".fods"), ODS),
     **dict.fromkeys((".odp", ".otp", ".fodp"), ODP),
@@ -125,9 +129,9 @@ def reason_not_to_read(path: str) -> Reason:
 
 READER_VERSIONS: dict[str, int] = {
     "pdf": 2,
-    "markdown": 3,
-    "csv": 2,
-    "tsv": 2,
+    "markdown": 5,
+    "csv": 4,
+    "tsv": 4,
     "docx": 2,
     "pptx": 2,
     "xlsx": 3,

@@ -65,7 +65,10 @@ class Mailbox:
             modified=_in_utc(content.metadata.get("date", "")),
             sections=content.sections,
         )
-        return entry_of(document, file, stamp, replace(content.note, mark=message.mark), content.unread)
+        # A message without a mark is parsed again.
+        is_final = all(note.code is not Code.INSIDE_TOO_SLOW for note in content.unread)
+        reason = replace(content.note, mark=message.mark if is_final else "")
+        return entry_of(document, file, stamp, reason, content.unread)
 
 
 def read_mbox(stream: BinaryIO, mailbox: Mailbox, stamp: Stamp, known: KnownFile | None) -> Iterator[Entry]:

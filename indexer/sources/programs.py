@@ -38,6 +38,7 @@ _FAILURES = (
     Code.PROGRAM_TOO_SLOW,
     Code.PROGRAM_TOO_MUCH_OUTPUT,
     Code.PROGRAM_NOT_UTF_8,
+    Code.INSIDE_TOO_SLOW,
 )
 
 _CHUNK_BYTES = 2**16
@@ -234,7 +235,8 @@ def is_read_alike(path: str, recorded: KnownFile, extractors: Sequence[Extractor
 
 
 def has_failed(recorded: KnownFile) -> bool:
-    """Return whether a program has failed to read pages of a file that its reader has read."""
+    """Return whether a part of a file that was read was not: pages by a program, or an attachment that took too
+    long."""
     return _has_note(recorded, _FAILURES)
 
 

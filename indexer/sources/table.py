@@ -26,6 +26,14 @@ _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # at most 18 digits: 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d", re.ASCII)
 _DOTTED_DATE = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})(?: (\d\d:\d\d(?::\d\d)?))?", re.ASCII)
+_GERMAN_NUMBER = re.compile(
+    r"-?(?:[1-9]\d{0,2}(?:\.\d{3})+,\d+|(?:0|[1-9]\d{3,})(?:,\d+)?|[1-9]\d{0,2}(?:,(?!\d{3}$)\d+)?)", re.ASCII
+)
+"""1.234,00 and 12,5 and 0,125, but not 1,234, which is either."""
+_DECIMAL_COMMA = re.compile(r"-\d|0,|[\d.]+\.\d+,", re.ASCII)
+"""The beginning of a number in German form that cannot be a list of two numbers, as 1,2 can."""
+_COMMA_IN_CELL = re.compile(r"(?<=\d),(?=\d)|,(?=[ \t])", re.ASCII)
+_THOUSANDS = re.compile(r"-?(?:0|[1-9]\d{0,2}(?:\.\d{3})*)", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
 
 Cell = str | int | float | bool
@@ -81,6 +89,9 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
 
     A column is integer, number or boolean if all its cells are; otherwise it is text, as dates in ISO form are. In a
     column of dates with dots, such as 31.12.2024, each value becomes ISO form. With dots the day is always first.
+    A column of numbers in German form, such as 1.234,00, is of numbers where commas do not divide the cells. Beside
+    such a column, one of 1.234 and the like is text, because its dots may be those of thousands. Beside a column of
+    numbers with decimal points, one of 1,2 and the like is text, because such cells may be lists.
     "007" and "+1" are text, because a number would not give them back. An empty cell is a missing member. Blanks around
     a cell do not count, except in a text.
     Without a column of text a row is read as lines of "column: value". A table that is not a list of records, or has
@@ -100,7 +111,7 @@ def read_table(stream: BinaryIO, container: Container, delimiter: str | None) ->
     delimiter = delimiter or _delimiter(head.decode(encoding, errors="replace"))
     quoting = csv.QUOTE_MINIMAL if delimiter != "\t" or _has_quoted_cells(stream, encoding, limit) else csv.QUOTE_NONE
     try:
-        layout = _layout(_rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting), container)
+        layout = _layout(_rows(stream, encoding, limit, delimiter=delimiter, quoting=quoting), container, delimiter)
     except _TooLong:
         yield container.too_large(1)
         return
@@ -261,18 +272,21 @@ def _decodes(stream: BinaryIO, encoding: str) -> bool:
 def _delimiter(sample: str) -> str:
     """Return the delimiter that splits the first rows into the most cells, with the same number in each row.
 
-    If there is none, up to `MAX_TITLE_ROWS` rows are taken for a title.
+    Semicolons win over commas that are all within numbers or before blanks. If there is no delimiter, up to
+    `MAX_TITLE_ROWS` rows are taken for a title.
     """
     lines = sample.splitlines(keepends=True)
     if len(lines) > 1:
         lines.pop()  # it may be incomplete
     for skipped in range(min(MAX_TITLE_ROWS, len(lines) - 2) + 1 if len(lines) > 2 else 1):
-        best, most = ",", 1
-        for delimiter in (",", ";", "\t", "|"):
+        best, most, has_commas_in_cells = ",", 1, False
+        for delimiter in (";", ",", "\t", "|"):
             rows = csv.reader(lines[skipped:], delimiter=delimiter, skipinitialspace=delimiter != "\t")
-            counts = [len(row) for row in islice(rows, 20) if row]
+            first = [row for row in islice(rows, 20) if row]
+            counts = [len(row) for row in first]
             even = sum(count == counts[0] for count in counts) >= 0.8 * len(counts) if counts else False
-            if even and counts[0] > most:
+            if even and counts[0] > most and not (delimiter == "," and has_commas_in_cells):
+                has_commas_in_cells = not any("," in _COMMA_IN_CELL.sub("", cell) for row in first for cell in row)
                 best, most = delimiter, counts[0]
         if most > 1:
             return best
@@ -290,7 +304,7 @@ def _problem(layout: _Layout, container: Container) -> Reason:
     return NO_REASON
 
 
-def _layout(rows: Iterator[tuple[int, list[str]]], container: Container) -> _Layout:
+def _layout(rows: Iterator[tuple[int, list[str]]], container: Container, delimiter: str) -> _Layout:
     """Return the layout of a table, for which all of its rows are read."""
     below = _until_damage(rows)
     first = list(islice(below, 20))
@@ -304,7 +318,7 @@ def _layout(rows: Iterator[tuple[int, list[str]]], container: Container) -> _Lay
         return _Layout(skipped, title, names, [], 0, 0, False)
     header = _unique(names)
     counted = _Counts(len(header))
-    converters = _column_types(header, counted.of(chain(first[skipped + 1 :], below)), container)
+    converters = _column_types(header, counted.of(chain(first[skipped + 1 :], below)), container, delimiter)
     records = len(header) > 1 and counted.uneven <= MAX_UNEVEN * counted.rows and _names_columns(names, converters)
     return _Layout(skipped, title, header, converters, counted.rows, counted.uneven, records)
 
@@ -376,7 +390,7 @@ def _names_columns(names: Sequence[str], converters: Sequence[Callable[[str], Ce
 
 
 def _column_types(
-    header: Sequence[str], rows: Iterable[list[str]], container: Container
+    header: Sequence[str], rows: Iterable[list[str]], container: Container, delimiter: str
 ) -> list[Callable[[str], Cell] | None]:
     """Return the function that converts each column's cells; None for id, title and text, which stay as they are."""
     options = container.options
@@ -388,21 +402,32 @@ def _column_types(
     ):
         kept.update(islice((name for name in ((named,) if named else usual) if name in header), 1))
     has_text = not set(text_names(options)).isdisjoint(header)
-    kinds = [_integer, _number, _boolean, _dotted_date]
+    german = [] if delimiter == "," else [_german_number, _thousands]
+    kinds = [_integer, _number, *german, _boolean, _dotted_date]
     candidates = {column: kinds for column, name in enumerate(header) if name not in kept}
     filled: set[int] = set()
+    decimal: set[int] = set()
     for row in rows:
         if len(row) != len(header) and (has_text or not 1 < len(row) < len(header)):
             continue
         for column, cell in enumerate(map(str.strip, row)):
             if cell and column in candidates:
                 filled.add(column)
+                if german and _DECIMAL_COMMA.match(cell):
+                    decimal.add(column)
                 candidates[column] = [convert for convert in candidates[column] if convert(cell) is not None]
                 if not candidates[column]:
                     del candidates[column]
+    firsts = {column: candidates[column][0] for column in filled & candidates.keys()}
+    has_german = _german_number in firsts.values()
+    has_points = any(first is _number and _thousands not in candidates[column] for column, first in firsts.items())
     types: list[Callable[[str], Cell] | None] = []
     for column, name in enumerate(header):
         fitting = candidates.get(column) if column in filled else None
+        if fitting and has_german and fitting[0] is _number and _thousands in fitting:
+            fitting = [_thousands]
+        if has_points and firsts.get(column) is _german_number and column not in decimal:
+            fitting = None
         types.append(None if name in kept else _or_text(fitting[0]) if fitting else str)
     return types
 
@@ -421,7 +446,7 @@ def _integer(cell: str) -> int | None:
 
 
 def _is_value(name: str) -> bool:
-    return _number(name) is not None or _dotted_date(name) is not None
+    return any(convert(name) is not None for convert in (_number, _german_number, _dotted_date))
 
 
 def _dotted_date(cell: str) -> str | None:
@@ -442,6 +467,16 @@ def _number(cell: str) -> float | None:
     if not _NUMBER.fullmatch(cell) or (cell.lstrip("-").isdigit() and not _INTEGER.fullmatch(cell)):
         return None  # a float would not keep the digits of a long integer
     return value if math.isfinite(value := float(cell)) else None
+
+
+def _german_number(cell: str) -> float | None:
+    cell = cell.strip()
+    return _number(cell.replace(".", "").replace(",", ".")) if _GERMAN_NUMBER.fullmatch(cell) else None
+
+
+def _thousands(cell: str) -> str | None:
+    """Return a cell that may be a whole number with dots between thousands, as it stands."""
+    return cell if _THOUSANDS.fullmatch(cell.strip()) else None
 
 
 def _boolean(cell: str) -> bool | None:

@@ -165,7 +165,10 @@ class _Attachments:
             remove()
 
     def _note(self, name: str, reason: Reason) -> None:
-        self._notes.append(Code.INSIDE_NOT_WHOLE(name, reason.text().partition(":")[0]))
+        if reason.code is Code.TOO_SLOW:
+            self._notes.append(Code.INSIDE_TOO_SLOW(name, *reason.arguments))
+        else:
+            self._notes.append(Code.INSIDE_NOT_WHOLE(name, reason.text().partition(":")[0]))
 
 
 def _write_message(message: MIMEPart, into: Assembly, attachments: _Attachments, path: list[str]) -> bool:

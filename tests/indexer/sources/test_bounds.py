@@ -201,11 +201,11 @@ def test_noise_of_a_library_goes_nowhere(
 def test_a_killed_worker_is_started_again(word: Path, collect: Collect) -> None:
     assert collect(word)[0].state == "read"
     assert EXTRACTOR._worker is not None
-    first = EXTRACTOR._worker.pid
+    first = EXTRACTOR._worker.process.pid
     os.kill(first, signal.SIGKILL)
-    EXTRACTOR._worker.wait()
+    EXTRACTOR._worker.process.wait()
     assert collect(word)[0].state == "read"
-    assert EXTRACTOR._worker.pid != first
+    assert EXTRACTOR._worker.process.pid != first
 
 
 def test_the_worker_ends_with_its_parent_and_needs_no_main_guard(word: Path, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_the_worker_ends_with_its_parent_and_needs_no_main_guard(word: Path, tmp
         "options = ReadOptions()\n"
         "(source,) = open_sources([sys.argv[1]], options)\n"
         "states = [entry.state for entry in read(source, options, lambda _: None)]\n"
-        "print(*states, EXTRACTOR._worker.pid, flush=True)\n"
+        "print(*states, EXTRACTOR._worker.process.pid, flush=True)\n"
         "os._exit(0)\n"  # as abruptly as a kill: nothing is cleaned up
     )
     root = str(Path(worker.__file__).parents[2])
@@ -245,7 +245,7 @@ def test_an_interrupted_reading_is_not_taken_for_the_next(
     other.add_paragraph("Other words.")
     other.save(str(word.parent / "b.docx"))
     with monkeypatch.context() as patch:
-        patch.setattr(extractor, "_exchange", interrupt)
+        patch.setattr(extractor.Child, "ask", interrupt)
         with pytest.raises(KeyboardInterrupt):
             collect(word)
     (entry,) = collect(word.parent / "b.docx")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import json
 import random
 import re
 import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import docx
@@ -22,6 +24,7 @@ from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 
 from indexer.ledger import Code
+from indexer.passages.markup import VisibleText
 from indexer.records import Document
 from indexer.sources import Entry
 
@@ -267,6 +270,64 @@ def test_bad_epub(tmp_path: Path, collect: Collect) -> None:
         book.writestr("mimetype", "application/epub+zip")
     (entry,) = collect(tmp_path / "b.epub")
     assert (entry.state, entry.reason.text()) == ("failed", "damaged: no EPUB package in it")
+
+
+def notebook(path: Path, *cells: dict[str, Any], **members: Any) -> Path:
+    metadata = {"language_info": {"name": "python"}}
+    path.write_text(json.dumps({"metadata": metadata, "nbformat": 4, "cells": cells, **members}), encoding="utf-8")
+    return path
+
+
+def test_notebook(tmp_path: Path, collect: Collect) -> None:
+    picture = {"text/plain": ["<Figure size 640x480>"], "image/png": "iVBORw0KGgo" * 1000}
+    outputs = [
+        {"output_type": "stream", "name": "stdout", "text": ["mean \x1b[31m4200\x1b[0m\n"]},
+        {"output_type": "stream", "name": "stderr", "text": ["100%|####| 5/5"]},
+        {"output_type": "display_data", "data": picture},
+        {"output_type": "execute_result", "data": {"text/plain": "Adelie  152", "text/html": "<table>"}},
+        {"output_type": "error", "ename": "KeyError", "evalue": "'mass'", "traceback": ["long"]},
+    ]
+    cells = (
+        {"cell_type": "markdown", "source": ["# Penguins\n", "Their [weights](https://example.org/w.csv)."]},
+        {"cell_type": "code", "source": ["import pandas\n", "print(1)"], "outputs": outputs},
+        {"cell_type": "code", "source": [], "outputs": []},
+        {"cell_type": "markdown", "source": "## Results\nGentoo is heavier."},
+        {"cell_type": "code", "source": 'help = """\n```\n# no heading\n```\n"""', "outputs": []},
+    )
+    document = one(collect, notebook(tmp_path / "study.ipynb", *cells))
+    assert (document.title, document.format) == ("Penguins", "ipynb")
+    assert [heading for heading, _, _ in cuts(document)] == ["Penguins", "Penguins > Results"]
+    assert document.text == (
+        "# Penguins\nTheir [weights](https://example.org/w.csv).\n\n```python\nimport pandas\nprint(1)\n```\n\n"
+        "```\nmean 4200\n```\n\n```\nAdelie  152\n```\n\n```\nKeyError: 'mass'\n```\n\n"
+        '## Results\nGentoo is heavier.\n\n````python\nhelp = """\n```\n# no heading\n```\n"""\n````'
+    )
+    assert "example.org" not in VisibleText.read(document.text, document.format).text
+
+
+def test_notebook_of_an_old_version_or_damaged(tmp_path: Path, collect: Collect) -> None:
+    outputs = [{"output_type": "pyout", "text": ["2"]}, {"output_type": "stream", "stream": "stderr", "text": ["slow"]}]
+    cells = [{"cell_type": "code", "input": ["1 + 1"], "outputs": outputs}, {"cell_type": "raw", "source": "plain"}]
+    old = {"worksheets": [{"cells": cells}], "nbformat": 3, "metadata": {}}
+    assert one(collect, notebook(tmp_path / "old.ipynb", **old)).text == "```\n1 + 1\n```\n\n```\n2\n```\n\nplain"
+    (tmp_path / "cut.ipynb").write_text('{"cells": [{"cell', encoding="utf-8")
+    (entry,) = collect(tmp_path / "cut.ipynb")
+    assert entry.state == "failed"
+    assert "JSONDecodeError" in entry.reason.text()
+    (entry,) = collect(notebook(tmp_path / "empty.ipynb"))
+    assert (entry.state, entry.reason.text()) == ("skipped", "holds no text")
+
+
+def test_web_page_saved_as_mhtml(tmp_path: Path, collect: Collect) -> None:
+    page = tmp_path / "page.mhtml"
+    page.write_text(
+        'Subject: Herons\nMIME-Version: 1.0\nContent-Type: multipart/related; boundary="B"; type="text/html"\n\n'
+        "--B\nContent-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n<p>It st=C3=A4nds.</p>\n"
+        "--B\nContent-Type: text/css\n\np { color: red }\n--B--\n",
+        encoding="ascii",
+    )
+    document = one(collect, page)
+    assert (document.title, document.format, document.text) == ("Herons", "eml", "It ständs.")
 
 
 MAIL_TEXT = """From: Ada <ada@example.org>

@@ -90,6 +90,33 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     uris.clear()
 
 
+@pytest.mark.parametrize("id_", ["b", ""])
+def test_an_attachment_that_took_too_long_is_tried_again_and_nothing_else_is(
+    tmp_path: Path, collect: Collect, parsed: list[str], monkeypatch: pytest.MonkeyPatch, id_: str
+) -> None:
+    path = write(tmp_path / "mbox", box(mail("a"), mail(id_, "The slow one."), mail("c")))
+    extract, slow = EXTRACTOR.extract, Code.INSIDE_TOO_SLOW("a.pdf", "10")
+
+    def late(uri: str, module: str, most: int, data: bytes) -> Content:
+        content = extract(uri, module, most, data=data)
+        return replace(content, unread=(slow,)) if b"slow" in data else content
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EXTRACTOR, "extract", late)
+        first = collect(path)
+    assert [entry.notes for entry in first] == [(), (slow,), ()]
+    parsed.clear()
+    known = recorded(first)
+    second = sorted(collect(path, known=known), key=lambda entry: entry.state)
+    assert [entry.state for entry in second] == ["read", "unchanged", "unchanged"]
+    assert (second[0].uri, second[0].notes) == (first[1].uri, ())
+    assert len(parsed) == 1
+    parsed.clear()
+    whole = recorded([first[0], second[0], first[2]])
+    assert {entry.state for entry in collect(path, known=whole)} == {"unchanged"}
+    assert not parsed
+
+
 # which files are mailboxes, and how they are divided
 
 

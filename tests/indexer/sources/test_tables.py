@@ -71,6 +71,47 @@ def test_a_column_of_dates_with_dots_is_a_field_of_dates(tmp_path: Path, collect
     assert second.metadata == {"name": "Ben", "wrong": "1.1.2024", "version": "1.2"}
 
 
+def test_a_column_of_german_numbers_is_a_field_of_numbers(tmp_path: Path, collect: Collect) -> None:
+    rows = "ort;preis;anteil;unklar;version\nKöln;1.234,00;12,5;1,234;1.234.567\nBonn;-5;0,25;7,5;1,5\n"
+    rows += "Ulm;1.234.567,8;3;2;1\n"
+    first, second, third = documents(collect, tmp_path / "a.csv", rows)
+    assert first.metadata == {"ort": "Köln", "preis": 1234.0, "anteil": 12.5, "unklar": "1,234", "version": "1.234.567"}
+    assert second.metadata == {"ort": "Bonn", "preis": -5, "anteil": 0.25, "unklar": "7,5", "version": "1,5"}
+    assert third.metadata["preis"] == 1234567.8
+    (listed, _) = documents(collect, tmp_path / "b.csv", 'name,likes\nAnna,"1,2"\nBen,"3,7"\n')
+    assert listed.metadata["likes"] == "1,2"
+
+
+def test_dots_are_not_decimal_points_beside_german_numbers(tmp_path: Path, collect: Collect) -> None:
+    first, second = documents(
+        collect, tmp_path / "a.csv", "ort;preis;menge;flaeche\nKöln;0,125;1.234;1.5\nBonn;2;950;2\n"
+    )
+    assert first.metadata == {"ort": "Köln", "preis": 0.125, "menge": "1.234", "flaeche": 1.5}
+    assert second.metadata == {"ort": "Bonn", "preis": 2.0, "menge": "950", "flaeche": 2.0}
+    (first, _) = documents(collect, tmp_path / "b.csv", "ort;menge;lang\nKöln;1.234;1234,567\nBonn;9;8901,234\n")
+    assert (first.metadata["menge"], first.metadata["lang"]) == ("1.234", 1234.567)
+    (first, _) = documents(collect, tmp_path / "c.csv", "town;length;share\nYork;1.234;0.5\nBath;9;0.25\n")
+    assert (first.metadata["length"], first.metadata["share"]) == (1.234, 0.5)
+
+
+def test_lists_of_two_numbers_are_not_numbers_beside_decimal_points(tmp_path: Path, collect: Collect) -> None:
+    (first, _) = documents(
+        collect, tmp_path / "a.csv", "town;rooms;height;loss\nYork;1,2;0.5;-1,5\nBath;3,7;12.25;2,5\n"
+    )
+    assert first.metadata == {"town": "York", "rooms": "1,2", "height": 0.5, "loss": -1.5}
+
+
+def test_semicolons_divide_where_commas_are_in_numbers_or_before_blanks(tmp_path: Path, collect: Collect) -> None:
+    (document,) = documents(collect, tmp_path / "a.csv", "1,5;2,25;3,5\n4,5;5,75;6,5\n")
+    assert document.text == "1,5\t2,25\t3,5\n4,5\t5,75\t6,5"
+    (document,) = documents(
+        collect, tmp_path / "b.csv", "1,5;2,5;01.02.2024;Meyer, Anna\n4,5;5,5;03.02.2024;Kern, Ben\n"
+    )
+    assert document.text.splitlines()[1] == "4,5\t5,5\t03.02.2024\tKern, Ben"
+    (document,) = documents(collect, tmp_path / "c.csv", "1,a;b,3\n4,c;d,6\n")
+    assert document.text == "1\ta;b\t3\n4\tc;d\t6"
+
+
 def test_a_first_row_with_a_number_and_a_date_names_no_columns(tmp_path: Path, collect: Collect) -> None:
     (document,) = documents(collect, tmp_path / "a.csv", "1;01.02.2024\n2;03.02.2024\n")
     assert document.text == "1\t01.02.2024\n2\t03.02.2024"

@@ -300,5 +300,11 @@ def test_front_matter_in_toml(tmp_path: Path, collect: Collect) -> None:
         "extra": {"weight": 3},
     }
     assert front_matter(text, "markdown") == len(front)
+    dots = '+++\ntitle = "Bees"\nnote = """\none\n...\ntwo"""\n+++\n'
+    (tmp_path / "d.md").write_text(f"{dots}They swarm.\n")
+    (dotted,) = collect(tmp_path / "d.md")
+    assert dotted.document is not None
+    assert (dotted.document.title, dotted.document.metadata["note"]) == ("Bees", "one\n...\ntwo")
+    assert front_matter(dotted.document.text, "markdown") == len(dots)
     assert broken.notes[0].text().startswith("line 1: its front matter is not read, because it is not valid TOML (")
     assert plain.notes == ()
