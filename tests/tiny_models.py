@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 SENTENCES = [
@@ -43,6 +46,26 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             made[kind] = _make(kind, tmp_path_factory.mktemp(kind))
         return made[kind]
 
+    return folder
+
+
+@pytest.fixture(scope="session")
+def static_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a static model, which a process loads without torch: a random row for each of its words."""
+    folder = tmp_path_factory.mktemp("static")
+    words = ["[PAD]", "[UNK]", *(f"word{number}" for number in range(300))]
+    tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    rows = np.random.default_rng(3).normal(size=(len(words), 24)).astype(np.float32)
+    save_file({"embeddings": rows}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps({"model_type": "model2vec", "normalize": True}))
+    kinds = {"": "StaticEmbedding", "1_Normalize": "Normalize"}
+    modules = [
+        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for number, (path, kind) in enumerate(kinds.items())
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
     return folder
 
 

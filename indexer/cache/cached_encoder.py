@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from indexer.cache.vector_cache import VectorCache
 from indexer.encoders import Encoder, Recipe, Role
 from indexer.encoders.machine.hardware import Precision
+from indexer.encoders.recipes.port import of_role
 from indexer.encoders.tokens.batching import tell
 from indexer.errors import NothingKnown
 from indexer.records import Vector
@@ -51,6 +52,10 @@ class CachedEncoder:
     def overhead(self, role: Role = "document") -> int:
         return self._encoder.overhead(role)
 
+    def of_role(self, role: Role) -> Encoder:
+        """Return the encoder itself of texts of this role."""
+        return of_role(self._encoder, role)
+
     def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         return self._encoder.offsets(texts)
 
@@ -78,9 +83,22 @@ class CachedEncoder:
             blobs |= new
         return from_blobs([blobs[key] for key in keys], self.dimensions)
 
+    def known(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """Return the cached rows (dimensions,) of those documents' texts that the cache has."""
+        keys = {text: self._key(text, "document", False) for text in texts}
+        blobs = self._cache.get([*dict.fromkeys(keys.values())])
+        width = 2 * self.dimensions
+        known = {text: blob for text, key in keys.items() if len(blob := blobs.get(key, b"")) == width}
+        return dict(zip(known, from_blobs([*known.values()], self.dimensions), strict=True))
+
+    def keep(self, texts: Sequence[str], rows: Vector) -> None:
+        """Put the rows (texts, dimensions) of documents' texts, which were embedded elsewhere, into the cache."""
+        keys = [self._key(text, "document", False) for text in texts]
+        self._cache.put(dict(zip(keys, to_blobs(rows), strict=True)))
+
     def _key(self, text: str, role: Role, truncate: bool) -> bytes:
         """Return the hash of everything that decides a vector."""
-        recipe = self.recipe
+        recipe = self.recipe.for_questions if role == "query" else self.recipe.for_documents
         prompt = recipe.query_prompt if role == "query" else recipe.document_prompt
         content = hashlib.sha256((prompt + text).encode("utf-8", "surrogatepass")).hexdigest()
         fields = [recipe.identity, role, truncate, self._precision, content]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from indexer.calibration.bm25 import Bm25
 from indexer.calibration.sample import key
 from indexer.encoders import Encoder
+from indexer.encoders.recipes.port import of_role
 from indexer.passages.cut import visible_text
 from indexer.passages.sentences import sentence_ends
 from indexer.records import Vector
@@ -46,9 +47,10 @@ def probe(
         An empty result if fewer than MIN_PSEUDO_QUESTIONS questions can be made.
     """
     drawn = list(pseudo_questions(passages))
-    offsets = encoder.offsets([text for one in drawn for text in (one.question, one.answer)])
+    questions_read = of_role(encoder, "query").offsets([one.question for one in drawn])
+    answers_read = encoder.offsets([one.answer for one in drawn])
     # Some texts hold no token that the model knows.
-    asked = [one for one, *spans in zip(drawn, offsets[::2], offsets[1::2], strict=True) if all(map(len, spans))]
+    asked = [one for one, *spans in zip(drawn, questions_read, answers_read, strict=True) if all(map(len, spans))]
     if len(asked) < MIN_PSEUDO_QUESTIONS:
         return Probed()
     questions = encoder.encode([one.question for one in asked], role="query", truncate=True)

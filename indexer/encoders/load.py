@@ -9,13 +9,14 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from indexer.encoders.chain.two_models import pair
 from indexer.encoders.documents import OpenvinoForDocuments
 from indexer.encoders.endpoints.remote import connect, open_remote
 from indexer.encoders.machine.hardware import Precision, choose_device, choose_dtype
 from indexer.encoders.machine.runtime import RUNTIME_NAMES, Runtime, RuntimeName
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.openvino.onnx import OnnxEncoder
-from indexer.encoders.recipes.locate import find_model, onnx_file, read_json
+from indexer.encoders.recipes.locate import find_model, has_two_routes, onnx_file, read_json
 from indexer.encoders.recipes.port import Encoder
 from indexer.encoders.recipes.postprocessing import with_post
 from indexer.encoders.recipes.prompts import known_pooling
@@ -33,7 +34,7 @@ from indexer.encoders.recipes.unsuitable import refuse_unsuitable
 from indexer.encoders.runtime_rule import named_runtime
 from indexer.encoders.static.encoder import StaticEncoder, read_table
 from indexer.encoders.tokens.tokenizer import Tokenizer
-from indexer.encoders.torch.automodel import from_padding
+from indexer.encoders.torch.automodel import MAX_POSITIONS, from_padding
 from indexer.encoders.torch.checkpoint import TOKENS_WITHOUT_LIMIT, Checkpoint
 from indexer.encoders.torch.encoder import TorchEncoder, Transformer
 from indexer.encoders.torch.fallback import open_sentence_transformer
@@ -102,7 +103,14 @@ def load_encoder(
         document_prompt=spec.document_prompt,
         tokenizer=spec.tokenizer,
         input_type=spec.input_type,
+        stored=spec.stored,
+        route=spec.route,
     )
+    if spec.question is not None:
+        documents = load_encoder(
+            request, runtime=runtime, precision=precision, device=device, trust_remote_code=trust_remote_code
+        )
+        return pair(documents, load_encoder(spec.question, device=device, trust_remote_code=trust_remote_code))
     if is_endpoint(request.model):
         return connect(request, Runtime(precision, device, trust_remote_code, runtime))
     if request.combine not in COMBINES:
@@ -115,13 +123,24 @@ def load_encoder(
         raise ModelError(f"runtime {runtime!r} is not one of {', '.join(RUNTIME_NAMES)}")
     if runtime == "openvino" and precision == "int8":
         raise ModelError("int8 runs only on torch: leave out the runtime, or the precision")
-    if request.pooling is None and request.layers is None:
-        refuse_unsuitable(find_model(request.model), request.model)
-    encoder = _load(request, Runtime(precision, device, trust_remote_code, runtime))
-    if runtime == "openvino":
+    computing = Runtime(precision, device, trust_remote_code, runtime)
+    if request.pooling is None and request.layers is None and not request.stored:
+        folder = find_model(request.model)
+        refuse_unsuitable(folder, request.model)
+        if not request.route and has_two_routes(folder):
+            documents = _computed(dataclasses.replace(request, route="document"), computing)
+            for_questions = dataclasses.replace(computing, precision="auto")
+            questions = _computed(dataclasses.replace(request, route="query"), for_questions)
+            return pair(documents, questions, trained_together=True)
+    return _computed(request, computing)
+
+
+def _computed(spec: RecipeSpec, runtime: Runtime) -> Encoder:
+    encoder = _load(spec, runtime)
+    if runtime.name == "openvino":
         from indexer.encoders.compilation.export import compile_in_cache
 
-        return CompiledEncoder.open(compile_in_cache(encoder, precision))
+        return CompiledEncoder.open(compile_in_cache(encoder, runtime.precision))
     return encoder
 
 
@@ -157,6 +176,9 @@ def spec_of(recipe: Recipe) -> RecipeSpec:
         document_prompt=recipe.document_prompt,
         tokenizer=recipe.remote.tokenizer or None if recipe.remote else None,
         input_type=recipe.remote is not None and recipe.remote.input_type,
+        question=None if recipe.question is None else spec_of(recipe.question),
+        stored=True,
+        route=recipe.route,
     )
 
 
@@ -177,7 +199,7 @@ def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
     if recipe.post and runtime.name == "auto":
         # Post-processing that was fitted to vectors of one runtime is not applied to another's.
         runtime = dataclasses.replace(runtime, name="torch")
-    encoder = _load(spec_of(recipe), runtime, stored=True)
+    encoder = _load(spec_of(recipe), runtime)
     if encoder.recipe.fingerprint != recipe.fingerprint:
         raise ModelError(
             f"model {recipe.model!r} has other files ({encoder.recipe.fingerprint[:12]}...) than the "
@@ -191,9 +213,9 @@ def load_recipe(recipe: Recipe, fitted_parameters: bytes | None = None, runtime:
     return with_post(encoder, recipe, fitted_parameters)
 
 
-def _load(spec: RecipeSpec, runtime: Runtime, *, stored: bool = False) -> Encoder:
+def _load(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     try:
-        return _load_files(spec, runtime, stored)
+        return _load_files(spec, runtime)
     except LikewiseError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -203,9 +225,9 @@ def _load(spec: RecipeSpec, runtime: Runtime, *, stored: bool = False) -> Encode
         ) from error
 
 
-def _load_files(spec: RecipeSpec, runtime: Runtime, stored: bool) -> Encoder:
+def _load_files(spec: RecipeSpec, runtime: Runtime) -> Encoder:
     named_runtime()  # Raises for an unknown runtime now, before the model is loaded, and not in the middle of a run.
-    checkpoint = Checkpoint(spec, runtime.trust_remote_code, stored)
+    checkpoint = Checkpoint(spec, runtime.trust_remote_code)
     place = checkpoint.transformer
     raw = spec.pooling is not None or spec.layers is not None
     if place is None and raw:
@@ -219,7 +241,7 @@ def _load_files(spec: RecipeSpec, runtime: Runtime, stored: bool) -> Encoder:
         return _load_fallback(checkpoint, runtime.precision, device)
     dtype = choose_dtype(runtime.precision, device, read_json(place / "config.json", {}).get("model_type", ""))
     transformer = _transformer(place, checkpoint.fingerprint, dtype, device, runtime.trust_remote_code)
-    head = _raw_head(spec, transformer) if raw else read_head(checkpoint.folder, transformer.layers)
+    head = _raw_head(spec, transformer) if raw else read_head(checkpoint.folder, transformer.layers, spec.route)
     if head is None:
         return _load_fallback(checkpoint, runtime.precision, device)
     limit = checkpoint.limit(place, transformer.positions)
@@ -253,7 +275,7 @@ def _load_onnx(checkpoint: Checkpoint, place: Path, file: Path, precision: Preci
     """Load a model whose folder has only ONNX files."""
     import openvino
 
-    from indexer.encoders.compilation.graph import onnx_graph
+    from indexer.encoders.compilation.graph import onnx_graph, pools_itself
 
     _require_float32(checkpoint, precision)
     spec = checkpoint.spec
@@ -261,13 +283,19 @@ def _load_onnx(checkpoint: Checkpoint, place: Path, file: Path, precision: Preci
     last = int(config.get("num_hidden_layers") or config.get("n_layers") or 0)
     if spec.layers not in (None, (-1,), (last,)) or spec.pooling == "pooler":
         raise ModelError(f"model {spec.model!r} has only ONNX files, which show the last layer alone: leave layers out")
-    own = read_head(checkpoint.folder, last) if (checkpoint.folder / "modules.json").exists() else None
+    # An index that an earlier version made with a named pooling has the file's own vectors.
+    if spec.pooling is not None and not spec.stored and pools_itself(file):
+        raise ModelError(
+            f"model {spec.model!r} has only ONNX files, which pool by themselves: leave the pooling out, or fetch its "
+            "weights"
+        )
+    own = read_head(checkpoint.folder, last, spec.route) if (checkpoint.folder / "modules.json").exists() else None
     if own is not None and (own.dense or len(own.poolings) > 1):
         raise ModelError(f"model {spec.model!r} has only ONNX files and more modules than pooling: fetch its weights")
     pooling = spec.pooling or (own.poolings[0] if own else known_pooling(spec.model, checkpoint.folder))
     width = int(onnx_graph(file, pooling, None).output(0).get_partial_shape()[1].get_length())
     own_modules = own is not None and spec.pooling is None
-    positions = int(config.get("max_position_embeddings") or 2**20)
+    positions = min(int(config.get("max_position_embeddings") or MAX_POSITIONS), MAX_POSITIONS)
     limit = checkpoint.limit(place, positions - from_padding(config))
     recipe = checkpoint.recipe(width, limit, *(() if own_modules else ((last,), "mean", pooling)))
     tokenizer = Tokenizer(checkpoint.tokenizer_json(place), limit, *checkpoint.prompts)

@@ -89,6 +89,8 @@ def get_encoder(
         ModelError: the model is not found, or has other weights than the stored recipe was made with.
     """
     runtime = runtime or Runtime()
+    if isinstance(model, Recipe | RecipeSpec) and model.question is not None:
+        return _get_two(model, runtime, models)
     if models is not None:
         from indexer.encoders.chain.deferred import defer
 
@@ -96,7 +98,7 @@ def get_encoder(
     if isinstance(model, Recipe):
         return _get_stored(model, fitted_parameters, runtime), model
     if isinstance(model, RecipeSpec | str | PathLike):
-        return _load_spec(model if isinstance(model, RecipeSpec) else RecipeSpec.parse(str(model)), runtime)
+        return _load_spec(RecipeSpec.of(model), runtime)
     if not hasattr(model, "encode"):
         raise BadInput(f"model {model!r:.80} is not a name, folder, recipe or encoder")
     return model, model.recipe
@@ -122,6 +124,8 @@ def get_query_encoder(
     Raises:
         ModelError: the model is not found, or has other weights than the recipe was made with.
     """
+    if recipe.question is not None:
+        return _get_two_for_questions(recipe, compiled, trust_remote_code)
     if recipe.remote is not None:
         return _get_remote(recipe), ()
     notes: tuple[str, ...] = ()
@@ -142,6 +146,34 @@ def get_query_encoder(
         if encoder is None:
             encoder = _get_stored(recipe, fitted_parameters(), Runtime(trust_remote_code=trust_remote_code))
         return steady(encoder), notes
+
+
+def _get_two(model: Recipe | RecipeSpec, runtime: Runtime, models: KnownModels | None) -> tuple[Encoder, Recipe]:
+    """Return the encoder of two models: a stored recipe's, or a new one whose models are compared."""
+    from indexer.encoders.chain.two_models import TwoModels, pair
+
+    assert model.question is not None
+    if model.post or model.question.post:
+        raise ModelError(
+            f"{model.post or model.question.post} is fitted to one model: leave it out, or the model for questions"
+        )
+    documents, _ = get_encoder(replace(model, question=None), runtime, None, models)
+    # The caller's precision and runtime are for many documents.
+    for_questions = Runtime(device=runtime.device, trust_remote_code=runtime.trust_remote_code)
+    questions, _ = get_encoder(model.question, for_questions, None, models)
+    if isinstance(model, Recipe):
+        return TwoModels(model, questions, lambda: documents), model
+    encoder = pair(documents, questions, trained_together=bool(model.route and model.question.route))
+    return encoder, encoder.recipe
+
+
+def _get_two_for_questions(recipe: Recipe, compiled: Path, trust_remote_code: bool) -> tuple[Encoder, tuple[str, ...]]:
+    """Return the encoder of two models that a stored recipe names, of which only that of questions is loaded now."""
+    from indexer.encoders.chain.two_models import TwoModels
+
+    questions, notes = get_query_encoder(recipe.for_questions, compiled, lambda: None, trust_remote_code)
+    runtime = Runtime(trust_remote_code=trust_remote_code)
+    return TwoModels(recipe, questions, lambda: _get_stored(recipe.for_documents, None, runtime)), notes
 
 
 def _get_stored(recipe: Recipe, fitted_parameters: bytes | None, runtime: Runtime) -> Encoder:

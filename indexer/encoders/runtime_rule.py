@@ -112,6 +112,6 @@ def _obstacle(recipe: Recipe) -> str | None:
     from indexer.encoders.torch.pooling_head import read_head
 
     with suppress(ModelError):  # Embedding with a damaged model reports the damage.
-        if read_head(folder, 0) is None:
+        if read_head(folder, 0, recipe.route) is None:
             return "OpenVINO does not support this model's modules for documents"
     return None

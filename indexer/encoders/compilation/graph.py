@@ -6,6 +6,7 @@ rows. Every later step (pooling, dense modules, post-processing, unit length) is
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -92,12 +93,7 @@ def onnx_graph(file: Path, pooling: Pooling, dimensions: int | None, post: PostP
     import openvino
     from openvino import opset15 as ops
 
-    try:
-        model = openvino.Core().read_model(file)
-    except RuntimeError as error:
-        raise ModelError(
-            f"model {file} cannot be loaded: it is damaged, or not for OpenVINO; fetch it again"
-        ) from error
+    model = _read_onnx(file)
     ids, mask = (ops.parameter([-1, -1], np.int64, name=name) for name in ("ids", "mask"))
     given = {
         "input_ids": ids,
@@ -112,12 +108,38 @@ def onnx_graph(file: Path, pooling: Pooling, dimensions: int | None, post: PostP
         node = ops.convert(given[name], parameter.get_element_type())
         for reader in parameter.output(0).get_target_inputs():
             reader.replace_source_output(node.output(0))
+    source = _onnx_output(model)
+    states = ops.convert(source, np.float32)
+    rows = states if _is_pooled(source) else pooled(states, mask, pooling)
+    return openvino.Model([_finished(rows, 2**31 if dimensions is None else dimensions, post)], [ids, mask])
+
+
+def pools_itself(file: Path) -> bool:
+    """Return whether an ONNX file gives one vector per text, and not hidden states. Raises ModelError as `onnx_graph`
+    does."""
+    return _is_pooled(_onnx_output(_read_onnx(file)))
+
+
+def _read_onnx(file: Path) -> Any:
+    import openvino
+
+    try:
+        return openvino.Core().read_model(file)
+    except RuntimeError as error:
+        raise ModelError(
+            f"model {file} cannot be loaded: it is damaged, or not for OpenVINO; fetch it again"
+        ) from error
+
+
+def _onnx_output(model: Any) -> Any:
+    """Return the output of a model that is nearest to a vector of the text."""
     outputs = {name: result for result in model.get_results() for name in result.output(0).get_names()}
     names = ("sentence_embedding", "last_hidden_state", "token_embeddings", *outputs)
-    source = outputs[next(name for name in names if name in outputs)].input_value(0)
-    states = ops.convert(source, np.float32)
-    rows = states if source.get_partial_shape().rank.get_length() == 2 else pooled(states, mask, pooling)
-    return openvino.Model([_finished(rows, 2**31 if dimensions is None else dimensions, post)], [ids, mask])
+    return outputs[next(name for name in names if name in outputs)].input_value(0)
+
+
+def _is_pooled(output: Any) -> bool:
+    return bool(output.get_partial_shape().rank.get_length() == 2)
 
 
 def _transformer(encoder: TorchEncoder, post: PostProcessed | None) -> Any:
@@ -181,6 +203,10 @@ def _traced(encoder: TorchEncoder) -> Any:
     return graph
 
 
+_tracing = threading.Lock()
+"""Held while transformers' functions for masks are replaced. Two threads would put each other's back."""
+
+
 @contextmanager
 def _traceable_masks() -> Iterator[None]:
     """Let transformers make attention masks that can be traced and run by OpenVINO.
@@ -203,13 +229,14 @@ def _traceable_masks() -> Iterator[None]:
 
         return make
 
-    for name in names:
-        functions[name] = traceable(functions[name])
-    try:
-        yield
-    finally:
+    with _tracing:
         for name in names:
-            del functions[name]
+            functions[name] = traceable(functions[name])
+        try:
+            yield
+        finally:
+            for name in names:
+                del functions[name]
 
 
 def pooled(tokens: Any, mask: Any, pooling: str) -> Any:

@@ -86,7 +86,7 @@ class TokenEmbedder:
 
     @staticmethod
     def _reader(encoder: TorchEncoder, trust_remote_code: bool) -> TokenReader:
-        spec = RecipeSpec(encoder.recipe.model, max_tokens=encoder.max_tokens)
+        spec = RecipeSpec(encoder.recipe.model, max_tokens=encoder.max_tokens, route=encoder.recipe.route)
         return TokenReader(Checkpoint(spec, trust_remote_code))
 
     @staticmethod

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from indexer.encoders.inspection.tokens import token_limit
-from indexer.encoders.recipes.locate import read_json, weight_files
+from indexer.encoders.recipes.locate import has_two_routes, read_json, weight_files
 from indexer.encoders.recipes.recipe import RecipeSpec
 from indexer.encoders.torch.checkpoint import Checkpoint
 from indexer.encoders.torch.pooling_head import Head, plain_transformer, read_head
@@ -54,6 +54,7 @@ class ModelDescription:
         pooling: of its own modules; () if it does not pool the states of a transformer.
         query_prompt, document_prompt: text put before texts of that role.
         parameters: the parameters of each file, sorted by name, layer 2 before layer 10.
+        question: the part of a Router that embeds questions, if this describes the part that embeds documents.
     """
 
     model: str
@@ -72,6 +73,7 @@ class ModelDescription:
     query_prompt: str
     document_prompt: str
     parameters: tuple[Parameter, ...]
+    question: ModelDescription | None = None
 
     @property
     def total(self) -> int:
@@ -90,19 +92,27 @@ def describe(model: str) -> ModelDescription:
     Raises:
         ModelError: the model is not found, has no weights, or its files cannot be read.
     """
-    checkpoint = Checkpoint(RecipeSpec(model), False)
+    spec = RecipeSpec(model)
+    if has_two_routes(Checkpoint(spec, False).folder):
+        documents, questions = (_described(replace(spec, route=route)) for route in ("document", "query"))
+        return replace(documents, question=questions)
+    return _described(spec)
+
+
+def _described(spec: RecipeSpec) -> ModelDescription:
+    checkpoint = Checkpoint(spec, False)
     folder, place = checkpoint.folder, checkpoint.transformer
-    modules = read_json(folder / "modules.json", [])
+    modules = checkpoint.modules or []
     kinds = tuple(module["type"].rpartition(".")[2] for module in modules)
     config = read_json(place / "config.json", {}) if place else {}
     layers = _first(config, "num_hidden_layers", "n_layers")
     hidden = _first(config, "hidden_size", "dim", "d_model")
-    head = read_head(folder, layers) if place and layers and plain_transformer(place) else None
+    head = read_head(folder, layers, spec.route) if place and layers and plain_transformer(place) else None
     places = [folder / module["path"] for module in modules] or [folder]
     files = [file for module in dict.fromkeys(places) for file in weight_files(module)]
     parameters = tuple(parameter for file in files for parameter in _read(file, folder))
     return ModelDescription(
-        model,
+        spec.model,
         str(folder),
         tuple((file.relative_to(folder).as_posix(), file.stat().st_size) for file in files),
         checkpoint.fingerprint,
@@ -111,7 +121,7 @@ def describe(model: str) -> ModelDescription:
         hidden,
         _first(config, "num_attention_heads", "n_heads", "num_heads"),
         config.get("vocab_size"),
-        _dimensions(model, head, hidden, kinds, parameters),
+        _dimensions(spec, head, hidden, kinds, parameters),
         token_limit(checkpoint),
         kinds,
         head.poolings if head else (),
@@ -121,7 +131,7 @@ def describe(model: str) -> ModelDescription:
 
 
 def _dimensions(
-    model: str, head: Head | None, hidden: int | None, kinds: tuple[str, ...], parameters: tuple[Parameter, ...]
+    spec: RecipeSpec, head: Head | None, hidden: int | None, kinds: tuple[str, ...], parameters: tuple[Parameter, ...]
 ) -> int:
     if head and hidden:
         return head.dimensions(hidden)
@@ -129,7 +139,7 @@ def _dimensions(
         return parameters[0].shape[-1]
     from indexer.encoders.load import load_encoder
 
-    return load_encoder(model, device="cpu").dimensions  # Only sentence-transformers understands these modules.
+    return load_encoder(spec, device="cpu").dimensions  # Only sentence-transformers understands these modules.
 
 
 def _first(config: dict[str, Any], *names: str) -> int | None:

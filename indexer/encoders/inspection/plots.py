@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -93,10 +94,15 @@ class _Counts:
 
 
 def picture(path: Path) -> Path:
-    """Return a path that a picture can be written to. Raises BadInput if the ending is unknown or the folder is
-    missing."""
+    """Return a path that a picture can be written to.
+
+    Raises:
+        BadInput: the ending is unknown or the folder is missing.
+        ModuleNotFoundError: matplotlib is not installed.
+    """
     if path.suffix.lower() not in ENDINGS:
         raise BadInput(f"{path} is not a picture that likewise can draw: end it in {', '.join(ENDINGS)}")
     if not path.parent.is_dir():
         raise BadInput(f"{path} cannot be written: there is no folder {path.parent}")
+    import_module("matplotlib")  # the caller hears of its absence before it has computed anything
     return path

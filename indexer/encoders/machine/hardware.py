@@ -62,6 +62,17 @@ def choose_device(device: str) -> str:
     return device
 
 
+def gpus() -> list[str]:
+    """Return the names of the NVIDIA and AMD GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    if (named := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [name.strip() for name in named.split(",") if name.strip() not in ("", "-1")]
+    if not any(Path(driver).exists() for driver in ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")):
+        return []
+    import torch
+
+    return [str(number) for number in range(torch.cuda.device_count())]
+
+
 def choose_dtype(precision: Precision, device: str, architecture: str = "") -> torch.dtype:
     """Return the dtype of the weights: for `auto`, bfloat16 where the hardware has it, as emulation is slower.
 

@@ -226,6 +226,32 @@ def _modules(folder: Path) -> list[Path]:
     return [*modules, *(module / name for module, names in zip(modules, routed, strict=True) for name in names)]
 
 
+def modules_of(folder: Path, route: str = "") -> list[dict[str, str]] | None:
+    """Return the type and the path of each module that texts go through; None if the folder has no modules.json.
+
+    Args:
+        route: `query` or `document`, which is resolved if the first module is a Router. Without it, a Router is one
+            module.
+    """
+    modules: list[dict[str, str]] | None = read_json(folder / "modules.json", None)
+    if not modules or not route:
+        return modules
+    place = Path(modules[0]["path"])
+    config = read_json(folder / place / "router_config.json", {})
+    types, structure = config.get("types", {}), config.get("structure", {})
+    routed = [{"type": types[name], "path": (place / name).as_posix()} for name in structure[route]]
+    return [*routed, *modules[1:]]
+
+
+def has_two_routes(folder: Path) -> bool:
+    """Return whether a model is a Router that sends questions and documents through modules of their own."""
+    modules = read_json(folder / "modules.json", None) or []
+    if not modules or modules[0]["type"].rpartition(".")[2] != "Router":
+        return False
+    structure = read_json(folder / modules[0]["path"] / "router_config.json", {}).get("structure", {})
+    return set(structure) == {"query", "document"}
+
+
 def _with_weights(folder: Path, name: str) -> Path:
     """Return the folder. Raises ModelError, with the reason and the way out, if it holds no weights that likewise
     reads."""

@@ -55,6 +55,19 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
+class RoleSpecific(Protocol):
+    """An encoder that has one encoder for questions and another for documents."""
+
+    def of_role(self, role: Role) -> Encoder:
+        """Return the encoder of texts of this role."""
+
+
+def of_role(encoder: Encoder, role: Role) -> Encoder:
+    """Return the encoder of texts of a role, which knows their tokens and their limit."""
+    return encoder.of_role(role) if isinstance(encoder, RoleSpecific) else encoder
+
+
+@runtime_checkable
 class Switching(Protocol):
     """An encoder that may pass many documents to another runtime."""
 

@@ -12,6 +12,8 @@ import math
 import re
 import struct
 from dataclasses import dataclass
+from functools import cache
+from os import PathLike
 from pathlib import Path
 from typing import Literal, cast, get_args
 
@@ -97,6 +99,8 @@ class Recipe:
         post_sha256: sha256 of those parameters; empty while they are not fitted.
         remote: of a model behind an endpoint, whose fingerprint is then that of this value; None for a model on this
             machine.
+        question: the recipe of the model that embeds questions; None if this recipe's model embeds them too.
+        route: `query` or `document`, the part of a Router that embeds; empty for any other model.
     """
 
     model: str
@@ -112,19 +116,30 @@ class Recipe:
     post: Post | None = None
     post_sha256: str = ""
     remote: Remote | None = None
+    question: Recipe | None = None
+    route: str = ""
 
     @property
     def identity(self) -> str:
         """16 hex digits of the sha256 over all fields except `model` and `remote`. The sha256 of `remote` is the
-        fingerprint."""
-        left_out = ("model", "remote")
-        fields = {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
-        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
+        fingerprint. A recipe of one model has no `question` and no `route` among them, as before two models were
+        known."""
+        return _identity(self)
 
     @property
     def fitted(self) -> bool:
         """True if vectors can be made; False if the post-processing must still be fitted to passages."""
         return self.post is None or bool(self.post_sha256)
+
+    @property
+    def for_questions(self) -> Recipe:
+        """The recipe of the vectors of questions."""
+        return self.question or self
+
+    @property
+    def for_documents(self) -> Recipe:
+        """The recipe of the vectors of documents, which an index of one model would have."""
+        return self if self.question is None else dataclasses.replace(self, question=None)
 
     def same(self, other: Recipe) -> bool:
         """Return whether vectors of both recipes may be mixed. Unlike `==`, this does not compare the model's name.
@@ -145,6 +160,12 @@ class Recipe:
         fields = dataclasses.asdict(self)
         if self.remote is None:
             del fields["remote"]  # Recipes of models on this machine are written as they always were.
+        if not self.route:
+            del fields["route"]
+        if self.question is None:
+            del fields["question"]
+        else:
+            fields["question"] = json.loads(self.question.to_json())
         return json.dumps(fields)
 
     @classmethod
@@ -155,6 +176,8 @@ class Recipe:
             fields["layers"] = tuple(fields["layers"])
             if fields.get("remote") is not None:
                 fields["remote"] = Remote(**fields["remote"])
+            if fields.get("question") is not None:
+                fields["question"] = cls.from_json(json.dumps(fields["question"]))
             return cls(**fields)
         except (ValueError, TypeError, KeyError) as error:
             raise ModelError(f"this is not a recipe that likewise wrote: {text[:80]!r} ({error})") from error
@@ -166,7 +189,16 @@ class Recipe:
 
     def __str__(self) -> str:
         spec = RecipeSpec(self.model, self.pooling, self.layers, self.combine, post=self.post)
-        return str(spec)
+        return str(spec) if self.question is None or self.route else f"{spec}, with questions by {self.question}"
+
+
+@cache  # asked for each document, and a dictionary of all fields takes longer than storing a passage
+def _identity(recipe: Recipe) -> str:
+    left_out = ("model", "remote", "question") if recipe.route else ("model", "remote", "question", "route")
+    fields = {name: value for name, value in dataclasses.asdict(recipe).items() if name not in left_out}
+    if recipe.question is not None:
+        fields["question"] = recipe.question.identity
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +207,9 @@ class RecipeSpec:
 
     Attributes: as in `Recipe`; None leaves the choice to the model. `tokenizer` is the name or path of the tokenizer
     that cuts passages for a model behind an endpoint; None cuts them by characters. `input_type` says whether the
-    endpoint gets the role of texts, query or document, in its requests.
+    endpoint gets the role of texts, query or document, in its requests. `question` is the request for the model that
+    embeds questions; None is the same model. `stored` says that the request is what an index was made with: the choices
+    and limits of earlier versions are kept, and the model is not refused.
     """
 
     model: str
@@ -189,10 +223,13 @@ class RecipeSpec:
     document_prompt: str | None = None
     tokenizer: str | None = None
     input_type: bool = False
+    question: RecipeSpec | None = None
+    stored: bool = False
+    route: str = ""
 
     @classmethod
     def parse(cls, text: str) -> RecipeSpec:
-        """Read MODEL[:POOLING[@LAYERS][+COMBINE][+POST][+DIMENSIONS]].
+        """Read `MODEL[:POOLING[@LAYERS][+COMBINE][+POST][+DIMENSIONS]]`.
 
         POOLING is one of POOLINGS or `own` (the model's own modules); LAYERS is `-2`, `-4..-1` or `-4,-3,-2,-1`;
         COMBINE is mean, sum or concat; POST is center or whiten; DIMENSIONS is a number. If the whole text is the
@@ -229,6 +266,11 @@ class RecipeSpec:
         )
 
     @classmethod
+    def of(cls, model: str | PathLike[str] | RecipeSpec) -> RecipeSpec:
+        """Return a request as it is, and read any other name as `parse` does."""
+        return model if isinstance(model, RecipeSpec) else cls.parse(str(model))
+
+    @classmethod
     def chosen(cls, model: str, pooling: str | None, layers: str | None, combine: str | None) -> RecipeSpec:
         """Return a recipe's text with the options of a command line; layers or combine without pooling mean `mean`."""
         spec = cls.parse(model)
@@ -241,11 +283,26 @@ class RecipeSpec:
 
     def with_prompts(self, query: str | None, document: str | None) -> RecipeSpec:
         """Return this request with the prompts that are given; None leaves a prompt as it is."""
+        if self.question is not None:
+            alone = dataclasses.replace(self, question=None).with_prompts(None, document)
+            return dataclasses.replace(alone, question=self.question.with_prompts(query, None))
         return dataclasses.replace(
             self,
             query_prompt=self.query_prompt if query is None else query,
             document_prompt=self.document_prompt if document is None else document,
         )
+
+    def with_question(self, question: RecipeSpec) -> RecipeSpec:
+        """Return this request with another model for questions. Its vectors are as wide as this request asks for.
+
+        Raises:
+            ModelError: the other model is behind an endpoint.
+        """
+        if is_endpoint(question.model):
+            raise ModelError(f"{question}: questions are embedded on this machine: name a model, and not an endpoint")
+        if self.dimensions is not None:
+            question = dataclasses.replace(question, dimensions=self.dimensions)
+        return dataclasses.replace(self, question=question)
 
     def __str__(self) -> str:
         parts = [self.pooling or OWN]

@@ -11,7 +11,7 @@ import numpy as np
 from indexer.encoders.recipes.locate import weight_files
 from indexer.encoders.recipes.port import Role
 from indexer.encoders.recipes.recipe import Recipe
-from indexer.encoders.tokens.batching import unit
+from indexer.encoders.tokens.batching import unit, unknown_token
 from indexer.encoders.tokens.tokenizer import Ids, Tokenizer, Tokenizing
 from indexer.errors import ModelError
 from indexer.records import Vector
@@ -38,7 +38,10 @@ class StaticEncoder(Tokenizing):
         for start, end in _blocks(rows):
             for number in range(start, end):
                 # The mean of no row is not defined: a text without a known token is reported by `unit`.
-                gathered = self.table[rows[number], : self.dimensions]
+                try:
+                    gathered = self.table[rows[number], : self.dimensions]
+                except IndexError as error:
+                    raise unknown_token(self.recipe.model) from error
                 vectors[number] = gathered.mean(0) if len(gathered) else 0
             vectors[start:end] = unit(vectors[start:end], range(start, end), self.recipe.model)
         return vectors

@@ -77,3 +77,11 @@ def unit(vectors: Vector, order: Sequence[int], model: str) -> Vector:
         raise NothingKnown([order[row] for row in np.flatnonzero(zero).tolist()], model)
     tell(len(order))
     return np.asarray(vectors / norms, np.float32)
+
+
+def unknown_token(model: str) -> ModelError:
+    """Return the error for a token of the tokenizer that the weights have no vector for."""
+    return ModelError(
+        f"model {model!r} has a tokenizer with more tokens than its weights have vectors: they do not belong together; "
+        "fetch it again"
+    )

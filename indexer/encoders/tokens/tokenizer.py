@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from json import loads
+from math import prod
+from typing import Any
 
 import numpy as np
 import tokenizers
@@ -25,6 +29,9 @@ _BLOCK_CHARACTERS = 1 << 18
 
 _BLOCK_TEXTS = 1024
 """Texts whose ids are read at once."""
+
+_MAX_GROWTH = 1000.0
+"""Maximum factor by which the replacements of a tokenizer lengthen a text. A hundred doublings would never end."""
 
 _BETWEEN_WORDS = re.compile(r"(?<=\w)(?= \w)")
 """A place that no token crosses: every tokenizer begins a word at a space."""
@@ -57,11 +64,18 @@ class Tokenizer:
         """
         try:
             self._tokenizer = tokenizers.Tokenizer.from_str(json)
+            normalizer = self._tokenizer.normalizer
+            growth = 1.0 if normalizer is None else _growth(loads(normalizer.__getstate__()))
         except Exception as error:
             raise ModelError(
                 f"tokenizer.json cannot be read: it is damaged, or newer than tokenizers {tokenizers.__version__}; "
                 "fetch the model again"
             ) from error
+        if growth > _MAX_GROWTH:
+            raise ModelError(
+                f"tokenizer.json makes a text up to {growth:,.0f} times as long, which no sound model does: fetch the "
+                "model again from a source that you trust"
+            )
         # The file may turn on truncation and padding. Here a text is only truncated when the caller asks for it.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -87,17 +101,17 @@ class Tokenizer:
 
     def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """Return where the tokens of each text begin and end: (tokens, 2) in code points; see `Encoder.offsets`."""
-        return [np.concatenate([*self._offsets_of_blocks(text)]) for text in texts]
-
-    def _offsets_of_blocks(self, text: str) -> Iterator[NDArray[np.int32]]:
-        """Yield the offsets of a text block by block: the library takes 240 bytes for each character."""
-        for start, end in _blocks(text):
-            block = text[start:end]
-            offsets = self._tokenizer.encode(block, add_special_tokens=False).offsets
-            spans = np.array(offsets, dtype=np.int32).reshape(-1, 2)
-            if self._takes_spaces:
-                _skip_leading_space(block, spans)
-            yield spans + np.int32(start)
+        parts: list[list[NDArray[np.int32]]] = [[] for _ in texts]
+        for group in _groups(texts):
+            blocks = [texts[number][start:end] for number, start, end in group]
+            with _no_panic():
+                encodings = self._tokenizer.encode_batch(blocks, add_special_tokens=False)
+            for (number, start, _), block, encoding in zip(group, blocks, encodings, strict=True):
+                spans = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
+                if self._takes_spaces:
+                    _skip_leading_space(block, spans)
+                parts[number].append(spans + np.int32(start))
+        return [np.concatenate(spans) for spans in parts]
 
     def ids(self, texts: Sequence[str], role: Role = "document", truncate: bool = False) -> list[Ids]:
         """Return the token ids of each text as the model reads it: special tokens around prompt and text.
@@ -112,7 +126,9 @@ class Tokenizer:
         rows: list[Ids] = []
         for start in range(0, len(texts), _BLOCK_TEXTS):
             block = [prompt + text for text in texts[start : start + _BLOCK_TEXTS]]
-            for encoding in self._tokenizer.encode_batch_fast(block, add_special_tokens=False):
+            with _no_panic():
+                encodings = self._tokenizer.encode_batch_fast(block, add_special_tokens=False)
+            for encoding in encodings:
                 row = encoding.ids
                 if len(row) > room:
                     if not truncate:
@@ -137,6 +153,49 @@ class Tokenizer:
             if special[start : start + len(plain)] == plain:
                 return special[:start], special[start + len(plain) :]
         raise ModelError("the tokenizer changes a text when it adds special tokens: likewise cannot count them")
+
+
+def _growth(normalizer: Any) -> float:
+    """Return a bound of the factor by which a normalizer of a tokenizer.json lengthens a text."""
+    if not isinstance(normalizer, dict):
+        return 1.0
+    factor = prod(map(_growth, normalizer.get("normalizers") or ()))
+    if normalizer.get("type") == "Prepend":
+        factor *= max(1, len(normalizer["prepend"]))
+    elif normalizer.get("type") == "Replace":  # A regular expression may match before each character.
+        replaced = len(normalizer["pattern"].get("String") or "")
+        content = len(normalizer["content"])
+        factor *= max(1.0, content / replaced) if replaced else content + 1
+    return float(factor)
+
+
+@contextmanager
+def _no_panic() -> Iterator[None]:
+    """Raise ModelError where the library panics, as it does if a regular expression of the tokenizer takes too long."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # It does not derive from Exception, and has no other name.
+            raise
+        reason = " ".join(str(error).split())[:100]
+        raise ModelError(
+            f"the model's tokenizer fails on a text ({reason}): fetch the model again, or name another model"
+        ) from error
+
+
+def _groups(texts: Sequence[str]) -> Iterator[list[tuple[int, int, int]]]:
+    """Yield the blocks of texts, as the number of the text, start and end, in groups that are read together."""
+    group: list[tuple[int, int, int]] = []
+    characters = 0
+    for number, text in enumerate(texts):
+        for start, end in _blocks(text):
+            if group and characters + end - start > _BLOCK_CHARACTERS:
+                yield group
+                group, characters = [], 0
+            group.append((number, start, end))
+            characters += end - start
+    if group:
+        yield group
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:

@@ -37,6 +37,9 @@ def from_padding(config: Mapping[str, Any]) -> int:
     return (1 if pad is None else int(pad)) + 1 if config.get("model_type") in _FROM_PADDING else 0
 
 
+MAX_POSITIONS = 2**20
+"""Tokens that a model reads whose configuration names no number, or an absurd one."""
+
 _READ_PADDING = ("convbert", "fnet", "funnel", "mobilebert", "mra", "nystromformer")
 """Architectures whose vectors depend on padding: their convolutions, Fourier transforms or blocks reach into it."""
 
@@ -53,7 +56,7 @@ class AutoModel:
         self.hidden: int = config.hidden_size
         self.dtype = dtype
         bound = int(getattr(config, "max_position_embeddings", 0) or 0)
-        self.positions = bound if bound > 0 else 2**20
+        self.positions = min(bound, MAX_POSITIONS) if bound > 0 else MAX_POSITIONS
         self._pad: int = getattr(config, "pad_token_id", 0) or 0
         self.positions -= from_padding(config.to_dict())
         # transformers fills a pooler that the checkpoint lacks with random numbers.

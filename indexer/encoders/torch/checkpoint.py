@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from indexer.encoders.recipes.locate import find_model, fingerprint, lasting_name, read_json, sentence_settings
+from indexer.encoders.recipes.locate import (
+    find_model,
+    fingerprint,
+    lasting_name,
+    modules_of,
+    read_json,
+    sentence_settings,
+)
 from indexer.encoders.recipes.prompts import known_prompts
 from indexer.encoders.recipes.recipe import Combine, Pooling, Recipe, RecipeSpec
 from indexer.encoders.torch.pooling_head import transformer_settings
@@ -23,12 +30,10 @@ class Checkpoint:
     Attributes:
         spec: the request.
         trust_remote_code: whether Python code that comes with the model may run.
-        stored: whether the request is the recipe of an index, whose choices stay as they were made.
     """
 
     spec: RecipeSpec
     trust_remote_code: bool
-    stored: bool = False
 
     @cached_property
     def folder(self) -> Path:
@@ -41,16 +46,21 @@ class Checkpoint:
         return fingerprint(self.folder)
 
     @cached_property
+    def modules(self) -> list[dict[str, str]] | None:
+        """Type and path of each module that texts go through; None for a folder without modules.json."""
+        return modules_of(self.folder, self.spec.route)
+
+    @cached_property
     def transformer(self) -> Path | None:
         """The folder of the transformer module, or None for a model without one."""
-        modules = read_json(self.folder / "modules.json", None)
+        modules = self.modules
         if modules is None:
             return None if self.static else self.folder
         library, _, kind = modules[0]["type"].rpartition(".")
         if kind != "Transformer":
             return None
         # A recipe does not say which code ran, so an index that was made before runs the transformer, as it was made.
-        if not (library.startswith("sentence_transformers") or self.stored or self.spec.pooling is not None):
+        if not (library.startswith("sentence_transformers") or self.spec.stored or self.spec.pooling is not None):
             raise ModelError(
                 f"model {self.spec.model!r} brings Python code of its own ({modules[0]['type']}), which may do more "
                 "than run its transformer: name a pooling to use the transformer alone, or take another model"
@@ -60,7 +70,7 @@ class Checkpoint:
     @cached_property
     def static(self) -> Path | None:
         """The folder of the table of a static model, or None for any other model."""
-        modules = read_json(self.folder / "modules.json", None)
+        modules = self.modules
         if modules is None:
             is_static = read_json(self.folder / "config.json", {}).get("model_type") == "model2vec"
             return self.folder if is_static else None
@@ -102,6 +112,9 @@ class Checkpoint:
         configured = transformer_settings(place).get("max_seq_length")
         configured = configured or read_json(place / "tokenizer_config.json", {}).get("model_max_length") or positions
         limit = min(int(configured), positions) if self.spec.max_tokens is None else self.spec.max_tokens
+        if self.spec.stored:
+            # An earlier version counted positions that no token has. Texts that need them never had a vector.
+            limit = min(limit, positions)
         if not 0 < limit <= positions:
             raise ModelError(f"model {self.spec.model!r} reads at most {positions} tokens, not {limit}")
         return limit
@@ -149,4 +162,7 @@ class Checkpoint:
         if not 0 < kept <= width:
             raise ModelError(f"model {self.spec.model!r} gives {width} dimensions: {kept} cannot be kept")
         name = lasting_name(self.spec.model)
-        return Recipe(name, self.fingerprint, kept, limit, layers, combine, pooling, *self.prompts)
+        if self.spec.stored and self.spec.max_tokens is not None:
+            limit = self.spec.max_tokens  # It is a part of the identity of the index.
+        parts = (kept, limit, layers, combine, pooling, *self.prompts)
+        return Recipe(name, self.fingerprint, *parts, route=self.spec.route)

@@ -18,7 +18,7 @@ import numpy as np
 
 from indexer.encoders.recipes.port import Encoder, Role
 from indexer.encoders.recipes.recipe import Recipe
-from indexer.encoders.tokens.batching import batches, unit
+from indexer.encoders.tokens.batching import batches, unit, unknown_token
 from indexer.encoders.tokens.tokenizer import Ids, Tokenizer, Tokenizing
 from indexer.encoders.torch.pooling import Packed
 from indexer.encoders.torch.pooling_head import Head
@@ -164,7 +164,10 @@ def _forward(encoders: Sequence[TorchEncoder], batch: Packed) -> list[Vector]:
     wanted = sorted({layer for encoder in encoders for layer in encoder.head.layers})
     outputs = []
     with torch.inference_mode():
-        states = transformer.states(batch, wanted)
+        try:
+            states = transformer.states(batch, wanted)
+        except IndexError as error:
+            raise unknown_token(encoders[0].recipe.model) from error
         for encoder in encoders:
             vectors = encoder.head.vectors(states, batch.runs)
             if "pooler" in encoder.head.poolings:

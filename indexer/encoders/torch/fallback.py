@@ -62,11 +62,13 @@ def open_sentence_transformer(checkpoint: Checkpoint, device: str) -> SentenceTr
             )
     except Exception as error:
         raise cannot_load(repr(spec.model), checkpoint.transformer or checkpoint.folder, error) from error
+    if spec.route:
+        model = SentenceTransformer(modules=[*model[0].sub_modules[spec.route], *list(model)[1:]], device=device)
     first = model[0]
     if type(first).__name__ == "Router":
         # Documents are cut by the tokens of their own route. An earlier version cut by the route that reads most.
         route = first.sub_modules[first._resolve_route(task="document", modality="text")][0]
-        if not checkpoint.stored or (spec.max_tokens or 0) <= (getattr(route, "max_seq_length", None) or math.inf):
+        if not spec.stored or (spec.max_tokens or 0) <= (getattr(route, "max_seq_length", None) or math.inf):
             first = route
     longest: Any = getattr(first, "max_seq_length", None)
     bounded = longest and math.isfinite(longest) and longest < 2**20

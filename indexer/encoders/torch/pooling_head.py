@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer.encoders.recipes.locate import read_json
+from indexer.encoders.recipes.locate import modules_of, read_json
 from indexer.encoders.recipes.recipe import Combine, Pooling
 from indexer.encoders.torch.pooling import Runs, combine_layers, pool
 from indexer.encoders.torch.weights import load_weights, weight_shards
@@ -96,18 +96,19 @@ class Head:
         return out
 
 
-def read_head(folder: Path, layers: int) -> Head | None:
+def read_head(folder: Path, layers: int, route: str = "") -> Head | None:
     """Return the head that modules.json describes.
 
     A folder without modules.json gets the mean of the last layer, as in sentence-transformers.
 
     Args:
         layers: number of the transformer's layers.
+        route: as in `modules_of`.
 
     Returns:
         None if the modules are not Transformer, Pooling, Dense..., Normalize, or have unknown settings.
     """
-    modules = read_json(folder / "modules.json", None)
+    modules = modules_of(folder, route)
     if modules is None:
         return Head((layers,), "mean", ("mean",))
     kinds = [module["type"].rpartition(".")[2] for module in modules]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import pickle
+import re
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -17,14 +20,17 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from click.testing import CliRunner
 from hardware import FLOAT32
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Router, StaticEmbedding, Transformer
 from tokenizers import Tokenizer
 
+from indexer import Document, Index
 from indexer.encoders import load_encoder
 from indexer.encoders.compilation.export import compile_encoder
+from indexer.encoders.compilation.graph import _traceable_masks
 from indexer.encoders.load import load_recipe
 from indexer.encoders.openvino.encoder import CompiledEncoder
 from indexer.encoders.recipes.locate import fingerprint
@@ -32,6 +38,7 @@ from indexer.encoders.static.encoder import StaticEncoder
 from indexer.encoders.torch.bert import Bert
 from indexer.encoders.torch.encoder import TorchEncoder
 from indexer.errors import ModelError, TextTooLong
+from search.cli.program import cli
 
 
 @pytest.fixture
@@ -144,7 +151,7 @@ def test_documents_of_a_router_are_cut_by_their_own_route(
     router = Router.for_query_document([StaticEmbedding(words, embedding_dim=48)], documents)
     model = SentenceTransformer(modules=[router], device="cpu")
     model.save(str(tmp_path))
-    encoder = load_encoder(tmp_path)
+    encoder = load_encoder(tmp_path, precision="float32")
     assert (encoder.max_tokens, encoder.overhead()) == (20, 2)
     long = "the river bank " * 20
     with pytest.raises(TextTooLong):
@@ -154,6 +161,51 @@ def test_documents_of_a_router_are_cut_by_their_own_route(
     for role, encode in (("query", model.encode_query), ("document", model.encode_document)):
         wanted = encode(["the river bank"], normalize_embeddings=True)
         assert np.abs(encoder.encode(["the river bank"], role=role) - wanted).max() < FLOAT32  # type: ignore[arg-type]
+
+
+def test_a_router_is_two_models_of_one_index(tiny: Callable[[str], Path], words: Tokenizer, tmp_path: Path) -> None:
+    documents = [Transformer(str(tiny("bert")), max_seq_length=20), Pooling(48)]
+    router = Router.for_query_document([StaticEmbedding(words, embedding_dim=48)], documents)
+    model = SentenceTransformer(modules=[router], device="cpu")
+    model.save(str(tmp_path / "router"))
+    texts, question = ["the river bank", "two dogs run", "bread"], "a river"
+    with Index.create(tmp_path / "x.index", tmp_path / "router", language="en") as index:
+        index.add([Document(text, text) for text in texts])
+        index.compile()
+        recipe = index.recipe
+    assert recipe is not None
+    assert recipe.question is not None
+    assert (recipe.route, recipe.question.route, recipe.fingerprint) == (
+        "document",
+        "query",
+        recipe.question.fingerprint,
+    )
+    assert recipe.for_documents.identity != recipe.question.identity
+    expected = model.encode_document(texts, normalize_embeddings=True) @ model.encode_query(
+        question, normalize_embeddings=True
+    )
+    program = f"""
+import sys
+from search import Searcher
+with Searcher({str(tmp_path / "x.index")!r}) as searcher:
+    print({{hit.uri: hit.score for hit in searcher.search({question!r}, exact=True)}})
+assert "torch" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, timeout=120, capture_output=True, text=True)
+    scores = ast.literal_eval(done.stdout)
+    assert [scores[text] for text in texts] == pytest.approx(expected.tolist(), abs=0.01)
+    # An index from before routes were told apart has one recipe for both.
+    older = load_recipe(dataclasses.replace(recipe, question=None, route=""))
+    both = older.encode(texts) @ older.encode([question], role="query")[0]
+    assert both == pytest.approx(expected, abs=FLOAT32)
+    moved = (tmp_path / "router").rename(tmp_path / "moved")
+    command = ["index", str(tmp_path / "x.index"), __file__, "--model", str(moved)]
+    assert CliRunner().invoke(cli, command).exit_code == 0
+    with Index.open(tmp_path / "x.index") as index:
+        assert index.recipe is not None
+        assert (index.recipe.model, index.recipe.for_questions.model) == (str(moved), str(moved))
+    described = CliRunner().invoke(cli, ["model", str(moved)]).output
+    assert re.search(r"token limit  20\n(.*\n)*questions are embedded by\n(.*\n)*kind +StaticEmbedding", described)
 
 
 OWN_CODE = """
@@ -244,8 +296,11 @@ def test_a_damaged_tokenizer_is_said_in_our_words(copy: Path) -> None:
     assert "untagged" not in str(e.value)
 
 
-def exported(folder: Path, file: str) -> None:
-    """Replace the weights by an ONNX file of the model, as torch's tracing exporter writes it."""
+def exported(folder: Path, file: str, output: str = "last_hidden_state") -> None:
+    """Replace the weights by an ONNX file of the model, as torch's tracing exporter writes it.
+
+    With the output `sentence_embedding` it gives the vector of the first token.
+    """
     exporter = pytest.importorskip("torch.onnx._internal.torchscript_exporter.onnx_proto_utils")
     model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
 
@@ -258,7 +313,7 @@ def exported(folder: Path, file: str) -> None:
             states: torch.Tensor = self.model(
                 input_ids=ids, attention_mask=mask, token_type_ids=types
             ).last_hidden_state
-            return states
+            return states[:, 0] if output == "sentence_embedding" else states
 
     (folder / file).parent.mkdir(exist_ok=True)
     names = ["input_ids", "attention_mask", "token_type_ids"]
@@ -267,7 +322,7 @@ def exported(folder: Path, file: str) -> None:
         patch.setattr(exporter, "_add_onnxscript_fn", lambda proto, _: proto)  # it would need the package onnx
         torch.onnx.export(
             States().eval(), (torch.ones(2, 5, dtype=torch.int64),) * 3, str(folder / file), input_names=names,
-            output_names=["last_hidden_state"], dynamic_axes={name: {0: "b", 1: "s"} for name in names}, dynamo=False,
+            output_names=[output], dynamic_axes={name: {0: "b", 1: "s"} for name in names}, dynamo=False,
         )  # fmt: skip
     (folder / "model.safetensors").unlink()
 
@@ -292,3 +347,114 @@ def test_a_folder_with_only_onnx_runs_on_openvino(
     (folder / "onnx" / "model.onnx").write_bytes(b"not a model")
     with pytest.raises(ModelError, match="damaged, or not for OpenVINO"):
         load_encoder(folder)
+
+
+def test_a_pooling_that_an_onnx_file_cannot_give_is_refused(
+    tiny: Callable[[str], Path], tmp_path: Path, sentences: list[str]
+) -> None:
+    folder = shutil.copytree(tiny("bert"), tmp_path / "model")
+    wanted = load_encoder(folder, pooling="cls", precision="float32").encode(sentences)
+    exported(folder, "model.onnx", "sentence_embedding")
+    encoder = load_encoder(folder)
+    assert np.abs(encoder.encode(sentences) - wanted).max() < 1e-4
+    with pytest.raises(ModelError, match="only ONNX files, which pool by themselves: leave the pooling out"):
+        load_encoder(folder, pooling="max")
+    # An index that was made with a named pooling has these vectors, and stays as it is.
+    earlier = dataclasses.replace(encoder.recipe, pooling="max")
+    assert np.abs(load_recipe(earlier).encode(sentences) - wanted).max() < 1e-4
+
+
+def test_a_stored_recipe_opens_where_an_earlier_version_counted_more_positions(tiny: Callable[[str], Path]) -> None:
+    recipe = load_encoder(tiny("roberta")).recipe
+    earlier = dataclasses.replace(recipe, max_tokens=recipe.max_tokens + 2)
+    encoder = load_recipe(earlier)
+    assert encoder.recipe == earlier
+    long = "bank " * 200
+    cut = encoder.encode([long], truncate=True)
+    assert cut == pytest.approx(load_encoder(tiny("roberta")).encode([long], truncate=True), abs=1e-6)
+    with pytest.raises(TextTooLong):
+        encoder.encode([long])
+    with pytest.raises(ModelError, match=f"reads at most {recipe.max_tokens} tokens"):
+        load_encoder(tiny("roberta"), max_tokens=recipe.max_tokens + 2)
+
+
+def test_an_index_of_a_model_that_is_refused_today_opens_with_its_model_named(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = json.loads((copy / "config.json").read_text()) | {"architectures": ["BertForSequenceClassification"]}
+    (copy / "config.json").write_text(json.dumps(settings))
+    with monkeypatch.context() as earlier:
+        earlier.setattr("indexer.encoders.load.refuse_unsuitable", lambda folder, name: None)
+        Index.create(tmp_path / "x.index", copy).close()
+    with pytest.raises(ModelError, match="is a cross-encoder"):
+        load_encoder(copy)
+    with Index.open(tmp_path / "x.index", copy) as index:
+        assert index.add([Document("a", "two dogs run through the snow")]).added == ("a",)
+
+
+def with_normalizer(folder: Path, normalizer: dict[str, Any] | None, pre_tokenizer: dict[str, Any] | None) -> None:
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer |= {"normalizer": normalizer} if normalizer else {}
+    tokenizer |= {"pre_tokenizer": pre_tokenizer} if pre_tokenizer else {}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+
+def test_a_tokenizer_that_makes_texts_endless_is_refused(copy: Path) -> None:
+    double = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+    with_normalizer(copy, {"type": "Sequence", "normalizers": [double] * 60}, None)
+    with pytest.raises(ModelError, match=r"makes a text up to 1,152,921,504,606,846,976 times as long"):
+        load_encoder(copy)
+
+
+def test_a_costly_expression_of_a_tokenizer_is_an_error_of_the_model(copy: Path) -> None:
+    split = {"type": "Split", "pattern": {"Regex": "^(a|a)*$"}, "behavior": "Isolated", "invert": False}
+    with_normalizer(copy, None, split)
+    encoder = load_encoder(copy)
+    for call in (encoder.encode, encoder.offsets):
+        with pytest.raises(ModelError, match="the model's tokenizer fails on a text"):
+            call(["a" * 64 + "!"])
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_a_token_without_a_vector_is_an_error_of_the_model(
+    copy: Path, words: Tokenizer, tmp_path: Path, static: bool
+) -> None:
+    folder = tmp_path / "static" if static else copy
+    if static:
+        table = StaticEmbedding(words, embedding_weights=np.ones((words.get_vocab_size(), 4), np.float32))
+        SentenceTransformer(modules=[table], device="cpu").save(str(folder))
+    (file,) = folder.rglob("tokenizer.json")
+    larger = Tokenizer.from_file(str(file))
+    larger.add_tokens(["newword"])
+    larger.save(str(file))
+    encoder = load_encoder(folder)
+    encoder.encode(["bank river"])
+    with pytest.raises(ModelError, match="a tokenizer with more tokens than its weights have vectors"):
+        encoder.encode(["bank newword"])
+
+
+def test_an_absurd_limit_in_a_folder_is_bounded(copy: Path) -> None:
+    (copy / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 10**18}))
+    assert load_encoder(copy).max_tokens == 64
+
+
+def test_two_threads_trace_masks_one_after_the_other() -> None:
+    from transformers import masking_utils
+
+    functions = masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
+    before = functions["sdpa"]
+    second_waits, second_inside = threading.Event(), threading.Event()
+
+    def second() -> None:
+        second_waits.set()
+        with _traceable_masks():
+            second_inside.set()
+
+    thread = threading.Thread(target=second)
+    with _traceable_masks():
+        thread.start()
+        assert second_waits.wait(10)
+        assert not second_inside.wait(0.2)
+    thread.join(10)
+    assert second_inside.is_set()
+    assert functions["sdpa"] is before

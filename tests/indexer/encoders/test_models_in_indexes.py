@@ -105,7 +105,7 @@ def asked(folder: Path) -> tuple[dict[str, float], list[str], str]:
     """Scores by uri, the packages that were loaded, and what was warned."""
     program = (
         "import sys, json, search.cli\ntry:\n search.cli.main(sys.argv[1:])\nexcept SystemExit as end:\n"
-        " names = ('torch', 'transformers', 'sentence_transformers', 'sqlite_utils')\n"
+        " names = ('torch', 'transformers', 'sentence_transformers')\n"
         " print(json.dumps([name for name in names if name in sys.modules])); sys.exit(end.code)"
     )
     said = subprocess.run(

@@ -73,7 +73,7 @@ def test_pooling_and_layers_as_computed_by_hand(
     folder = tiny(kind)
     padded = [hidden_states(folder, text, pad_to)[0] for text in sentences[:3] for pad_to in (0, 60)]
     for layers in LAYERS:
-        for combine in ("mean", "sum", "concat"):
+        for combine in ("mean", "sum", "concat") if len(layers) > 1 else ("concat",):
             encoder = load_encoder(folder, pooling=pooling, layers=layers, combine=combine, precision="float32")
             batched = encoder.encode(sentences)
             for number, states in enumerate(padded):

@@ -26,6 +26,8 @@ def test_the_name_is_no_part_of_the_identity_and_everything_else_is() -> None:
         "normalize": False,
         "post": "whiten",
         "post_sha256": "d" * 64,
+        "question": RECIPE,
+        "route": "query",
     }
     # What `remote` holds decides the fingerprint: tests of endpoints compare it.
     assert {"model", "remote", *others} == {field.name for field in dataclasses.fields(Recipe)}
