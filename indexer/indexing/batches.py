@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.errors import BadInput
+from indexer.encoders.recipes.recipe import Recipe
+from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
+from indexer.ledger import Code
 from indexer.records import OPTIONAL, Document, Section, Span
 from indexer.settings import Meaning
 from indexer.stores.fields.flatten import scalars
@@ -50,6 +53,28 @@ class ChangedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """A batch that was compared with the index, and whose embedding is under way.
+
+    Attributes:
+        batch: the documents as they came.
+        changed, unchanged: the result of `diff`.
+        compared_with: hashes of the documents in the index at the time of comparison, by uri.
+        notes: facts that the caller should know.
+        embedding: the passages of the documents to embed, in their order.
+        is_elsewhere: whether workers embed them, whose results must be checked.
+    """
+
+    batch: Sequence[Incoming]
+    changed: Sequence[ChangedDocument]
+    unchanged: tuple[str, ...]
+    compared_with: Mapping[str, Hashes]
+    notes: tuple[str, ...]
+    embedding: Future[list[Embedded]]
+    is_elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """Documents compared with the index and embedded, ready to be committed.
 
@@ -59,6 +84,7 @@ class Prepared:
         empty: uris of documents whose text has no token that the model reads.
         compared_with: hashes of the documents in the index at the time of comparison, by uri.
         notes: facts from the encoder that the caller should know.
+        failed: how the workers ended that tried to embed a document, by uri.
     """
 
     work: tuple[EmbeddedDocument, ...]
@@ -66,13 +92,15 @@ class Prepared:
     empty: tuple[str, ...]
     compared_with: Mapping[str, Hashes]
     notes: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
 
-    def states(self) -> dict[str, Literal["indexed", "updated", "unchanged", "skipped"]]:
+    def states(self) -> dict[str, Literal["indexed", "updated", "unchanged", "skipped", "failed"]]:
         """Return the state of each uri for the ledger, once this is committed."""
         return {
             **{item.document.uri: "updated" if item.spans is None else "indexed" for item in self.work},
             **dict.fromkeys(self.unchanged, "unchanged"),
             **dict.fromkeys(self.empty, "skipped"),
+            **dict.fromkeys(self.failed, "failed"),
         }
 
 
@@ -112,12 +140,9 @@ def with_own_vectors(
         BadInput: a document that cannot be stored, a uri that comes twice, or vectors or spans that do not fit.
     """
     listed = _listed(documents)
-    seen: set[str] = set()
     for document in listed:
         validate(document, empty=True)
-        if document.uri in seen:
-            raise BadInput(f"{document.uri}: comes twice in one call, with two vectors: give each uri once")
-        seen.add(document.uri)
+    _refuse_repeated(listed)
     if spans is None:
         rows = unit_rows(vectors, dimensions or _width(vectors), [document.uri for document in listed])
         return [
@@ -138,6 +163,58 @@ def with_own_vectors(
         rows = unit_rows(array, dimensions, names)
         incoming.append((document, Embedded(passages, rows)))
     return incoming
+
+
+def with_embedded(
+    documents: Iterable[Document] | Document, embedded: Sequence[Embedded], recipe: Recipe | None, dimensions: int
+) -> list[Incoming]:
+    """Return valid documents with the passages and vectors that an `Embedder` of the index's recipe made of them.
+
+    Raises:
+        BadInput: a document that cannot be stored, a uri that comes twice, or passages that do not fit.
+        RecipeMismatch: the vectors were made by another recipe.
+    """
+    listed = _listed(documents)
+    for document in listed:
+        validate(document)
+    _refuse_repeated(listed)
+    if not isinstance(embedded, Sequence) or len(embedded) != len(listed):
+        raise BadInput(f"embedded must have one item per document, which are {len(listed)}")
+    return [
+        (document, require_embedded(document, item, recipe, dimensions))
+        for document, item in zip(listed, embedded, strict=True)
+    ]
+
+
+def require_embedded(document: Document, embedded: Embedded, recipe: Recipe | None, dimensions: int) -> Embedded:
+    """Return the passages and vectors of a document, which may have been made on another machine.
+
+    Raises:
+        BadInput: they are not passages of this text with one vector each.
+        RecipeMismatch: the vectors were made by another recipe.
+    """
+    if not isinstance(embedded, Embedded):
+        raise BadInput(f"{document.uri}: {embedded!r:.80} is not what Embedder.embed returns")
+    if recipe is None or embedded.recipe != recipe.identity:
+        raise RecipeMismatch(
+            f"{document.uri}: its vectors were made by another recipe than the index's: embed with "
+            "Embedder(index.recipe, index.passage_settings)"
+        )
+    if not embedded.spans:
+        return embedded
+    inside = (isinstance(span, Span) and 0 <= span.start < span.end <= len(document.text) for span in embedded.spans)
+    if not all(inside):
+        raise BadInput(f"{document.uri}: its passages are not Spans within its {len(document.text)} characters")
+    rows = unit_rows(embedded.vectors, dimensions, [document.uri] * len(embedded.spans))
+    # Dividing a unit row by its length again can change its last bit, and then its stored form.
+    own = np.asarray(embedded.vectors)
+    return replace(embedded, vectors=own if np.abs(rows - own).max() < 1e-6 else rows)
+
+
+def _refuse_repeated(documents: Sequence[Document]) -> None:
+    for uri, count in Counter(document.uri for document in documents).items():
+        if count > 1:
+            raise BadInput(f"{uri}: comes twice in one call, with two vectors: give each uri once")
 
 
 def _listed(documents: Iterable[Document] | Document) -> list[Document]:
@@ -210,10 +287,26 @@ def _vector_content(document: Document, embedded: Embedded | None) -> bytes:
     return rows + np.array([(span.start, span.end) for span in embedded.spans], "<i8").tobytes()
 
 
-def refuse_empty(prepared: Prepared) -> None:
-    """Raise BadInput if a document has no text that the model reads."""
-    if prepared.empty:
+def refuse_unembedded(prepared: Prepared, *, empty: bool = False) -> None:
+    """Raise BadInput if a document could not be embedded; `empty` allows documents without text that the model
+    reads."""
+    for uri, reason in prepared.failed.items():
+        raise BadInput(f"{uri}: {Code.ENDS_WORKERS(reason).text()}")
+    if prepared.empty and not empty:
         raise BadInput(f"{prepared.empty[0]}: has no text that the model can read")
+
+
+T = TypeVar("T")
+
+
+def windowed(submitted: Iterable[T], window: int) -> Iterator[T]:
+    """Yield items in their order, each after up to `window` later items were made, or all of them."""
+    waiting: deque[T] = deque()
+    for item in submitted:
+        waiting.append(item)
+        if len(waiting) > window:
+            yield waiting.popleft()
+    yield from waiting
 
 
 def batches(documents: Iterable[Incoming], batch_characters: Callable[[], int]) -> Iterator[list[Incoming]]:

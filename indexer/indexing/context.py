@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from indexer.listener import SILENT, Listener
 
 if TYPE_CHECKING:
     from indexer.cache.vector_cache import VectorCache
+    from indexer.indexing.embedder import Embedder, Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class Context:
         runtime: how encoders compute.
         cache: cache that is searched first for vectors of documents; None for no cache.
         listener: receives what long calls report.
+        workers: makes the workers that embed documents, when the first is embedded; None for this process.
         wait: wait for another writer; otherwise raise `IndexLocked` at once.
     """
 
@@ -27,6 +30,7 @@ class Context:
     cache: VectorCache | None = None
     listener: Listener = SILENT
     wait: bool = True
+    workers: Callable[[Embedder], Workers] | None = None
 
     @property
     def vector_cache(self) -> VectorCache | None:

@@ -6,20 +6,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder
 from indexer.encoders.endpoints.endpoint_address import EndpointAddress
 from indexer.encoders.recipes.notes import model_notes
+from indexer.encoders.recipes.port import of_role
 from indexer.encoders.recipes.recipe import is_endpoint
 from indexer.errors import BadInput, IndexDamaged, ModelError
-from indexer.indexing.batches import Incoming, Prepared, diff, refuse_empty
+from indexer.exchange import Embedded
+from indexer.indexing.batches import (
+    ChangedDocument,
+    Incoming,
+    Pending,
+    Prepared,
+    diff,
+    refuse_unembedded,
+    require_embedded,
+)
 from indexer.indexing.context import Context
+from indexer.indexing.embedder import DEFAULT_WINDOW, Embedder, Workers
 from indexer.indexing.embedding import (
     BATCH_CHARACTERS,
     COMMIT_S,
@@ -29,10 +41,14 @@ from indexer.indexing.embedding import (
     Ready,
 )
 from indexer.indexing.identity import as_fitted, as_stored, index_was_replaced, require_recipe
-from indexer.records import Changes, Document, Span, Vector
+from indexer.passages.cut import PassageSettings
+from indexer.records import Changes, Document
 from indexer.settings import Settings
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Store, Writer
+
+if TYPE_CHECKING:
+    from indexer.sources.ahead import Read
 
 Model = str | PathLike[str] | Recipe | RecipeSpec | Encoder
 """A model as a caller names it: a name, a folder, a recipe, its text, an endpoint's address or an encoder."""
@@ -60,6 +76,7 @@ class IndexCore:
         self._languages_read = False
         self._model_noted = False
         self._first_texts: list[str] = []  # texts of documents whose languages are read together with later documents
+        self._workers: Workers | None = None
         self._embedding = Embedding(self.settings.passages) if self.settings.passages else None
 
     @classmethod
@@ -159,27 +176,35 @@ class IndexCore:
 
         return CachedEncoder(encoder, self.context.vector_cache, self.context.runtime.precision, ready)
 
-    def record_model_place(self, model: str) -> None:
-        """Store the name or folder under which the model of this recipe is found now."""
+    def record_model_place(self, model: str, question: str | None = None) -> None:
+        """Store the names or folders under which the models of this recipe are found now, if they have changed.
+
+        Args:
+            question: of the model of questions; None leaves it as it is.
+        """
 
         def renamed(stored: Settings) -> Settings:
-            assert stored.recipe is not None
-            return replace(stored, recipe=replace(stored.recipe, model=model))
+            recipe = stored.recipe
+            assert recipe is not None
+            asked = recipe.question and replace(recipe.question, model=question or recipe.question.model)
+            return replace(stored, recipe=replace(recipe, model=model, question=asked))
 
-        with self.writer() as writer:
-            self.settings = writer.change(renamed)
+        if renamed(self.settings) != self.settings:
+            with self.writer() as writer:
+                self.settings = writer.change(renamed)
 
     def compile(self) -> None:
         """Write the encoder as a graph; errors are those of `Index.compile`."""
-        if self.recipe is not None and self.recipe.remote is not None:
+        if self.recipe is not None and self.recipe.for_questions.remote is not None:
             raise ModelError(
-                f"{self.address}: its model is behind {self.recipe.model}, where there is nothing to compile"
+                f"{self.address}: its model is behind {self.recipe.for_questions.model}, where there is nothing to "
+                "compile"
             )
         from indexer.encoders.chain.deferred import loaded
         from indexer.encoders.compilation.export import compile_encoder
 
         with self.writer():
-            compile_encoder(loaded(self.encoder), self.store.artifacts())
+            compile_encoder(loaded(of_role(self.encoder, "query")), self.store.artifacts())
 
     @property
     def batch_characters(self) -> int:
@@ -200,39 +225,53 @@ class IndexCore:
         only the last is embedded if they were read together."""
         return max(BATCH_CHARACTERS, self.batch_characters)
 
-    def commit(self, batch: Sequence[Incoming]) -> Changes:
-        """Embed what is new in one batch and commit it.
+    def commit(self, pending: Pending) -> Changes:
+        """Wait for the embedding of a batch, and commit what is new.
 
         Raises:
-            BadInput: a document has no text that the model can read; nothing of the batch is stored.
+            BadInput: a document has no text that the model can read, or could not be embedded; nothing of the batch is
+                stored.
         """
-        prepared = self.prepare(batch)  # without the lock, so that others can write during this time
-        refuse_empty(prepared)
+        prepared = self.finish(pending)  # without the lock, so that others can write during this time
+        refuse_unembedded(prepared)
         if not prepared.work:
             return Changes(unchanged=prepared.unchanged, notes=prepared.notes)
         with self.writer() as writer:
             self._require_as_opened()
-            if self._hashes(batch) != prepared.compared_with:
+            if self._hashes(pending.batch) != prepared.compared_with:
                 notes = prepared.notes  # an encoder tells them once
-                prepared = self.prepare(batch)
+                prepared = self.finish(self.submit(pending.batch))
                 prepared = replace(prepared, notes=notes + prepared.notes)
-                refuse_empty(prepared)
+                refuse_unembedded(prepared)
             earlier_notes = len(writer.notes)
             changes = writer.put(Batch(prepared.work))
             notes = tuple(dict.fromkeys((*prepared.notes, *writer.notes[earlier_notes:])))
             return replace(changes, unchanged=prepared.unchanged, notes=notes)
 
-    def prepare(self, batch: Sequence[Incoming], *, more_follow: bool = False) -> Prepared:
-        """Compare valid documents of distinct uris with the index, and embed new and changed documents.
+    def prepare(self, batch: Sequence[Incoming]) -> Prepared:
+        """Compare valid documents of distinct uris with the index, and embed new and changed documents."""
+        return self.finish(self.submit(batch))
+
+    def compare(self, batch: Sequence[Incoming]) -> tuple[list[ChangedDocument], tuple[str, ...], Mapping[str, Hashes]]:
+        """Return the documents that differ from the index, the uris of the others, and the hashes that are stored."""
+        self._require_as_opened()
+        hashes = self._hashes(batch)
+        return *diff(batch, hashes, self.settings.meaning), hashes
+
+    def submit(
+        self, batch: Sequence[Incoming], *, more_follow: bool = False, workers: Workers | None = None
+    ) -> Pending:
+        """Compare valid documents of distinct uris with the index, and begin to embed new and changed documents.
+
+        Batches that share a uri must not be under way together.
 
         Args:
             more_follow: see `read_languages`.
+            workers: embed the documents instead of the workers of the context, or this process.
         """
-        self._require_as_opened()
         notes: list[str] = []
-        hashes = self._hashes(batch)
         meaning = self.settings.meaning
-        changed, unchanged = diff(batch, hashes, meaning)
+        changed, unchanged, hashes = self.compare(batch)
         if new := [item.document for item in changed if item.action != "rewrite"]:
             notes.extend(self._model_notes())
             notes.extend(self.read_languages(new, more_follow=more_follow))
@@ -241,29 +280,101 @@ class IndexCore:
         # What was fitted is a part of every content hash. Another thread may have fitted it since the comparison.
         if meaning != self.settings.meaning:
             changed, unchanged = diff(batch, hashes, self.settings.meaning)
-        embedded, embedding_notes = self._embed([item.document for item in changed if item.action == "embed"])
+        documents = [item.document for item in changed if item.action == "embed"]
+        if workers is None and documents:
+            workers = self._own_workers()
+        embedding, embedding_notes = self._embed(documents, workers)
         notes.extend(embedding_notes)
-        passages = iter(embedded)
+        noted = tuple(dict.fromkeys(notes))
+        return Pending(batch, changed, unchanged, hashes, noted, embedding, workers is not None)
+
+    def finish(self, pending: Pending) -> Prepared:
+        """Wait until the documents of a batch are embedded. Errors are those of embedding."""
+        results = pending.embedding.result()
+        if pending.is_elsewhere:
+            results = self._checked([item.document for item in pending.changed if item.action == "embed"], results)
+        passages = iter(results)
         work: list[EmbeddedDocument] = []
         empty: list[str] = []
-        for item in changed:
+        failed: dict[str, str] = {}
+        for item in pending.changed:
             if item.action == "rewrite":
                 work.append(EmbeddedDocument(item.document, item.hashes))
                 continue
-            spans, vectors = next(passages) if item.embedded is None else (item.embedded.spans, item.embedded.vectors)
-            if spans:
-                work.append(EmbeddedDocument(item.document, item.hashes, spans, vectors))
+            embedded = item.embedded or next(passages)
+            if embedded.spans:
+                work.append(EmbeddedDocument(item.document, item.hashes, embedded.spans, embedded.vectors))
+            elif embedded.failure:
+                failed[item.document.uri] = embedded.failure
             else:
                 empty.append(item.document.uri)
-        return Prepared(tuple(work), unchanged, tuple(empty), hashes, tuple(dict.fromkeys(notes)))
+        return Prepared(tuple(work), pending.unchanged, tuple(empty), pending.compared_with, pending.notes, failed)
 
-    def _embed(self, documents: Sequence[Document]) -> tuple[list[tuple[tuple[Span, ...], Vector]], tuple[str, ...]]:
+    def _checked(self, documents: Sequence[Document], embedded: Sequence[Embedded]) -> list[Embedded]:
+        """Return what workers made of documents. Raises BadInput or RecipeMismatch if it cannot be stored."""
+        if len(embedded) != len(documents):
+            raise BadInput(f"the workers returned {len(embedded)} results for {len(documents)} documents")
+        return [
+            require_embedded(document, item, self.recipe, self.settings.dimensions)
+            for document, item in zip(documents, embedded, strict=True)
+        ]
+
+    def window(self, workers: Workers | None = None) -> int:
+        """Return how many batches are under way together: those of the workers, or none."""
+        if workers is None and self.context.workers is None:
+            return 0
+        return int(getattr(workers or self._workers, "window", DEFAULT_WINDOW))
+
+    def reader(self) -> Read | None:
+        """Return what reads a file on the workers of the context; None without such workers or a fitted recipe."""
+        if self.context.workers is None or self.recipe is None or not self.recipe.fitted:
+            return None
+        return getattr(self._own_workers(), "read", None)
+
+    def _own_workers(self) -> Workers | None:
+        """Return the workers of the context, which are made now if they were not before."""
+        if self._workers is None and self.context.workers is not None:
+            self._workers = self.context.workers(self.embedder)
+            if self.context.vector_cache is not None and self.recipe is not None and self.settings.passages is not None:
+                from indexer.cache.cached_encoder import CachedEncoder
+                from indexer.indexing.cached_workers import CachedWorkers
+
+                precision = self.context.runtime.precision
+                encoder = CachedEncoder(self.encoder, self.context.vector_cache, precision)
+                self._workers = CachedWorkers(self._workers, encoder, self.settings.passages, self.recipe.identity)
+        return self._workers
+
+    def _embed(
+        self, documents: Sequence[Document], workers: Workers | None
+    ) -> tuple[Future[list[Embedded]], tuple[str, ...]]:
         """Return the passages and vectors of each document, and notes."""
+        future = Future[list[Embedded]]()
         if not documents:
-            return [], ()
-        if self._embedding is None:
+            future.set_result([])
+            return future, ()
+        if self._embedding is None or self.recipe is None:
             raise BadInput(f"{documents[0].uri}: {self.address} holds your own vectors: pass vectors= with documents")
-        return self._embedding.embed(self.encoder, documents, cached=self.cached, listener=self.context.listener)
+        if workers is not None:
+            future = workers.submit(documents)
+            future.add_done_callback(self._embedding.timed(documents))
+            return future, ()
+        rows, notes = self._embedding.embed(self.encoder, documents, cached=self.cached, listener=self.context.listener)
+        future.set_result([Embedded(spans, vectors, self.recipe.identity) for spans, vectors in rows])
+        return future, notes
+
+    @property
+    def embedder(self) -> Embedder:
+        """What embeds documents for this index elsewhere; errors are those of `Embedder`."""
+        recipe, passages = self.require_model()
+        with self.store.snapshot() as snapshot:
+            fitted_parameters = snapshot.fitted_parameters()
+        return Embedder(recipe, passages, fitted_parameters=fitted_parameters, runtime=self.context.runtime)
+
+    def require_model(self) -> tuple[Recipe, PassageSettings]:
+        """Return what documents are embedded with. Raises BadInput if the index holds vectors of the user's own."""
+        if self.recipe is None or self.settings.passages is None:
+            raise BadInput(f"{self.address}: holds your own vectors and has no model to embed with")
+        return self.recipe, self.settings.passages
 
     def _model_notes(self) -> list[str]:
         """Return notes about the model before this object embeds its first documents; the listener receives them."""

@@ -19,6 +19,7 @@ from indexer.cache.vector_cache import VectorCache
 from indexer.encoders import Encoder, Recipe, RecipeSpec, get_encoder, steady
 from indexer.encoders.machine.runtime import Runtime
 from indexer.encoders.recipes.locate import DEFAULT_MODEL
+from indexer.encoders.recipes.port import of_role
 from indexer.encoders.recipes.recipe import is_endpoint
 from indexer.encoders.tokens.batching import watching
 from indexer.errors import BadInput, NothingKnown, TextTooLong
@@ -126,6 +127,16 @@ class Embedding:
         rows_of = zip(spans, np.split(vectors, ends), strict=True)
         return [(tuple(document_spans), rows) for document_spans, rows in rows_of], tuple(notes.texts)
 
+    def timed(self, documents: Sequence[Document]) -> Callable[[object], None]:
+        """Return a function that is called when workers have embedded these documents, and measures their speed."""
+        began = time.monotonic()
+
+        def ended(_: object) -> None:
+            characters = sum(len(document.text) + 256 for document in documents)
+            self.speed = characters / max(time.monotonic() - began, 1e-9)
+
+        return ended
+
     def _ready(
         self, encoder: Encoder, *, texts: Sequence[str], listener: Listener, counter: _Counter | None = None
     ) -> Encoder:
@@ -141,7 +152,7 @@ class Embedding:
         from indexer.encoders.chain.deferred import loaded
         from indexer.encoders.documents import for_documents, ignored_override
 
-        encoder = loaded(encoder)
+        encoder = loaded(of_role(encoder, "document"))
         if not self._override_told and (message := ignored_override(encoder)):
             self._override_told = True
             listener.note(message)
@@ -231,13 +242,14 @@ def settings_of_new(
     overlap: int | None = None,
     language: str = AUTO,
     tokenizer: str | PathLike[str] | None = None,
+    question_model: str | PathLike[str] | RecipeSpec | None = None,
     runtime: Runtime | None = None,
     cache: VectorCache | None = None,
 ) -> tuple[Settings, Encoder | None]:
     """Return the settings of a new index and its encoder, or None for an index of the user's own vectors.
 
     Args:
-        model, dimensions, max_tokens, overlap, language, tokenizer: as in `Index.create`.
+        model, dimensions, max_tokens, overlap, language, tokenizer, question_model: as in `Index.create`.
         runtime: how the encoder computes.
         cache: if the cache knows the recipe of the model, the model is loaded only when a text is embedded.
 
@@ -249,9 +261,16 @@ def settings_of_new(
         width = 0 if dimensions == "auto" else whole_number("dimensions", dimensions)
         if model is not None or (dimensions != "auto" and width < 1):
             raise BadInput('give either a model, or dimensions (1 or more, or "auto") of your own vectors')
+        if question_model is not None:
+            raise BadInput("a model for questions stands beside a model for documents: give model= too")
         return _in_language(language, Settings(width)), None
     model = _endpoint_spec(model, max_tokens, tokenizer)
-    encoder, recipe = get_encoder(DEFAULT_MODEL if model is None else model, runtime, models=cache)
+    model = DEFAULT_MODEL if model is None else model
+    if question_model is not None:
+        if not isinstance(model, str | PathLike | RecipeSpec):
+            raise BadInput("a model for questions stands beside a model that is named: give model= a name or folder")
+        model = RecipeSpec.of(model).with_question(RecipeSpec.of(question_model))
+    encoder, recipe = get_encoder(model, runtime, models=cache)
     limit = encoder.max_tokens
     if max_tokens is None and isinstance(model, RecipeSpec):
         max_tokens = model.max_tokens

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
@@ -11,15 +11,17 @@ import numpy as np
 
 from indexer.errors import BadInput, RecipeMismatch
 from indexer.exchange import Embedded
-from indexer.indexing.batches import validate
+from indexer.indexing.batches import Pending, Prepared, validate
 from indexer.indexing.core import IndexCore
 from indexer.indexing.embedding import COMMIT_S
 from indexer.ledger import HELD, NO_REASON, Code, LedgerState, Reason
 from indexer.listener import Commit
 from indexer.records import Changes, Document, KnownFile, Span, Stamp, Vector
-from indexer.sources import Entry, ReadOptions, Source, read
+from indexer.sources import Entry, ReadOptions, Share, Source, read
+from indexer.sources.ahead import Elsewhere
 from indexer.sources.maildir import exists
 from indexer.sources.programs import is_read_alike
+from indexer.sources.share import is_divided
 from indexer.sources.source import STDIN
 from indexer.sources.walk import nearest_above
 from indexer.stores.port import (
@@ -81,6 +83,7 @@ class _Batch:
     removed: list[str] = field(default_factory=list)
     characters: int = 0
     began: float = field(default_factory=time.monotonic)
+    pending: Pending | None = None
 
     def split(self, characters: int) -> _Batch:
         """Return a batch of the first documents, which together reach a number of characters, with all rows. This batch
@@ -103,15 +106,17 @@ class Run:
     file's documents comes from a file that the run has met earlier. Between runs, the record that was read last counts.
     """
 
-    def __init__(self, index: IndexCore, writer: Writer, options: ReadOptions) -> None:
+    def __init__(self, index: IndexCore, writer: Writer, options: ReadOptions, share: Share | None = None) -> None:
         """Begin a run.
 
         Args:
             writer: the writer of the index, held until the run has ended.
+            share: index only the documents of this share, and say nothing about others.
         """
-        self._index, self._writer, self._options = index, writer, options
+        self._index, self._writer, self._options, self._share = index, writer, options, share
         self._listener = index.context.listener
         self._batch = _Batch()
+        self._under_way: deque[_Batch] = deque()  # in the order in which they are committed
         self._counts = dict.fromkeys(("indexed", "unchanged", "updated", "skipped", "failed"), 0)
         self._notes: dict[str, None] = {}
         self._duplicates = self._passages = self._bytes = self._nameless = 0
@@ -179,10 +184,11 @@ class Run:
     def feed(self, sources: Sequence[Source]) -> Summary:
         """Read the sources to their end and commit what is new. An interruption keeps what was committed."""
         self._sources = sources
+        elsewhere = Elsewhere(self._index.reader, self._index.window) if self._index.context.workers else None
         for source in sources:
             file: str | None = None
             last: Entry | None = None
-            for entry in read(source, self._options, self._known):
+            for entry in read(source, self._options, self._known, self._share, elsewhere):
                 if last is not None and entry.file != file:
                     self._finish(last)
                 if entry.file != file:
@@ -196,13 +202,15 @@ class Run:
                     self._unlisted.append(source.argument)
                 self._take(entry)
                 if self._is_batch_full():
-                    self._commit(more_follow=True)
+                    self._submit(more_follow=True)
+                self._commit(self._index.window())
             if last is not None:
                 self._finish(last)
-        self._commit()
+        self._submit()
+        self._commit(0)
         self._notes |= dict.fromkeys(self._index.read_languages())
         unmet = (path for path in self._known_files if path not in self._met_files and self.doubt(path) is None)
-        gone = [path for path in unmet if any(source.covers(path) for source in sources)]
+        gone = [path for path in unmet if self._share is None and any(source.covers(path) for source in sources)]
         # Standard input is left out: it does not have to bring again what an earlier run brought.
         others = self._holders({uri for uri in self._left if hash(uri) not in self._uri_hashes})
         self._late_stamps |= dict.fromkeys(others, _UNREAD)
@@ -367,6 +375,8 @@ class Run:
         """Record that a file was read to its end, given its last entry."""
         if last.file in self._unopened_files:
             return
+        if self._share is not None and is_divided(last.file):
+            return  # Other processes read its other records, so it gets no stamp and nothing of it is gone.
         if self._is_several_now(last.file):
             self._batch.removed.append(last.file)
         recorded = self._known_files.get(last.file)
@@ -393,31 +403,46 @@ class Run:
             return True
         return bool(self._batch.documents) and time.monotonic() - self._batch.began > COMMIT_S
 
-    def _commit(self, *, more_follow: bool = False) -> None:
-        """Commit what was read, in parts that are embedded in COMMIT_S seconds each."""
+    def _submit(self, *, more_follow: bool = False) -> None:
+        """Begin to embed what was read, in parts that are embedded in COMMIT_S seconds each."""
         batch, self._batch = self._batch, _Batch()
         while True:
             part = batch.split(self._index.batch_characters)
             if not batch.documents:
                 part.stamps, part.removed = batch.stamps, batch.removed
-            self._commit_part(part, more_follow=more_follow or bool(batch.documents))
+            if any(uri in earlier.documents for earlier in self._under_way for uri in part.documents):
+                self._commit(0)  # The last document of a uri counts, so it is compared with the one before it.
+            if part.documents:
+                self._listener.embedding(len(part.documents))
+            incoming = [(document, embedded) for document, embedded, _ in part.documents.values()]
+            part.pending = self._index.submit(incoming, more_follow=more_follow or bool(batch.documents))
+            self._under_way.append(part)
+            self._commit(self._index.window())
             if not batch.documents:
                 break
 
-    def _commit_part(self, batch: _Batch, *, more_follow: bool) -> None:
-        if batch.documents:
-            self._listener.embedding(len(batch.documents))
-        incoming = [(document, embedded) for document, embedded, _ in batch.documents.values()]
-        prepared = self._index.prepare(incoming, more_follow=more_follow)
+    def _commit(self, window: int) -> None:
+        """Commit the first batches that are embedded. Wait until at most `window` are under way."""
+        while self._under_way:
+            pending = self._under_way[0].pending
+            assert pending is not None
+            if len(self._under_way) <= window and not pending.embedding.done():
+                break
+            prepared = self._index.finish(pending)
+            self._put(self._under_way.popleft(), prepared)
+
+    def _put(self, batch: _Batch, prepared: Prepared) -> None:
         self._notes |= dict.fromkeys(prepared.notes)
         states, work = prepared.states(), prepared.work
+        reasons = {uri: Code.UNREADABLE() for uri in prepared.empty}
+        reasons |= {uri: Code.ENDS_WORKERS(reason) for uri, reason in prepared.failed.items()}
         rows = [
-            self._row(entry, states[uri], Code.UNREADABLE() if states[uri] == "skipped" else entry.reason)
+            self._row(entry, states[uri], reasons.get(uri, entry.reason))
             for uri, (_, _, entry) in batch.documents.items()
         ]
         if not rows and not batch.rows and not batch.stamps and not batch.removed:
             return
-        earlier = self._with_kept_texts(batch.rows)
+        earlier, rows = self._with_kept_texts(batch.rows), self._with_kept_texts(rows)
         try:
             changes = self._writer.put(Batch(work, [*earlier, *rows], batch.stamps, self._run, batch.removed))
         except BadInput:

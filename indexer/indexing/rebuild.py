@@ -6,14 +6,14 @@ The documents are read from the old index, so that documents whose source is gon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from shlex import quote
 
 from indexer.encoders import Encoder
 from indexer.errors import BadInput, count_of
-from indexer.indexing.batches import Incoming, batches
+from indexer.indexing.batches import Pending, batches, refuse_unembedded, windowed
 from indexer.indexing.core import IndexCore
 from indexer.ledger import Code
 from indexer.settings import Settings
@@ -68,17 +68,17 @@ def _copy_documents(old: IndexCore, new: IndexCore, writer: Writer) -> list[str]
     with old.store.snapshot() as snapshot:
         for row in snapshot.ledger():
             rows.setdefault(row.uri, []).append(row)
-    for batch in batches(((document, None) for document in old.store.iterate()), lambda: new.batch_characters):
-        notes.extend(_commit(new, writer, batch, rows))
+    documents = batches(((document, None) for document in old.store.iterate()), lambda: new.batch_characters)
+    for pending in windowed(map(new.submit, documents), new.window()):
+        notes.extend(_commit(new, writer, pending, rows))
     # The remaining rows belong to no document: files and records that were skipped or failed.
     writer.put(Batch(rows=[row for remaining in rows.values() for row in remaining]))
     return notes
 
 
-def _commit(
-    new: IndexCore, writer: Writer, batch: Sequence[Incoming], rows: dict[str, list[LedgerRow]]
-) -> tuple[str, ...]:
-    prepared = new.prepare(batch)
+def _commit(new: IndexCore, writer: Writer, pending: Pending, rows: dict[str, list[LedgerRow]]) -> tuple[str, ...]:
+    prepared = new.finish(pending)
+    refuse_unembedded(prepared, empty=True)
     notes = prepared.notes
     if prepared.empty:
         notes = (
@@ -89,7 +89,7 @@ def _commit(
     left_out = dict.fromkeys(prepared.empty, Code.UNREADABLE())
     carried = [
         replace(row, state="skipped", reason=left_out[row.uri]) if row.uri in left_out else row
-        for document, _ in batch
+        for document, _ in pending.batch
         for row in rows.pop(document.uri, ())
     ]
     writer.put(Batch(prepared.work, carried))

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indexer.encoders import Encoder, steady
+from indexer.encoders.recipes.port import of_role
 from indexer.errors import BadInput, ModelError
 from indexer.indexing.core import IndexCore
 from indexer.indexing.ingest import Run, Summary
 from indexer.indexing.prune import Lost, find_lost
 from indexer.map.draw import redraw_if_outdated
-from indexer.sources import ReadOptions, Source
+from indexer.sources import ReadOptions, Share, Source
 from indexer.sources.recorded import record
 from indexer.stores.port import Writer
 
@@ -50,6 +51,7 @@ def index_sources(
     prune: bool = False,
     yes: bool = False,
     recall: float | None = None,
+    share: Share | None = None,
 ) -> Outcome:
     """Read sources into an index, which remembers them for `likewise update`.
 
@@ -57,17 +59,18 @@ def index_sources(
         groups: the sources, grouped by the options for reading them.
         prune: remove documents that are no longer in their source; with `yes` even more than half of the index.
         recall: share of the ten nearest passages that an approximate segment must find.
+        share: index only the documents of this share. Then nothing is known of lost documents.
     """
     runs: list[Run] = []
     summary = Summary()
     for options, sources in groups:
         _remember(index, writer, sources, options)
-        run = Run(index, writer, options)
+        run = Run(index, writer, options, share)
         summary += run.feed(sources)
         runs.append(run)
     # Only now, because a document that one group has lost may be in the sources of a later group.
     with index.store.snapshot() as snapshot:
-        lost = find_lost(snapshot, runs)
+        lost = find_lost(snapshot, runs) if share is None else Lost()
     refused = lost.refusal(yes=yes) if prune else None
     pruned = writer.remove([*lost.uris, *lost.elsewhere]) if prune and refused is None else 0
     notes = [*lost.notes()] if prune else []
@@ -99,13 +102,13 @@ def after_embedding(index: IndexCore, writer: Writer) -> list[str]:
         renew(index.store, index.cached(steady(encoder)))
     except ModelError as error:  # possible where every passage came with its vectors
         return [f"{error}: the vectors are stored, but hits will have no percentiles"]
-    if index.recipe.remote is not None:
+    if index.recipe.for_questions.remote is not None:
         if not _settled(index):
             writer.change(lambda settings: replace(settings, uncompiled="the model is behind an endpoint"))
         return []
     index.context.listener.step("compiling the encoder, so that questions are quick")
     notes = _compile(index, writer)
-    lost = _loss(encoder)
+    lost = _loss(of_role(encoder, "document"))
     if lost is not None:
         cosines = f"{lost.mean:.4f} on average and {lost.worst:.4f} at worst"
         notes.append(f"int8: cosines to the model's own vectors of {lost.texts} passages are {cosines}")
@@ -141,7 +144,7 @@ def _compile(index: IndexCore, writer: Writer) -> list[str]:
     from indexer.encoders.openvino.kept import keep, take_kept
 
     artifacts = index.store.artifacts()
-    cached = index.recipe if index.context.vector_cache is not None else None
+    cached = index.recipe.for_questions if index.recipe and index.context.vector_cache is not None else None
     if cached is not None and take_kept(cached, artifacts):
         return []
     try:
