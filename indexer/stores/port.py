@@ -141,6 +141,24 @@ class RunOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """Words that a unit must hold one directly after the other, in its title or in its visible text, or must not hold.
+
+    Attributes:
+        text: the condition as a person writes it: "a phrase", +word, -word or -"a phrase".
+        words: the words (`indexer.stores.words.exact`), at least one.
+        excluded: the unit must not hold them.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    excluded: bool = False
+
+
+Conditions = tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ranking:
     """Passages in order of their score, best first; equal scores in the order the passages were added.
 
@@ -165,6 +183,7 @@ class Candidates:
 
     Attributes:
         passages: ids of the passages to show (n,), int64. A document shows its passage nearest to the question.
+        documents: ids of the documents they belong to (n,), int64.
         cosines: cosines of these passages (n,), float32.
         best_means: mean cosine of the BEST_PASSAGES nearest passages of each document (n,), float64. If the units are
             passages, the cosine of each.
@@ -175,12 +194,46 @@ class Candidates:
     """
 
     passages: Ids
+    documents: Ids
     cosines: NDArray[np.float32]
     best_means: NDArray[np.float64]
     words: NDArray[np.float32]
     terms: int
     matched: int
     complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TextStatistics:
+    """The numbers by which BM25 weighs the terms of one question. Those of several collections can be added.
+
+    Attributes:
+        texts: how many texts there are.
+        words: how many words they have together.
+        holding: how many texts have each term, and how many have the term or a compound that begins with its word.
+    """
+
+    texts: int = 0
+    words: int = 0
+    holding: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def __add__(self, other: TextStatistics) -> TextStatistics:
+        holding = dict(self.holding)
+        for term, (words, compounds) in other.holding.items():
+            mine = holding.get(term, (0, 0))
+            holding[term] = mine[0] + words, mine[1] + compounds
+        return TextStatistics(self.texts + other.texts, self.words + other.words, holding)
+
+
+@dataclass(frozen=True, slots=True)
+class WordStatistics:
+    """The statistics of documents and of passages for the terms of one question."""
+
+    documents: TextStatistics = TextStatistics()
+    passages: TextStatistics = TextStatistics()
+
+    def __add__(self, other: WordStatistics) -> WordStatistics:
+        return WordStatistics(self.documents + other.documents, self.passages + other.passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,11 +481,35 @@ class Snapshot(Protocol):
             One number per part (bins,), the lowest values first; empty if there are not two different values.
         """
 
+    def dates(self, field: str, where: Where | None = None) -> tuple[Ids, NDArray[np.int64]]:
+        """Return the documents that a filter leaves and that have a date in a field.
+
+        Args:
+            field: a metadata field as filters write it, or `modified`. In a field without dates, a whole number of four
+                digits is a year.
+
+        Returns:
+            Their ids in ascending order (n,), and the latest date of each in microseconds since 1970 (n,).
+        """
+
     def paths(self, where: Where | None = None) -> list[str]:
         """Return the path of each document that a filter leaves and that has one, in the order they were added."""
 
+    def holding(self, conditions: Conditions, where: Where | None, unit: Unit) -> int:
+        """Return how many units that a filter leaves meet all conditions."""
+
+    def similar_words(self, word: str) -> list[str]:
+        """Return words of the index that are spelled like a word of a condition, the most similar first; none if a text
+        has the word itself."""
+
     def dense(
-        self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
+        self,
+        vector: Vector,
+        k: int,
+        where: Where | None = None,
+        unit: Unit = "document",
+        exact: bool = False,
+        conditions: Conditions = (),
     ) -> Ranking:
         """Rank the k units nearest to a vector by cosine, each by its best passage.
 
@@ -441,35 +518,60 @@ class Snapshot(Protocol):
             where: a filter; None allows every document.
             unit: rank documents, or passages.
             exact: use brute force.
+            conditions: each unit of the ranking meets all of them.
 
         Returns:
-            A ranking of min(k, matched) units, whatever the filter.
+            A ranking of min(k, matched) units, whatever the filter and the conditions.
         """
 
-    def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
+    def words(
+        self,
+        text: str,
+        k: int,
+        where: Where | None = None,
+        unit: Unit = "document",
+        conditions: Conditions = (),
+    ) -> Ranking:
         """Rank the k best units that hold a word of a text; documents by all their words, each with its best passage.
 
         Scores are BM25 with k1 = 1.2 and b = 0.75, with statistics of the whole collection even under a filter. The
         length of a text is rounded to one byte as in Lucene. The constants of fusion assume exactly these scores:
         another formula, or statistics per shard, would make hybrid ranking worse without an error.
 
+        A text without a word to search by is possible with conditions. Then all units that meet the conditions are
+        ranked, by the words that the conditions require; units without a score follow in the order they were added.
+
         Args:
             where: a filter; None allows every document.
             unit: rank documents, or passages.
+            conditions: each unit of the ranking meets all of them.
 
         Raises:
-            NoWords: the text has no words, or only stop words.
+            NoWords: the text has no words, or only stop words, and there are no conditions.
         """
 
+    def word_statistics(self, text: str) -> WordStatistics:
+        """Return the statistics by which BM25 weighs the terms of a question in this index."""
+
+    def weighed_by(self, statistics: WordStatistics) -> Snapshot:
+        """Return this snapshot for one question whose BM25 scores follow the statistics of several indexes."""
+
     def candidates(
-        self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
+        self,
+        vector: Vector,
+        text: str,
+        depth: int,
+        where: Where | None,
+        unit: Unit,
+        exact: bool,
+        conditions: Conditions = (),
     ) -> Candidates:
         """Return the `depth` best units of `dense` and of `words` together, each with both scores.
 
         Args:
             vector: unit vector (dimensions,), float32.
             text: the question; if it has no words, only the dense leg gives candidates.
-            where, unit, exact: see `dense`.
+            where, unit, exact, conditions: see `dense`.
         """
 
     def passages_by_id(self, ids: Sequence[int]) -> list[Passage]:
@@ -477,6 +579,13 @@ class Snapshot(Protocol):
 
         Raises:
             IndexDamaged: a passage does not match its checksum, or there is no passage with an id.
+        """
+
+    def passages_of(self, uri: str) -> list[Passage] | None:
+        """Return a document's passages in the order of `vectors_of`; None for an unknown uri.
+
+        Raises:
+            IndexDamaged: a passage does not match its checksum.
         """
 
     def vectors_of(self, uri: str) -> Vector | None:

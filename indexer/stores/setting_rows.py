@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from indexer.encoders.recipes.recipe import Recipe
-from indexer.errors import BadInput
+from indexer.errors import ModelError
 from indexer.passages.cut import PassageSettings
 from indexer.settings import Calibration, MapRecord, Probed, Settings, sources_from_json, sources_to_json
 
@@ -60,7 +60,7 @@ def from_rows(rows: Mapping[str, str]) -> Settings:
             map=_learned(rows, "map", MapRecord.from_json),
             sources=_learned(rows, "sources", sources_from_json) or (),
         )
-    except BadInput as error:  # this error would blame the caller
+    except ModelError as error:  # this error would blame the model
         raise ValueError(str(error)) from error
 
 

@@ -19,7 +19,7 @@ from indexer.errors import BadInput, IndexDamaged, count_of
 from indexer.listener import SILENT, Commit, Listener
 from indexer.records import Stamp
 from indexer.stores.addresses.life_cycle import draft, unfinished
-from indexer.stores.addresses.open import engine_of
+from indexer.stores.addresses.open import engine_of, require_shards
 from indexer.stores.port import Batch, Engine, RunOutcome, Snapshot, Store, Writer
 
 T = TypeVar("T")
@@ -53,20 +53,25 @@ class Copied:
     questions: int
 
 
-def copy(source: Store, destination: str, listener: Listener = SILENT) -> Copied:
+def copy(source: Store, destination: str, listener: Listener = SILENT, shards: int | None = None) -> Copied:
     """Make the index at `destination` equal to `source`.
 
     A new index appears only when it is complete. An interrupted copy continues when it is started again.
     An existing index at `destination` gets the documents that it lacks. The listener receives every commit.
 
+    Args:
+        shards: number of shards of a new index in a database with Citus; see `engine_of`.
+
     Raises:
-        BadInput: the existing index has another model, or documents that the source does not have.
+        BadInput: the existing index has another model, another number of shards, or documents that the source does not
+            have.
         IndexDamaged: the two are not equal at the end, or a document of the source is damaged.
         StorageError: the disk or the database refuses.
     """
-    with closing(engine_of(destination)) as engine:
+    with closing(engine_of(destination, shards)) as engine:
         if engine.exists():
             target = engine.open()
+            require_shards(target, shards)
             _require_part(source, target)
             return copy_into(source, target, listener)
         with source.snapshot() as snapshot:

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from urllib.parse import unquote
 
-from indexer.errors import BadInput
+from indexer.errors import BadInput, to_install
 from indexer.settings import Settings
 from indexer.stores.addresses.life_cycle import create
 from indexer.stores.port import Engine, Store
@@ -63,13 +63,19 @@ def without_passwords(text: str) -> str:
     return _LAST_PARAMETERS.sub("", text)
 
 
-def engine_of(address: str | PathLike[str]) -> Engine:
+def engine_of(address: str | PathLike[str], shards: int | None = None) -> Engine:
     """Return the engine of an address: the path of a folder, or the URI of an index in a database.
 
+    Args:
+        shards: number of shards of an index that is made in a database with Citus; 0 makes plain tables. None: as the
+            index that it replaces, or one for each node.
+
     Raises:
-        BadInput: the engine needs a package that is not installed.
+        BadInput: the engine needs a package that is not installed, or a folder shall have shards.
     """
     if not is_uri(address):
+        if shards is not None:
+            raise BadInput(f"{address}: is a folder, and only an index in a database has shards")
         from indexer.stores.local.engine import LocalEngine
 
         return LocalEngine(Path(address))
@@ -82,25 +88,35 @@ def engine_of(address: str | PathLike[str]) -> Engine:
             missing = f"{error.name}, which is not installed"
         else:
             raise
-        raise BadInput(
-            f"an index in a database needs {missing}: pip install 'likewise[postgres]', or in a clone "
-            "pip install -e '.[postgres]'"
-        ) from error
-    return PostgresEngine.at(str(address))
+        raise BadInput(f"an index in a database needs {missing}: {to_install('postgres')}") from error
+    return PostgresEngine.at(str(address), shards)
 
 
-def open_store(address: str | PathLike[str]) -> Store:
+def open_store(address: str | PathLike[str], shards: int | None = None) -> Store:
     """Open the index at an address.
+
+    Args:
+        shards: number of shards of an index that replaces it; see `engine_of`.
 
     Raises:
         NotAnIndex: there is no index; it is raised when the index is read.
     """
-    return engine_of(address).open()
+    return engine_of(address, shards).open()
 
 
-def create_store(address: str | PathLike[str], settings: Settings) -> Store:
-    """Make an empty index at an address. Errors are those of `life_cycle.create`."""
-    engine = engine_of(address)
+def require_shards(store: Store, shards: int | None) -> None:
+    """Raise BadInput if an index does not have the number of shards that somebody asks for."""
+    if shards is None:
+        return
+    with store.snapshot() as snapshot:
+        stored = snapshot.info().details.get("shard_count", 0)
+    if stored != shards:
+        raise BadInput(f"{store.address}: has {stored} shards and not {shards}: only a copy can have another number")
+
+
+def create_store(address: str | PathLike[str], settings: Settings, shards: int | None = None) -> Store:
+    """Make an empty index at an address. Errors are those of `life_cycle.create` and `engine_of`."""
+    engine = engine_of(address, shards)
     try:
         return create(engine, settings)
     except BaseException:

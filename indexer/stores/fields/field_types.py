@@ -178,4 +178,4 @@ def expect(name: str, value: Value | None, types: FieldTypes) -> None:
         return
     near = below[:5] or difflib.get_close_matches(name, [*COLUMNS, *fields], n=3, cutoff=0.5)
     hint = f"near: {', '.join(near)}" if near else f"it has: {', '.join([*COLUMNS, *fields[:20]])}"
-    raise UnknownField(f'filter: no field "{one_line(name, 80)}" in this index; {one_line(hint, 400)}', name)
+    raise UnknownField(f'filter: no document has a field "{one_line(name, 80)}"; {one_line(hint, 400)}', name)

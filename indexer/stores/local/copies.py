@@ -55,7 +55,7 @@ def copy_store(views: Views, target: Path) -> tuple[str, ...]:
     for name in ("encoder", "derived"):
         if (views.folder / name).is_dir():
             shutil.copytree(views.folder / name, target / name)
-    from indexer.stores.local.catalog.catalog import Catalog  # only writers need sqlite-utils
+    from indexer.stores.local.catalog.catalog import Catalog  # only writers need it
 
     catalog = Catalog(target / "catalog.db")
     catalog.set("history", secrets.token_hex(8))

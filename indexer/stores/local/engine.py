@@ -163,7 +163,7 @@ def _initialise(folder: Path, settings: Settings, lost: int = 0) -> None:
     Args:
         lost: how many commits are missing in the index that the new index will replace.
     """
-    from indexer.stores.local.catalog.catalog import Catalog  # only writers need sqlite-utils
+    from indexer.stores.local.catalog.catalog import Catalog  # only writers need it
 
     (folder / "segments").mkdir()
     (folder / "LOCK").touch()

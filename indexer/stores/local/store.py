@@ -87,7 +87,7 @@ class LocalStore:
 
     @contextmanager
     def writer(self, *, wait: bool = True, listener: Listener = SILENT) -> Iterator[LocalWriter]:
-        from indexer.stores.local.writer import LocalWriter  # only writers need sqlite-utils
+        from indexer.stores.local.writer import LocalWriter  # only writers need it
 
         if not has_catalog(self._folder):
             raise NotAnIndex(f"{self._folder}: is no longer an index")

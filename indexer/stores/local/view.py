@@ -23,7 +23,7 @@ from indexer.stores.local.slots import size_of
 from indexer.stores.local.words.reader import WordReader
 from indexer.stores.port import CheckReport, FieldValues, Ids
 from indexer.stores.reading.view import Storage
-from indexer.stores.words.word_ranking import Words
+from indexer.stores.words.word_ranking import Limit, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class LocalView(View):
     def has_notes(self) -> bool:
         return queries.format_version(self) >= NOTES_SINCE
 
-    def select(self, where: Where | None) -> LocalSelection:
-        return LocalSelection(self, where)
+    def select(self, where: Where | None, limit: Limit | None = None) -> LocalSelection:
+        return LocalSelection(self, where, limit)
 
     def vectors_of(self, passages: Ids) -> Vector:
         return self.state.vectors_of(passages)

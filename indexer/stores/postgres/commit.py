@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
@@ -15,17 +16,30 @@ from indexer.errors import BadInput, Message, NotAnIndex, NotPermitted
 from indexer.ledger import STORED_LEFT_OUT, Code, from_stored, notes_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
-from indexer.stores.commits import changed_settings, changes_of, passage_rows, settings_of
+from indexer.stores.commits import changed_settings, changes_of, fitted_already, passage_rows, settings_of
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.port import Batch, EmbeddedDocument, LedgerRow, RunOutcome
 from indexer.stores.postgres.address import with_role
+from indexer.stores.postgres.citus import MARKS, STUCK_SECONDS, unfinished_commit
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.filter_sql import erase_fields, write_fields
-from indexer.stores.postgres.schema import FORMAT_VERSION, key_of, lock_shared, require_format, statement, width
+from indexer.stores.postgres.schema import (
+    FORMAT_VERSION,
+    POLL_SECONDS,
+    key_of,
+    lock_shared,
+    require_format,
+    statement,
+    width,
+)
 from indexer.stores.postgres.vectors import to_binary
 from indexer.stores.postgres.views import Views, read_row
 from indexer.stores.reading.document_rows import MEMBERS, member_values
 from indexer.stores.vectors import require_matching_shapes
+
+_DOCUMENT_LOCKS = 1024
+"""Number of locks that the documents of a distributed index share. A server's table of locks holds about 6,400 of
+them, in its default settings."""
 
 
 class Commit:
@@ -34,6 +48,8 @@ class Commit:
     def __init__(self, connection: DeadlineConnection, views: Views, tables: str) -> None:
         self._connection, self._views, self._tables = connection, views, tables
         self._changed: set[int] = set()
+        self._distributed = views.is_distributed(connection, tables)
+        self._for_update = "" if self._distributed else " FOR UPDATE"
         self._added = {"documents": 0, "passages": 0, "tokens": 0}
         self._sets: dict[str, Any] = {}
         self._counts = False
@@ -48,9 +64,26 @@ class Commit:
             raise NotAnIndex(f"{views.address.shown}: was replaced by another index; run it again")
         require_format(row)
         commit = cls(connection, views, row.tables)
+        if commit._distributed:
+            commit._wait_until_whole(row.generation)
         if row.format_version < FORMAT_VERSION:
             commit._migrate(row.format_version)
         return commit
+
+    def _wait_until_whole(self, generation: int) -> None:
+        """Wait until every node has the commit of this number, after a crash of one until Citus has recovered it."""
+        end = time.monotonic() + STUCK_SECONDS
+        while any(mark < generation for (mark,) in self._run(MARKS)):
+            if time.monotonic() > end:
+                raise unfinished_commit(self._views.address)
+            time.sleep(POLL_SECONDS)
+
+    def _lock_documents(self, uris: Iterable[str]) -> None:
+        """Keep other writers from these documents, where the server cannot: a uri is not unique over several nodes."""
+        if self._distributed:
+            slots = sorted({int.from_bytes(key_of(uri)[:8], "big") % _DOCUMENT_LOCKS for uri in uris})
+            lock = "SELECT pg_advisory_xact_lock(hashtext(%s), slot) FROM unnest(%s::integer[]) AS slot"
+            self._run(lock, f"{self._tables}.document", slots)
 
     def _run(self, text: str, *parameters: Any) -> list[Any]:
         cursor = self._connection.execute(statement(text, self._tables), parameters or None)
@@ -84,6 +117,8 @@ class Commit:
         if counted_row is None:
             raise NotAnIndex(f"{self._views.address.shown}: was replaced by another index; run it again")
         (generation,) = counted_row
+        if self._distributed:
+            self._run("UPDATE {tables}.shard SET generation = %s", generation)
         changed = sorted(self._changed)
         self._run(
             "INSERT INTO {tables}.change SELECT * FROM unnest(%s::bigint[], %s::bigint[])"
@@ -141,6 +176,7 @@ class Commit:
         if not (documents or batch.rows or batch.finished or batch.removed):
             self.without_effect = True
             return Changes()
+        self._lock_documents([*batch.removed, *(item.document.uri for item in documents)])
         self._remove_documents(batch.removed)
         dimensions = settings_of(self._views.address.shown, self._setting_rows()).dimensions
         require_matching_shapes(documents, dimensions)
@@ -149,7 +185,7 @@ class Commit:
             uri: rest
             for uri, *rest in self._run(
                 "SELECT uri, id, passages, tokens, content_hash FROM {tables}.document WHERE key = ANY(%s)"
-                " ORDER BY key FOR UPDATE",
+                f" ORDER BY key{self._for_update}",
                 list(keys.values()),
             )
         }
@@ -274,6 +310,7 @@ class Commit:
                 )
 
     def remove(self, uris: Sequence[str]) -> int:
+        self._lock_documents(uris)
         removed = self._remove_documents(uris)
         keys = [key_of(uri) for uri in uris]
         left_out = self._run(
@@ -287,7 +324,8 @@ class Commit:
         if not uris:
             return 0
         found = self._run(
-            "SELECT id, key, passages, tokens FROM {tables}.document WHERE key = ANY(%s) ORDER BY key FOR UPDATE",
+            "SELECT id, key, passages, tokens FROM {tables}.document WHERE key = ANY(%s)"
+            f" ORDER BY key{self._for_update}",
             [key_of(uri) for uri in dict.fromkeys(uris)],
         )
         if not found:
@@ -327,7 +365,7 @@ class Commit:
                 fitted_parameters,
             )
             if not inserted:
-                raise BadInput(f"{self._views.address.shown}: its post-processing is fitted already, and only once")
+                raise fitted_already(self._views.address.shown)
         return changes.settings
 
     def set_ef_search(self, ef_search: int | None) -> None:
@@ -349,11 +387,10 @@ class Commit:
         self._finish_files(outcome.finished)
         read = [key_of(path) for path in outcome.read]
         stale = "file_id IN (SELECT id FROM {tables}.file WHERE key = ANY(%s)) AND run < %s"
-        self._run(
-            f"DELETE FROM {{tables}}.ledger l WHERE {stale} AND state IN ('skipped', 'failed')"
-            " AND NOT EXISTS (SELECT FROM {tables}.document d WHERE d.key = l.key)",
-            *(read, run),
-        )
+        left_out = f"{stale} AND state IN ('skipped', 'failed')"
+        keys = [key for (key,) in self._run(f"SELECT key FROM {{tables}}.ledger WHERE {left_out}", read, run)]
+        held = [key for (key,) in self._run("SELECT key FROM {tables}.document WHERE key = ANY(%s)", keys)]
+        self._run(f"DELETE FROM {{tables}}.ledger WHERE {left_out} AND key <> ALL(%s::bytea[])", read, run, held)
         self._run(f"UPDATE {{tables}}.ledger SET state = 'gone' WHERE {stale}", read, run)
         reread = self._run(
             "UPDATE {tables}.file SET size = -1 WHERE id IN (SELECT l.file_id FROM {tables}.ledger l"

@@ -30,6 +30,7 @@ from indexer.errors import (
     StorageError,
 )
 from indexer.stores.postgres.address import Address, passwords
+from indexer.stores.postgres.vectors import IdArray, IdArrayDumper
 
 T = TypeVar("T")
 
@@ -251,6 +252,7 @@ class Connections:
             _require_extension(connection, self._address)
             register_vector(connection)
             _load_vectors_raw(connection)
+            connection.adapters.register_dumper(IdArray, IdArrayDumper)
         except BaseException:
             connection.close()
             raise
@@ -382,12 +384,19 @@ def translated(address: Address) -> Iterator[None]:
         yield
     except LikewiseError:
         raise
-    except (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction) as error:
+    except errors.ReadOnlySqlTransaction as error:
+        line = one_line(error, address)
         raise NotPermitted(
-            f"{address.shown}: {one_line(error, address)}; ask for the grants of docs/postgres.md"
+            f"{address.shown}: {line}: this server only reads, as a standby does: write to the primary"
         ) from error
+    except errors.InsufficientPrivilege as error:
+        line = one_line(error, address)
+        what = "ask for the grants of docs/postgres.md" if line.startswith("permission denied") else "ask the owner"
+        raise NotPermitted(f"{address.shown}: {line}; {what}") from error
     except errors.FeatureNotSupported as error:
-        raise StorageError(f"{address.shown}: {one_line(error, address)}; install it on the server") from error
+        line = one_line(error, address)
+        what = "; install its package on the server (docs/postgres.md)" if line.startswith("extension ") else ""
+        raise StorageError(f"{address.shown}: {line}{what}") from error
     except errors.DiskFull as error:
         raise DiskFull(f"{address.shown}: {one_line(error, address)}; what was committed before is kept") from error
     except ServerSilent as error:
@@ -409,7 +418,8 @@ def translated(address: Address) -> Iterator[None]:
         raise IndexDamaged(f"{address.shown}: {one_line(error, address)}: restore a backup of the database") from error
     except errors.IoError as error:  # of the server's disk
         raise StorageError(f"{address.shown}: {one_line(error, address)}") from error
-    except (errors.OperationalError, errors.IdleInTransactionSessionTimeout) as error:
+    # InternalError_ is also what Citus reports if a node ends in the middle of a COPY.
+    except (errors.OperationalError, errors.IdleInTransactionSessionTimeout, errors.InternalError_) as error:
         raise IndexUnavailable(f"{address.shown}: {one_line(error, address)}") from error
     except errors.DataError as error:
         raise BadInput(f"{address.shown}: PostgreSQL cannot hold this value ({one_line(error, address)})") from error

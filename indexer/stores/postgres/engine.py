@@ -19,6 +19,7 @@ from indexer.listener import SILENT, Listener
 from indexer.settings import Settings
 from indexer.stores.port import SIDE_SLOTS, Slot
 from indexer.stores.postgres.address import Address, parse_address
+from indexer.stores.postgres.citus import shard_count, shards_for
 from indexer.stores.postgres.connections import DeadlineConnection, connect, translated
 from indexer.stores.postgres.grants import take_over_grants
 from indexer.stores.postgres.leftovers import hold, note_of, tables_size, unfinished, unfinished_name
@@ -49,8 +50,14 @@ from indexer.stores.words.analysis import code
 class PostgresEngine:
     """An `Engine` of a name in a database."""
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, address: Address, shards: int | None = None) -> None:
+        """Use the index of a name.
+
+        Args:
+            shards: number of shards of an index that is made; 0 makes plain tables. None: as the index that it
+                replaces has them, or one for each node.
+        """
+        self._address, self._shards = address, shards
         self._draft = ""
         self._guard: DeadlineConnection | None = None
         self._is_exclusive = False
@@ -58,9 +65,9 @@ class PostgresEngine:
         self._stores: WeakValueDictionary[Slot, PostgresStore] = WeakValueDictionary()
 
     @classmethod
-    def at(cls, address: str) -> PostgresEngine:
+    def at(cls, address: str, shards: int | None = None) -> PostgresEngine:
         """Return the engine of the URI of an index."""
-        return cls(parse_address(address))
+        return cls(parse_address(address), shards)
 
     @property
     def address(self) -> str:
@@ -110,13 +117,17 @@ class PostgresEngine:
                 if self.exists() and not self._is_exclusive:
                     raise BadInput(f"{self.address}: exists already")
             sweep(guard)
+            shards = self._shards
+            if shards is None and self.exists():
+                shards = shard_count(guard, read_row(guard, self._address).tables)
+            shards = shards_for(guard, shards)
             if slot == "draft":
-                self._draft = create_draft(guard, self._address.index, settings.dimensions, rows)
+                self._draft = create_draft(guard, self._address.index, settings.dimensions, rows, shards)
             else:
                 if slot == "unfinished":
                     hold(guard, self._address, self._name(slot))
                 with guard.transaction():
-                    register(guard, self._name(slot), create_tables(guard, settings.dimensions, rows))
+                    register(guard, self._name(slot), create_tables(guard, settings.dimensions, rows, shards))
         if slot in SIDE_SLOTS:
             self._release()
         return self.open(slot)

@@ -77,7 +77,7 @@ FieldIds = Mapping[tuple[str, Type], int]
 
 
 def read_field_types(
-    rows: Callable[[str], Iterable[tuple[str, Type, int]]],
+    rows: Callable[[str], Iterable[Any]], *, distributed: bool
 ) -> tuple[dict[str, frozenset[Type]], dict[tuple[str, Type], int]]:
     """Return the types of each field that some document has, and the ids of these fields.
 
@@ -85,13 +85,17 @@ def read_field_types(
         rows: runs a statement over the tables of the index.
     """
     types: dict[str, frozenset[Type]] = dict(KEEPS_DATES)
-    used = list(
-        rows(
-            "SELECT name, type, id FROM {tables}.field f WHERE EXISTS"
-            " (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.number IS NOT NULL)"
-            " OR EXISTS (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.text IS NOT NULL)"
+    if distributed:  # where no table of the coordinator can be compared with those of the nodes
+        ids = {id_ for (id_,) in rows("SELECT DISTINCT field_id FROM {tables}.field_value")}
+        used = [row for row in rows("SELECT name, type, id FROM {tables}.field") if row[2] in ids]
+    else:
+        used = list(
+            rows(
+                "SELECT name, type, id FROM {tables}.field f WHERE EXISTS"
+                " (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.number IS NOT NULL)"
+                " OR EXISTS (SELECT FROM {tables}.field_value v WHERE v.field_id = f.id AND v.text IS NOT NULL)"
+            )
         )
-    )
     for name, kind, _ in used:
         types[name] = types.get(name, frozenset()) | {kind}
     return types, {(name, kind): id_ for name, kind, id_ in used}
@@ -182,9 +186,12 @@ class PostgresDialect:
 
     Attributes:
         ids: ids of all fields that documents have.
+        by_row: write SQL that looks up the values of one document, for a statement that tests few documents. Otherwise
+            the planner chooses, and may read the values of all documents.
     """
 
     ids: FieldIds
+    by_row: bool = False
 
     max_parameters: ClassVar[int] = 30_000
     nothing: ClassVar[Sql] = Sql("false")
@@ -199,7 +206,7 @@ class PostgresDialect:
             id_ for (name, _), id_ in self.ids.items() if name == field or (below and name.startswith(f"{field}."))
         )
         found = "field_id = ANY(%s::integer[])"  # twice, as each of the two indexes has the rows of one column
-        return Sql(f"{_ROWS}({found} AND number IS NOT NULL) OR ({found} AND text IS NOT NULL))", (ids, ids))
+        return self._has(f"(({found} AND number IS NOT NULL) OR ({found} AND text IS NOT NULL))", (ids, ids))
 
     def equals(self, field: str, kind: Type, values: Sequence[Value]) -> Sql:
         spans = sorted((value.start, value.end) for value in values if isinstance(value, Date))
@@ -234,7 +241,7 @@ class PostgresDialect:
 
     def _numbers(self, field: str, kind: Type, test: str, values: Sequence[Any]) -> Sql:
         id_ = self.ids.get((field, kind))
-        return self.nothing if id_ is None else Sql(f"{_ROWS}field_id = {id_} AND {test})", tuple(values))
+        return self.nothing if id_ is None else self._has(f"field_id = {id_} AND {test}", tuple(values))
 
     def _texts(self, field: str, test: str, values: Sequence[Any]) -> Sql:
         """Test a column of the document, or a field's text. A NUL is in no stored text.
@@ -251,10 +258,13 @@ class PostgresDialect:
         id_ = self.ids.get((field, "text"))
         if id_ is None:
             return self.nothing
-        return Sql(f"{_ROWS}field_id = {id_} AND text IS NOT NULL AND {test.replace('{0}', 'text')})", parameters)
+        return self._has(f"field_id = {id_} AND text IS NOT NULL AND {test.replace('{0}', 'text')}", parameters)
 
-
-_ROWS = "d.id IN (SELECT document_id FROM {tables}.field_value WHERE "
+    def _has(self, test: str, values: tuple[Any, ...]) -> Sql:
+        """Test whether the document has a row of `field_value` that passes a test."""
+        rows = "EXISTS (SELECT FROM" if self.by_row else "d.id IN (SELECT document_id FROM"
+        of_document = "document_id = d.id AND " if self.by_row else ""
+        return Sql(f"{rows} {{tables}}.field_value WHERE {of_document}{test})", values)
 
 
 def _begin(prefix: str) -> tuple[str, list[str]]:

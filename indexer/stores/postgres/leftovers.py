@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from indexer.errors import IndexLocked, Message
 from indexer.stores.postgres.address import Address, named
+from indexer.stores.postgres.citus import size_of
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.schema import DRAFT_LOCK, DRAFT_MARK, KEPT_DRAFT_MARK, is_true
 
@@ -65,13 +66,8 @@ def index_names(connection: DeadlineConnection) -> list[str]:
 
 def tables_size(connection: DeadlineConnection, name: str) -> int:
     """Return the bytes of the tables of an index; 0 if no row has this name."""
-    row = connection.execute(
-        "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM likewise.index i"
-        " JOIN pg_namespace n ON n.nspname = i.tables JOIN pg_class c ON c.relnamespace = n.oid"
-        " WHERE i.name = %s AND c.relkind = 'r'",
-        (name,),
-    ).fetchone()
-    return int(row[0]) if row else 0
+    row = connection.execute("SELECT tables FROM likewise.index WHERE name = %s", (name,)).fetchone()
+    return size_of(connection, row[0]) if row else 0
 
 
 def note_of(left: Unfinished, address: Address) -> str:

@@ -42,7 +42,7 @@ _WAIT_SECONDS = 5.0
 """Maximum seconds of one attempt to lock. So a server that is down is distinguished from a server on which others
 wait."""
 
-_POLL_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 DRAFT_MARK = "\n"
 """Character in the name of an index that is being made, so that no address can name the index."""
@@ -212,6 +212,7 @@ def _compose(text: str, tables: str, names: Mapping[str, sql.Composable]) -> sql
 _COLUMNS = {
     "key": sql.SQL("key"),
     "stop": sql.SQL("stop"),
+    "number": sql.SQL("number"),
     "t": sql.SQL("d"),
     "texts": sql.SQL(""),
     "raw": sql.SQL("d.raw"),
@@ -351,7 +352,7 @@ def require_all_rows(connection: DeadlineConnection, address: Address, tables: s
 def lock_shared(connection: DeadlineConnection, tables: str) -> None:
     """Take part in writing an index until the transaction ends. Waits as long as another process replaces the index."""
     while not is_true(connection, "SELECT pg_try_advisory_xact_lock_shared(%s, hashtext(%s))", LOCK, tables):
-        time.sleep(_POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def is_being_replaced(connection: DeadlineConnection, tables: str) -> bool:

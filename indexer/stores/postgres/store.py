@@ -137,11 +137,9 @@ class PostgresStore:
         target = draft._address
         if target.conninfo != self._address.conninfo:
             raise BadInput(Message(f"{target.shown}: is in another database", ": use likewise copy"))
-        with self._connections.connection() as connection:
+        with self._views.view(mode="READ WRITE") as view:
+            connection, row = view.connection, view.state.row
             connection.seconds = WORK_SECONDS
-            with connection.transaction():
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                row, copy = read_row(connection, self._address), read_row(connection, target)
-                copy_tables(connection, row.tables, copy.tables)
-                copy_counts(connection, row, target.index)
+            copy_tables(connection, row.tables, read_row(connection, target).tables)
+            copy_counts(connection, row, target.index)
         return ()

@@ -9,6 +9,7 @@ from psycopg import errors, sql
 
 from indexer.errors import BadInput, NotAnIndex
 from indexer.stores.port import SIDE_SLOTS
+from indexer.stores.postgres.citus import distribute, is_distributed
 from indexer.stores.postgres.connections import DeadlineConnection
 from indexer.stores.postgres.schema import (
     DRAFT_LOCK,
@@ -24,12 +25,18 @@ from indexer.stores.postgres.schema import (
 )
 
 
-def create_tables(connection: DeadlineConnection, dimensions: int, settings: Mapping[str, str]) -> str:
-    """Make the tables of an empty index, in the caller's transaction; return the name of their schema."""
+def create_tables(connection: DeadlineConnection, dimensions: int, settings: Mapping[str, str], shards: int) -> str:
+    """Make the tables of an empty index, in the caller's transaction; return the name of their schema.
+
+    Args:
+        shards: number of shards of distributed tables; 0 for plain tables.
+    """
     if dimensions > MAX_DIMENSIONS:
         raise BadInput(f"vectors of {dimensions} dimensions are too wide for PostgreSQL: up to {MAX_DIMENSIONS}")
     tables = _new_schema(connection)
     create_schema(connection, tables, dimensions)
+    if shards:
+        distribute(connection, tables, shards)
     with connection.cursor() as cursor:
         cursor.executemany(statement("INSERT INTO {tables}.setting VALUES (%s, %s)", tables), list(settings.items()))
     return tables
@@ -119,6 +126,9 @@ def copy_counts(connection: DeadlineConnection, row: Row, name: str) -> None:
         " tokens = %s, run = %s, finished_run = %s WHERE name = %s",
         (row.format_version, row.generation, row.documents, row.passages, row.tokens, row.run, row.finished_run, name),
     )
+    ((tables,),) = connection.execute("SELECT tables FROM likewise.index WHERE name = %s", (name,)).fetchall()
+    if is_distributed(connection, tables):
+        connection.execute(statement("UPDATE {tables}.shard SET generation = %s", tables), (row.generation,))
 
 
 def _new_schema(connection: DeadlineConnection) -> str:
@@ -132,14 +142,16 @@ def _new_schema(connection: DeadlineConnection) -> str:
             return tables
 
 
-def create_draft(connection: DeadlineConnection, index: str, dimensions: int, settings: Mapping[str, str]) -> str:
+def create_draft(
+    connection: DeadlineConnection, index: str, dimensions: int, settings: Mapping[str, str], shards: int
+) -> str:
     """Make an empty index under a name that no address can have; return that name.
 
     The draft is removed if this connection ends before the draft is renamed.
     """
     name = f"{index}{DRAFT_MARK}{secrets.token_hex(8)}"
     with connection.transaction():
-        tables = create_tables(connection, dimensions, settings)
+        tables = create_tables(connection, dimensions, settings, shards)
         register(connection, name, tables)
         connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (DRAFT_LOCK, tables))
     return name

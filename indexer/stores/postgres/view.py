@@ -14,6 +14,7 @@ from indexer.records import Vector
 from indexer.settings import Meaning
 from indexer.stores.port import CheckReport, FieldValues, Ids
 from indexer.stores.postgres.address import Address
+from indexer.stores.postgres.citus import shard_count, size_of
 from indexer.stores.postgres.filter_sql import read_histogram, read_values
 from indexer.stores.postgres.schema import NOTES_SINCE
 from indexer.stores.postgres.selection import PostgresSelection
@@ -22,7 +23,7 @@ from indexer.stores.postgres.words import WordReplicas
 from indexer.stores.reading.document_rows import vectors_by_id
 from indexer.stores.reading.view import Storage
 from indexer.stores.vectors import to_float32
-from indexer.stores.words.word_ranking import Words
+from indexer.stores.words.word_ranking import Limit, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class PostgresView(View):
     def has_notes(self) -> bool:
         return self.state.row.format_version >= NOTES_SINCE
 
-    def select(self, where: Where | None) -> PostgresSelection:
-        return PostgresSelection(self, where)
+    def select(self, where: Where | None, limit: Limit | None = None) -> PostgresSelection:
+        return PostgresSelection(self, where, limit)
 
     def vectors_of(self, passages: Ids) -> Vector:
         return vectors_by_id(self, passages)
@@ -78,17 +79,14 @@ class PostgresView(View):
             segments = (
                 {"kind": "approximate", "count": row.passages, "alive": row.passages, "ef_search": row.ef_search},
             )
-        ((size,),) = self.rows(
-            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c"
-            " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'r'",
-            row.tables,
-        )
+        shards = shard_count(self.connection, row.tables)
         return Storage(
             tokens=row.tokens,
             unsealed=0 if segments else row.passages,
-            bytes=int(size),
+            bytes=size_of(self.connection, row.tables),
             format_version=row.format_version,
             segments=segments,
+            details={"shard_count": shards} if shards else {},
         )
 
     def check(self, meaning: Meaning | None) -> CheckReport:

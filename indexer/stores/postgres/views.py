@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +18,15 @@ from indexer.errors import IndexDamaged, Message, NotAnIndex, in_shell
 from indexer.filters.tree import Type
 from indexer.settings import Settings
 from indexer.stores.fields.filter_cache import FilterCache
-from indexer.stores.fields.filter_sql import Sql
 from indexer.stores.port import Ids
+from indexer.stores.postgres import citus
 from indexer.stores.postgres.address import Address
 from indexer.stores.postgres.connections import Connections, DeadlineConnection
 from indexer.stores.postgres.filter_sql import FieldIds, read_field_types
 from indexer.stores.postgres.leftovers import index_names, note_of, unfinished
 from indexer.stores.postgres.schema import (
     COMMIT_OF,
+    POLL_SECONDS,
     READ_ROW,
     Row,
     key_of,
@@ -37,31 +39,26 @@ from indexer.stores.postgres.vectors import blob_of, halves
 from indexer.stores.setting_rows import from_rows
 from indexer.stores.vectors import damage
 
-_BEGIN = (
-    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-    " SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.max_scan_tuples = 200000;"
-)
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+_SETTINGS = ("SET LOCAL hnsw.iterative_scan = strict_order", "SET LOCAL hnsw.max_scan_tuples = 200000")
 """Begins a transaction for reading. A misspelt setting would only cause a warning, so tests/indexer/stores/postgres/
 read the settings back."""
 
-_KEEP_TABLES = "LOCK TABLE {tables}.setting IN ACCESS SHARE MODE;"
+_KEEP_TABLES = "LOCK TABLE {tables}.setting IN ACCESS SHARE MODE"
 """Keeps the tables of an index from being dropped while they are read, if another index replaces this index."""
 
 _TRIES = 5
 
 _STREAMS = count()
 
-_NOTHING = sql.SQL("")
-
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The numbers of documents and passages that a filter leaves, and the filter as a condition over a row `d` of
-    `document`."""
+    """The numbers of documents and passages that a filter leaves, and whether these are fewer than all."""
 
     documents: int
     passages: int
-    condition: Sql | None
+    limited: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +67,7 @@ class CommitState:
 
     Attributes:
         row: its row in the registry.
+        distributed: whether its tables are on several nodes.
         fields: the types of each field; None if there is no document.
         field_ids: the id of each field, by its name and type.
         allowed: filters that were counted.
@@ -78,6 +76,7 @@ class CommitState:
 
     row: Row
     settings: Settings
+    distributed: bool = False
     fields: dict[str, frozenset[Type]] | None = None
     field_ids: FieldIds = field(default_factory=dict)
     allowed: FilterCache[Allowed] = field(default_factory=FilterCache)
@@ -160,9 +159,12 @@ class Views:
     def __init__(self, address: Address, connections: Connections) -> None:
         self.address, self.connections = address, connections
         self._state: CommitState | None = None
+        self._distributed: dict[str, bool] = {}
 
     @contextmanager
-    def view(self, deadline: Deadline = NEVER) -> Iterator[View]:
+    def view(
+        self, deadline: Deadline = NEVER, mode: Literal["READ ONLY", "READ WRITE"] = "READ ONLY"
+    ) -> Iterator[View]:
         """Read in one transaction.
 
         Raises:
@@ -171,41 +173,75 @@ class Views:
             IndexUnavailable: the server cannot be asked.
         """
         deadline.check()
-        with self.connections.begun(self._begin) as (connection, state):
+        with self.connections.begun(lambda connection: self._begin(connection, deadline, mode)) as (connection, state):
             connection.deadline = deadline
             yield View(connection, state)
             connection.deadline = NEVER
             connection.execute("COMMIT")
 
-    def _begin(self, connection: DeadlineConnection) -> CommitState:
+    def is_distributed(self, connection: DeadlineConnection, tables: str) -> bool:
+        """Return whether the tables of an index are on several nodes, which never changes."""
+        if tables not in self._distributed:
+            self._distributed[tables] = citus.is_distributed(connection, tables)
+        return self._distributed[tables]
+
+    def _begin(self, connection: DeadlineConnection, deadline: Deadline, mode: str) -> CommitState:
         """Begin the transaction of a view, in one round trip if the index has not changed since the last view."""
-        for attempt in range(_TRIES):
-            known = self._state
-            statements = [sql.SQL(_BEGIN)]
-            if known is not None:
-                statements.append(statement(_KEEP_TABLES, known.row.tables))  # type: ignore[arg-type]
-                if known.row.ef_search is not None:
-                    statements.append(sql.SQL(f"SET LOCAL hnsw.ef_search = {int(known.row.ef_search)};"))
-            connection.ef_search = None if known is None else known.row.ef_search
+        replaced, since = 0, time.monotonic()
+        last: object = None
+        while True:
             try:
-                return self._current_state(connection, sql.Composed(statements), known)
+                state, seen = self._current_state(connection, self._state, mode)
             except (errors.UndefinedTable, errors.InvalidSchemaName):
                 # The index was replaced, and its tables dropped, since this process or this transaction last saw it.
                 connection.rollback()
                 self._state = None
-                if attempt == _TRIES - 1:
+                replaced += 1
+                if replaced == _TRIES:
                     raise
-        raise AssertionError("unreachable")
+                continue
+            if state is not None:
+                return state
+            connection.rollback()  # a commit was being completed on the nodes
+            deadline.check()
+            if seen != last:
+                last, since = seen, time.monotonic()
+            elif time.monotonic() > since + citus.STUCK_SECONDS:
+                raise citus.unfinished_commit(self.address)
+            else:
+                time.sleep(POLL_SECONDS)
 
     def _current_state(
-        self, connection: DeadlineConnection, begin: sql.Composed, known: CommitState | None
-    ) -> CommitState:
+        self, connection: DeadlineConnection, known: CommitState | None, mode: str
+    ) -> tuple[CommitState | None, object]:
+        """Begin a transaction; return its state, or None if a node does not show the commit of the registry yet.
+
+        Also returns the number of the commit that the registry and each shard show.
+        """
         tables = None if known is None else known.row.tables
-        row = read_row(connection, self.address, begin, tables)
+        distributed = tables is not None and self.is_distributed(connection, tables)
+        texts = (f"{_BEGIN} {mode}", *(citus.BEGIN if distributed else ()), *_SETTINGS)
+        begin: list[sql.SQL | sql.Composed] = [sql.SQL(text) for text in texts]
+        if known is not None:
+            begin.append(statement(_KEEP_TABLES, known.row.tables))
+            if known.row.ef_search is not None:
+                begin.append(sql.SQL(f"SET LOCAL hnsw.ef_search = {int(known.row.ef_search)}"))
+        connection.ef_search = None if known is None else known.row.ef_search
+        row, marks = _read(connection, self.address, begin, tables, distributed=distributed)
         if tables != row.tables:
             connection.execute(statement(_KEEP_TABLES, row.tables))
             require_one_server(connection, self.address, row.tables)
             row = replace(row, commit=commit_of(connection, row.tables, row.generation))
+            if self.is_distributed(connection, row.tables):
+                for text in (*citus.BEGIN, *_SETTINGS):
+                    connection.execute(sql.SQL(text))
+                connection.ef_search = None
+                marks = connection.execute(statement(citus.MARKS, row.tables)).fetchall()
+        if any(mark != row.generation for (mark,) in marks):
+            return None, (row.generation, sorted(marks))
+        return self._state_of(connection, row), None
+
+    def _state_of(self, connection: DeadlineConnection, row: Row) -> CommitState:
         state = self._state
         if state is not None and state.row == row:
             return state
@@ -216,9 +252,9 @@ class Views:
             settings = from_rows(rows)
         except (KeyError, TypeError, ValueError) as error:
             raise IndexDamaged(f"{self.address.shown}: its settings are damaged ({error}); restore a backup") from error
-        loaded = CommitState(row, settings)
+        loaded = CommitState(row, settings, self.is_distributed(connection, row.tables))
         if row.documents:
-            fields, ids = read_field_types(View(connection, loaded).rows)
+            fields, ids = read_field_types(View(connection, loaded).rows, distributed=loaded.distributed)
             loaded = replace(loaded, fields=fields, field_ids=ids)
         newest = self._state
         if newest is None or newest.row.history != row.history or newest.row.generation <= row.generation:
@@ -233,22 +269,46 @@ def commit_of(connection: DeadlineConnection, tables: str, generation: int) -> i
     return row[0] if row else None
 
 
-def read_row(
-    connection: DeadlineConnection, address: Address, begin: sql.Composable = _NOTHING, tables: str | None = None
-) -> Row:
-    """Return the index's row in the registry. Raises NotAnIndex if there is no row.
+def read_row(connection: DeadlineConnection, address: Address) -> Row:
+    """Return the index's row in the registry. Raises NotAnIndex if there is no row."""
+    return _read(connection, address)[0]
+
+
+def _read(
+    connection: DeadlineConnection,
+    address: Address,
+    begin: Sequence[sql.SQL | sql.Composed] = (),
+    tables: str | None = None,
+    *,
+    distributed: bool = False,
+) -> tuple[Row, list[tuple[int]]]:
+    """Return the index's row in the registry, and the number of the commit that each of its shards shows.
 
     Args:
         begin: statements to be run before, in the same round trip.
         tables: the schema whose commit is read too, if the index still has it.
+        distributed: whether `tables` are on several nodes; otherwise no shard is read.
+
+    Raises:
+        NotAnIndex: there is no row.
     """
     commit: sql.Composable = sql.SQL("NULL")
     if tables is not None:
         commit = statement(COMMIT_OF, tables, generation=sql.SQL("i.generation"))
+    query = sql.SQL(READ_ROW).format(commit, sql.Literal(address.index))
+    marks = []
     try:
-        cursor = connection.execute(begin + sql.SQL(READ_ROW).format(commit, sql.Literal(address.index)))
-        while cursor.nextset():
-            pass  # the row is in the last of the results
+        if distributed and tables is not None:  # Citus would send a string of several statements to the nodes
+            with connection.pipeline():
+                for each in begin:
+                    connection.execute(each)
+                cursor = connection.execute(query)
+                shards = connection.execute(statement(citus.MARKS, tables))
+            marks = shards.fetchall()
+        else:
+            cursor = connection.execute(sql.SQL("; ").join([*begin, query]))
+            while cursor.nextset():
+                pass  # the row is in the last of the results
         found = cursor.fetchone()
         left, names = ([], []) if found else (unfinished(connection, address.index), index_names(connection))
     except errors.UndefinedTable as error:
@@ -261,4 +321,4 @@ def read_row(
         raise NotAnIndex(
             Message(f"{address.shown}: is not an index{others}", f"; likewise index creates one there{notes}")
         )
-    return Row(*found)
+    return Row(*found), marks

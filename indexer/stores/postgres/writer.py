@@ -27,6 +27,7 @@ from indexer.stores.postgres.connections import ANSWER_SECONDS, WORK_SECONDS, De
 from indexer.stores.postgres.schema import KEPT_COMMITS, MAX_GRAPH_DIMENSIONS, statement
 from indexer.stores.postgres.tables import sweep
 from indexer.stores.postgres.views import Views, read_row
+from indexer.stores.postgres.words import store_words
 from indexer.stores.reading.checks import Findings
 
 T = TypeVar("T")
@@ -95,10 +96,10 @@ class PostgresWriter:
         self._tune_to(recall)
         with self._views.view() as view:
             row, dimensions = view.state.row, view.state.settings.dimensions
-        if row.passages < GRAPH_PASSAGES or dimensions > MAX_GRAPH_DIMENSIONS:
-            return
-        if row.ef_search is None or recall is not None:
+        graph_pays = row.passages >= GRAPH_PASSAGES and dimensions <= MAX_GRAPH_DIMENSIONS
+        if graph_pays and (row.ef_search is None or recall is not None):
             self._build_graph(dimensions, again=False)
+        store_words(self._views)
 
     def compact(self, kind: Kind = "auto", recall: float | None = None) -> None:
         require_kind(kind)
@@ -124,6 +125,7 @@ class PostgresWriter:
             )
             for table in ("document", "passage", "field_value", "ledger", "change", "file"):
                 connection.execute(statement(f"VACUUM (ANALYZE) {{tables}}.{table}", row.tables))
+        store_words(self._views)
 
     def repair(self, meaning: Meaning | None) -> CheckReport:
         def find() -> Findings:

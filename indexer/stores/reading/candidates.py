@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from indexer.filters.tree import Where
 from indexer.records import Vector
-from indexer.stores.port import Candidates, Ids, Ranking, Unit
+from indexer.stores.port import Candidates, Conditions, Ids, Ranking, Unit
 from indexer.stores.reading.units import join_legs
 from indexer.stores.reading.view import Selection, View
 from indexer.stores.vectors import cosines
@@ -21,18 +21,21 @@ if TYPE_CHECKING:
     from indexer.stores.words.tantivy_index import Restriction
 
 
-def restriction(view: View, words: Words, where: Where | None) -> Restriction | None:
-    """Return a filter as a restriction to its documents, kept with the words; None if it leaves all documents."""
-    if where is None:
-        return None
-    return words.restrictions.get(where, lambda: _restriction(view.select(where), view.state.documents))
+def restriction(view: View, words: Words, where: Where | None, conditions: Conditions = ()) -> Restriction:
+    """Return a filter and conditions as a restriction. That of the filter is kept with the words."""
+    from indexer.stores.words.tantivy_index import restrict_to
+
+    of_filter: Restriction = ()
+    if where is not None:
+        of_filter = words.restrictions.get(where, lambda: _restriction(view.select(where), view.state.documents))
+    return (*of_filter, *restrict_to(conditions))
 
 
-def _restriction(selection: Selection, documents: int) -> Restriction | None:
+def _restriction(selection: Selection, documents: int) -> Restriction:
     from indexer.stores.words.tantivy_index import restrict
 
     if selection.documents == documents:
-        return None
+        return ()
     if 2 * selection.documents < documents:
         return restrict("document", selection.ids())
     # The list of excluded documents is shorter.
@@ -48,6 +51,7 @@ def join(
     depth: int,
     where: Where | None,
     unit: Unit,
+    conditions: Conditions,
 ) -> Candidates:
     """Return the best units by cosine and the `depth` best by words, each with both scores.
 
@@ -56,7 +60,7 @@ def join(
         dense: the best units by cosine.
         words: the words of the view; None if there are no terms.
     """
-    hits = None if words is None else words.rank_units(terms, depth, restriction(view, words, where), unit)
+    hits = None if words is None else words.rank_units(terms, depth, restriction(view, words, where, conditions), unit)
 
     def of_passages(passages: Ids) -> NDArray[np.float32]:
         return _complete(passages, dense, lambda unknown: cosines(view.vectors_of(passages[unknown]), vector))

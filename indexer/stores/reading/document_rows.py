@@ -272,6 +272,15 @@ class DocumentReader:
         self._view.require_ranked_by(np.fromiter(stored, np.int64), list(stored.values()))
         return [by_id[id_] for id_ in ids]
 
+    def passages_of(self, uri: str) -> list[Passage] | None:
+        """Return a document's passages in the order of `vectors_of`; None for an unknown uri."""
+        rows = self._view.rows(
+            "SELECT p.id FROM {tables}.document d LEFT JOIN {tables}.passage p ON p.document_id = d.id"
+            " WHERE d.{key} = %s ORDER BY p.id",
+            self._view.key_of(uri),
+        )
+        return self.passages_by_id([id_ for (id_,) in rows if id_ is not None]) if rows else None
+
     def vectors_of(self, uri: str) -> Vector | None:
         """Return the stored vectors of a document's passages (passages, dimensions); None for an unknown uri."""
         rows = self._view.rows(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
+from copy import copy
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from indexer.filters.dates import read_date
 from indexer.filters.tree import COLUMNS, Type, Where
 from indexer.records import Vector
 from indexer.settings import Meaning, Settings
@@ -14,7 +17,9 @@ from indexer.stores.fields.field_types import date_fields, metadata_types
 from indexer.stores.port import (
     Candidates,
     CheckReport,
+    Conditions,
     FieldValues,
+    Ids,
     Info,
     PassagePairs,
     Ranking,
@@ -22,6 +27,7 @@ from indexer.stores.port import (
     Sample,
     Sort,
     Unit,
+    WordStatistics,
 )
 from indexer.stores.reading import candidates, dense
 from indexer.stores.reading.document_rows import DocumentReader, stored_rows, vectors_by_id
@@ -38,6 +44,7 @@ class Snapshot(DocumentReader, LedgerReader):
     def __init__(self, view: View) -> None:
         self._view = view
         self._words_notes: tuple[str, ...] = ()
+        self._word_statistics: WordStatistics | None = None
 
     @property
     def settings(self) -> Settings:
@@ -88,7 +95,7 @@ class Snapshot(DocumentReader, LedgerReader):
             (found,) = self.passages_by_id([passage])
             return f"{found.title} {found.text}"
 
-        return corrected(question, self._open_words(), text_of)
+        return corrected(question, self._view.words(), text_of)
 
     def first_passages(self, k: int, where: Where | None, sort: Sort) -> tuple[list[int], int]:
         select, ids = "SELECT id, title, uri, modified FROM {tables}.document", self._ids(where)
@@ -111,6 +118,23 @@ class Snapshot(DocumentReader, LedgerReader):
         counts = self._view.histogram(field, kind, bins, self._ids(where))
         return [counts.get(part, 0) for part in range(bins)] if counts is not None else []
 
+    def dates(self, field: str, where: Where | None = None) -> tuple[Ids, NDArray[np.int64]]:
+        select = (
+            "SELECT v.document_id, max(v.{number}) FROM {tables}.field f JOIN {tables}.field_value v"
+            " ON v.field_id = f.id WHERE f.name = %s AND f.type = %s GROUP BY v.document_id ORDER BY v.document_id"
+        )
+        rows = self._view.rows(select, field, "date") or [
+            (document, year.start)
+            for document, number in self._view.rows(select, field, "number")
+            if (year := read_date(f"{number:g}"))
+        ]
+        documents = np.array([document for document, _ in rows], np.int64)
+        dates = np.array([int(date) for _, date in rows], np.int64)
+        if where is None:
+            return documents, dates
+        chosen = np.isin(documents, self._view.select(where).ids(), assume_unique=True)
+        return documents[chosen], dates[chosen]
+
     def _ids(self, where: Where | None) -> list[int] | None:
         return None if where is None else self._view.select(where).ids().tolist()
 
@@ -124,27 +148,60 @@ class Snapshot(DocumentReader, LedgerReader):
 
     # ranking
 
-    def dense(
-        self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
-    ) -> Ranking:
-        return dense.rank(self._view.select(where), vector, k, unit, exact)
-
-    def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
+    def holding(self, conditions: Conditions, where: Where | None, unit: Unit) -> int:
         words = self._open_words()
-        return words.rank(text, k, candidates.restriction(self._view, words, where), unit)
+        return words.of(unit).count_of(candidates.restriction(self._view, words, where, conditions))
+
+    def similar_words(self, word: str) -> list[str]:
+        return self._open_words().documents.near_terms(word, "exact")
+
+    def dense(
+        self,
+        vector: Vector,
+        k: int,
+        where: Where | None = None,
+        unit: Unit = "document",
+        exact: bool = False,
+        conditions: Conditions = (),
+    ) -> Ranking:
+        limit = self._open_words().limit(conditions, unit) if conditions else None
+        return dense.rank(self._view.select(where, limit), vector, k, unit, exact)
+
+    def words(
+        self, text: str, k: int, where: Where | None = None, unit: Unit = "document", conditions: Conditions = ()
+    ) -> Ranking:
+        words = self._open_words()
+        restriction = candidates.restriction(self._view, words, where, conditions)
+        return words.rank(text, k, restriction, unit, conditions)
 
     def candidates(
-        self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
+        self,
+        vector: Vector,
+        text: str,
+        depth: int,
+        where: Where | None,
+        unit: Unit,
+        exact: bool,
+        conditions: Conditions = (),
     ) -> Candidates:
         terms = stored_analysis(self.settings.language).question_terms(text)
         words = self._open_words() if terms else None  # first, because it may raise WordsBuilding
-        ranking = self.dense(vector, depth, where, unit, exact)
-        return candidates.join(self._view, vector, terms, ranking, words, depth, where, unit)
+        ranking = self.dense(vector, depth, where, unit, exact, conditions)
+        return candidates.join(self._view, vector, terms, ranking, words, depth, where, unit, conditions)
+
+    def word_statistics(self, text: str) -> WordStatistics:
+        terms = stored_analysis(self.settings.language).question_terms(text)
+        return self._open_words().statistics(terms) if terms else WordStatistics()
+
+    def weighed_by(self, statistics: WordStatistics) -> Snapshot:
+        weighed = copy(self)
+        weighed._word_statistics = statistics
+        return weighed
 
     def _open_words(self) -> Words:
         words = self._view.words()
         self._words_notes = words.notes
-        return words
+        return words if self._word_statistics is None else words.weighed_by(self._word_statistics)
 
     # the whole index
 
@@ -175,6 +232,7 @@ class Snapshot(DocumentReader, LedgerReader):
             segments=storage.segments,
             fields=metadata_types(state.fields),
             dates=date_fields(state.fields),
+            details=storage.details,
         )
 
     def recall(self) -> Recall:

@@ -38,11 +38,15 @@ def join_legs(
     """
     if unit == "passage":
         units = passages = _union(dense.passages, hits.ids if hits else _NO_IDS)
+        documents = np.empty(len(units), np.int64)
+        for leg in (dense.passages, dense.documents), (hits.ids, hits.documents) if hits else (_NO_IDS, _NO_IDS):
+            documents[np.searchsorted(units, leg[0])] = leg[1]
         cosines = of_passages(passages)
         means = cosines.astype(np.float64)
     else:
         documents = _union(dense.documents, hits.documents if hits else _NO_IDS)
         units, passages, cosines, means = best_passages(*of_documents(documents))
+        documents = units
     of_words = np.zeros(len(units), np.float32)
     if words is not None and hits is not None:
         scored = np.searchsorted(units, hits.ids if unit == "passage" else hits.documents)
@@ -50,7 +54,7 @@ def join_legs(
         others = np.delete(np.arange(len(units)), scored)
         of_words[others] = words.score(terms, units[others], unit)
     complete = dense.exact and len(passages) == dense.matched
-    return Candidates(passages, cosines, means, of_words, len(terms), dense.matched, complete)
+    return Candidates(passages, documents, cosines, means, of_words, len(terms), dense.matched, complete)
 
 
 def _union(first: Ids, second: Ids) -> Ids:

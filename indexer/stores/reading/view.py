@@ -6,7 +6,7 @@ written once for all engines (document_rows.py, ledger.py), in this form:
 - `{tables}.` stands before the name of each table;
 - `%s` is a parameter, and ` = ANY(%s)` compares with each of several values (`Rows.rows_of`);
 - `{key}` is the column by which a uri is found, in `document` and in `ledger` (`Rows.key_of`);
-- `{stop}` is the column for the end of a passage;
+- `{stop}` is the column for the end of a passage, and `{number}` the column for a date or number of a field;
 - `{texts}` stands after `document d` where `{t}.text` and `{t}.sections` are read, and `{raw}`: the text in UTF-8 if
   the column `text` cannot hold it.
 """
@@ -14,7 +14,7 @@ written once for all engines (document_rows.py, ledger.py), in this form:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -26,7 +26,7 @@ from indexer.records import Vector
 from indexer.settings import Meaning, Settings
 from indexer.stores.fields.field_types import FieldTypes
 from indexer.stores.port import CheckReport, FieldValues, Ids
-from indexer.stores.words.word_ranking import Words
+from indexer.stores.words.word_ranking import Limit, Words
 
 
 class Rows(Protocol):
@@ -137,6 +137,7 @@ class Storage:
     bytes: int
     format_version: int
     segments: tuple[Mapping[str, Any], ...]
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class View(Rows, Protocol):
@@ -156,8 +157,13 @@ class View(Rows, Protocol):
     def has_notes(self) -> bool:
         """Return whether `ledger` has the columns `reader` and `notes`: an index of an earlier format has not."""
 
-    def select(self, where: Where | None) -> Selection:
-        """Return what a filter leaves. Raises FilterError."""
+    def select(self, where: Where | None, limit: Limit | None = None) -> Selection:
+        """Return what a filter leaves. Raises FilterError.
+
+        Args:
+            limit: leave only units that the conditions of a question leave. If these are passages, the selection has
+                all documents that the filter leaves.
+        """
 
     def vectors_of(self, passages: Ids) -> Vector:
         """Return the vectors of passages (n, dimensions), in the order of their ids (n,)."""

@@ -22,10 +22,10 @@ from indexer.stores.words.accents import OWN_LETTERS, fold
 if TYPE_CHECKING:
     import tantivy
 
-VERSION = 5
-"""Version of the rules in this file and accents.py. A word index that was made with another version is rebuilt."""
+VERSION = 6
+"""Version of the rules in this file, accents.py and exact.py. A word index made with another version is rebuilt."""
 
-_VERSION_WITHOUT_FOLDING = 4
+_VERSION_WITHOUT_FOLDING = 5
 """Version of the rules for languages whose accents are kept. These rules have changed once less."""
 
 LANGUAGES = {
@@ -86,15 +86,16 @@ _KATAKANA = re.compile("[\u30a1-\u30f6\u30fd\u30fe]")
 
 _VOWEL_SIGNS = "\u0900-\u0963\u0966-\u0dff"  # of Indic scripts: Python's \w leaves them out
 _POINTS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
-_UNSEEN = "\u00ad\u2060\ufeff"  # soft hyphens and other characters that have no width and do not separate words
+UNSEEN = "\u00ad\u2060\ufeff"
+"""Characters that have no width and do not separate words, such as soft hyphens."""
 
-IN_WORDS = rf"\w{_VOWEL_SIGNS}{_POINTS}{_UNSEEN}"
+IN_WORDS = rf"\w{_VOWEL_SIGNS}{_POINTS}{UNSEEN}"
 """Characters of a written word, for a class of a regular expression."""
 
 # A name with dots is one word at first; `_parts` splits it later.
 _WORD = re.compile(rf"[\w{_VOWEL_SIGNS}]+(?:\.\w+)*")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
-_LEFT_OUT = re.compile(f"[{_POINTS}{_UNSEEN}]+")
+_LEFT_OUT = re.compile(f"[{_POINTS}{UNSEEN}]+")
 
 _BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[._]+")
 _VERSION = re.compile(r"v[0-9]+\.[0-9.]+")

@@ -16,7 +16,8 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,9 +26,11 @@ import tantivy
 from numpy.typing import NDArray
 from tantivy import Occur, Query
 
+from indexer.lazy_property import LazyProperty
 from indexer.passages.cut import visible_parts
-from indexer.stores.port import Ids
+from indexer.stores.port import Condition, Ids, TextStatistics
 from indexer.stores.words.analysis import Analysis, Terms, characters, is_compound
+from indexer.stores.words.exact import BORDER, exact_words
 
 Engine: TypeAlias = tantivy.Index
 
@@ -63,6 +66,9 @@ COMPOUND_WEIGHT = 0.5
 OCCURRENCES = {1: 1.0, 2: 0.375, 4: 0.317, 8: 0.221}
 """What BM25 adds to the score of a character, in a text of mean length, when it occurs at least this often."""
 
+_K1, _B = 1.2, 0.75
+"""tantivy's own parameters of BM25."""
+
 _PADDING_ID = 0  # no text has this id
 _PADDING_TERM = "_"  # analysis never makes this term
 
@@ -74,19 +80,21 @@ _SCHEMA = (
     .add_integer_field("length", fast=True)
     .add_text_field("words", tokenizer_name="words", index_option="freq")
     .add_text_field("characters", tokenizer_name="whitespace", index_option="basic")
+    .add_text_field("exact", tokenizer_name="whitespace", index_option="position")
     .build()
 )
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedText:
-    """A text to be found, of a document or a passage: its id, its document's id, its words (`Analysis.words`), and its
-    characters that can be a word."""
+    """A text to be found, of a document or a passage: its id, its document's id, its words (`Analysis.words`), its
+    characters that can be a word, and its words as conditions compare them, between spaces."""
 
     id: int
     document: int
     words: list[str]
-    characters: list[str] = field(default_factory=list)
+    characters: list[str]
+    exact: str
 
 
 def indexed_texts(
@@ -106,20 +114,22 @@ def indexed_texts(
     """
     spans = [(start, end) for _, start, end in passages]
     whole, *parts = visible_parts(text, format_, [(0, len(text)), *spans])
-    found = _words_and_characters(f"{title} {whole}", analysis)
+    found = _words_of(title, whole, analysis)
     indexed = [
         IndexedText(
             id_,
             document,
-            *(found if end - start == len(text) else _words_and_characters(f"{title} {part}", analysis)),
+            *(found if end - start == len(text) else _words_of(title, part, analysis)),
         )
         for (id_, start, end), part in zip(passages, parts, strict=True)
     ]
     return IndexedText(passages[0][0], document, *found), indexed
 
 
-def _words_and_characters(text: str, analysis: Analysis) -> tuple[list[str], list[str]]:
-    return analysis.words(text), characters(text)
+def _words_of(title: str, visible: str, analysis: Analysis) -> tuple[list[str], list[str], str]:
+    text = f"{title} {visible}"
+    exact = " ".join([*exact_words(title), BORDER, *exact_words(visible)])
+    return analysis.words(text), characters(text), exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +153,8 @@ class WordHits:
         return WordHits(self.ids[:n], self.documents[:n], self.scores[:n], self.matched)
 
 
-@dataclass(frozen=True, slots=True)
-class Restriction:
-    """Limits a search to the texts that a query names or, if `excluded`, to all others."""
-
-    query: Query
-    excluded: bool = False
+Restriction: TypeAlias = tuple[tuple[Occur, Query], ...]
+"""Limits a search to the texts that meet all of these queries. They add nothing to the score."""
 
 
 def restrict(field: str, ids: Ids, *, excluded: bool = False) -> Restriction:
@@ -166,8 +172,23 @@ def restrict(field: str, ids: Ids, *, excluded: bool = False) -> Restriction:
         queries = [Query.range_query(_SCHEMA, field, tantivy.FieldType.Integer, *bound) for bound in bounds]
     else:
         queries = [Query.term_set_query(_SCHEMA, field, ids.tolist())]
-    query = Query.boolean_query([(Occur.Should, one) for one in queries])
-    return Restriction(query if excluded else Query.const_score_query(query, 0.0), excluded)
+    return (_clause(Query.boolean_query([(Occur.Should, one) for one in queries]), excluded=excluded),)
+
+
+def restrict_to(conditions: Sequence[Condition]) -> Restriction:
+    """Limit a search to the texts that meet all conditions."""
+    return tuple(_clause(_row_of(one.words), excluded=one.excluded) for one in conditions)
+
+
+def _clause(query: Query, *, excluded: bool) -> tuple[Occur, Query]:
+    return (Occur.MustNot, query) if excluded else (Occur.Must, Query.const_score_query(query, 0.0))
+
+
+def _row_of(words: Sequence[str]) -> Query:
+    """Return the query of the texts that have these words in a row."""
+    if len(words) == 1:
+        return Query.term_query(_SCHEMA, "exact", words[0], "basic")
+    return Query.phrase_query(_SCHEMA, "exact", list(words))
 
 
 def open_index(folder: Path | None, analysis: Analysis) -> Engine:
@@ -208,6 +229,7 @@ class IndexWriter:
             "length": len(text.words),
             "words": " ".join(text.words),
             "characters": " ".join(f"{one}{least}" for one, count in counts for least in OCCURRENCES if count >= least),
+            "exact": text.exact,
         }
         self._writer.add_document(tantivy.Document(id=text.id, document=text.document, **values))
 
@@ -238,23 +260,63 @@ class Postings:
         self._has_deletions = has_deletions
         self._counted_texts = 0
         self._factors: dict[str, float] = {}  # by term, for terms that were asked for
+        self._shared: TextStatistics | None = None
         index.reload()
         self._searcher = index.searcher()
         self.count = self._searcher.num_docs
         if has_deletions:
             self._pad_to_mean_length(index)
 
-    def search(self, terms: Terms, n: int, restriction: Restriction | None = None) -> WordHits:
-        """Return the n best texts that hold one of the terms."""
-        query = self._query(terms, restriction)
+    def statistics(self, terms: Terms) -> TextStatistics:
+        """Return the statistics of the texts that are alive, for these terms."""
+        holding = {}
+        for term, beginning in terms.items():
+            if characters(term) == [term]:
+                holding[term] = self._count(self._levels(term)[0]), 0
+            else:
+                compounds = self._compounds(beginning)
+                both = Query.term_set_query(_SCHEMA, "words", [term, *compounds])
+                holding[term] = self._count(_of_term(term)), self._count(both) if compounds else 0
+        return TextStatistics(self.count, self._length, holding)
+
+    def weighed_by(self, statistics: TextStatistics) -> Postings:
+        """Return these postings with scores by the statistics of a larger collection, for one question."""
+        weighed = copy(self)
+        weighed._shared, weighed._factors = statistics, {}
+        return weighed
+
+    @LazyProperty
+    def _length(self) -> int:
+        """Number of words of the texts that are alive."""
+        total = self._searcher.aggregate(Query.all_query(), {"total": {"sum": {"field": "length"}}})
+        return int(total["total"]["value"])
+
+    def _count(self, query: Query) -> int:
+        return int(self._searcher.search(query, 1).count)
+
+    @property
+    def _mean_lengths(self) -> tuple[float, float]:
+        """Mean length of these texts, and of those whose statistics give the scores."""
+        shared = self._shared or TextStatistics()
+        return max(1.0, self._length / max(1, self.count)), max(1.0, shared.words / max(1, shared.texts))
+
+    def search(self, terms: Terms, n: int, restriction: Restriction = (), *, every: bool = False) -> WordHits:
+        """Return the n best texts that hold one of the terms.
+
+        Args:
+            every: texts that hold none of the terms follow, with the score 0.
+        """
+        query = self._query(terms, restriction, every=every)
         wanted = min(n, self.count)
         n = max(1, wanted)  # the engine makes room for as many as it is asked for, and refuses to look for none
         fetched = n + 8
+        # By a larger mean length, no score grows more than the mean length does.
+        growth = 1.0 if self._shared is None else max(1.0, self._mean_lengths[1] / self._mean_lengths[0])
         while True:
             result = self._searcher.search(query, fetched)
-            hits = self._hits(result.hits, n, result.count)
+            hits = self._hits(self._scored(terms, result.hits), n, result.count)
             # A text that was not fetched may have the same score as the last one that was.
-            if fetched >= result.count or hits.scores[-1] > _rounded([result.hits[-1][0]])[0]:
+            if fetched >= result.count or hits.scores[-1] > _rounded([growth * result.hits[-1][0]])[0]:
                 return hits.first(wanted)
             fetched *= 4
 
@@ -267,18 +329,69 @@ class Postings:
         score_by_id: dict[int, float] = {}
         if terms and len(ids):
             query = self._query(terms, restrict(field, np.unique(ids)))
-            hits = self._searcher.search(query, max(1, len(ids)), count=False).hits
+            hits = self._scored(terms, self._searcher.search(query, max(1, len(ids)), count=False).hits)
             ids_of_hits = self._values(field, [address for _, address in hits]).tolist()
             score_by_id = dict(zip(ids_of_hits, _rounded([score for score, _ in hits]).tolist(), strict=True))
         return np.array([score_by_id.get(id_, 0.0) for id_ in ids.tolist()], np.float32)
 
-    def near_terms(self, term: str) -> list[str]:
-        """Return terms that are spelled like a term, the most similar first; none if the index has the term itself."""
-        if self._searcher.doc_freq("words", term):
+    def count_of(self, restriction: Restriction) -> int:
+        """Return how many texts a restriction leaves."""
+        return int(self._searcher.search(self._query({}, restriction, every=True), 1).count)
+
+    def holding(self, words: Sequence[str], field: str) -> Ids:
+        """Return the ids of the texts that have these words in a row (n,), ascending.
+
+        Args:
+            field: "id" or "document": which ids.
+        """
+        query = Query.const_score_query(_row_of(words), 0.0)
+        hits = self._searcher.search(query, max(1, self._searcher.num_docs), count=False).hits
+        return np.sort(self._values(field, [address for _, address in hits]))
+
+    def near_terms(self, term: str, field: str = "words") -> list[str]:
+        """Return terms that are spelled like a term, the most similar first; none if the index has the term itself.
+
+        Args:
+            field: "words" for terms of the analysis, "exact" for words as conditions compare them.
+        """
+        if self._searcher.doc_freq(field, term):
             return []
-        others = (other for other, _ in self._searcher.terms_with_prefix("words", term[0]))
+        others = (other for other, _ in self._searcher.terms_with_prefix(field, term[0]))
         alike = [other for other in others if abs(len(other) - len(term)) <= _MAX_LENGTH_DIFFERENCE]
         return difflib.get_close_matches(term, alike, n=_NEAR_TERMS, cutoff=_MIN_SIMILARITY)
+
+    def _scored(self, terms: Terms, hits: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Return texts with their scores; these differ from tantivy's where other statistics give them.
+
+        tantivy weighs a term by the mean length of its own texts. Its score for one term gives how often a text has the
+        term, and this gives the score by the other mean length.
+        """
+        if self._shared is None or not hits:
+            return hits
+        addresses = [address for _, address in hits]
+        ids, lengths = self._values("id", addresses), self._values("length", addresses)
+        own, shared = (_K1 * (1 - _B + _B * _as_one_byte(lengths) / mean) for mean in self._mean_lengths)
+        limit = restrict("id", np.unique(ids))
+        total = np.zeros(len(ids))
+        for term, beginning in terms.items():
+            if characters(term) == [term]:
+                total += self._part(self._character(term), limit, ids)
+                continue
+            best = self._idf(term) * (_K1 + 1)
+            share = np.minimum(self._part(self._term(term), limit, ids) / best, 1 - 1e-7)
+            times = np.round(share * own / (1 - share))
+            score = best * times / (times + shared)
+            if compounds := self._compounds(beginning):
+                score = np.maximum(score, self._part(self._scored_compounds(term, compounds), limit, ids))
+            total += score
+        return list(zip(total.tolist(), addresses, strict=True))
+
+    def _part(self, query: Query, limit: Restriction, ids: Ids) -> NDArray[np.float64]:
+        """Return what a part of a question adds to the score of each text (n,)."""
+        both = Query.boolean_query([(Occur.Must, query), *limit])
+        hits = self._searcher.search(both, len(ids), count=False).hits
+        score_by_id = dict(zip(self._values("id", [address for _, address in hits]).tolist(), hits, strict=True))
+        return np.array([score_by_id[id_][0] if id_ in score_by_id else 0.0 for id_ in ids.tolist()], np.float64)
 
     def _hits(self, hits: list[tuple[Any, Any]], n: int, matched: int) -> WordHits:
         addresses = [address for _, address in hits]
@@ -291,12 +404,13 @@ class Postings:
     def _values(self, field: str, addresses: list[Any]) -> Ids:
         return np.array(self._searcher.fast_field_values(field, addresses), np.int64)
 
-    def _query(self, terms: Terms, restriction: Restriction | None) -> Query:
+    def _query(self, terms: Terms, restriction: Restriction, *, every: bool = False) -> Query:
         any_term = Query.boolean_query([(Occur.Should, self._word(*each)) for each in terms.items()])
-        if restriction is None:
-            return any_term
-        limit = Occur.MustNot if restriction.excluded else Occur.Must
-        return Query.boolean_query([(Occur.Must, any_term), (limit, restriction.query)])
+        if every:
+            padding = Query.term_query(_SCHEMA, "id", _PADDING_ID, "basic")
+            alive = (Occur.Must, Query.const_score_query(Query.all_query(), 0.0)), (Occur.MustNot, padding)
+            return Query.boolean_query([*alive, (Occur.Should, any_term), *restriction])
+        return Query.boolean_query([(Occur.Must, any_term), *restriction]) if restriction else any_term
 
     def _word(self, term: str, beginning: str) -> Query:
         """Return the query of a term, or of the compounds that begin with its word if they give a better score.
@@ -306,33 +420,47 @@ class Postings:
         if characters(term) == [term]:
             return self._character(term)
         query = self._term(term)
-        longer = self._searcher.terms_with_prefix("words", beginning) if beginning else ()
-        compounds = [other for other, _ in longer if is_compound(other, beginning)]
-        if not compounds:
+        if not (compounds := self._compounds(beginning)):
             return query
-        idf = self._idf(Query.term_set_query(_SCHEMA, "words", [term, *compounds]))
-        scored = Query.const_score_query(Query.term_set_query(_SCHEMA, "words", compounds), COMPOUND_WEIGHT * idf)
-        return Query.disjunction_max_query([query, scored])
+        return Query.disjunction_max_query([query, self._scored_compounds(term, compounds)])
+
+    def _compounds(self, beginning: str) -> list[str]:
+        longer = self._searcher.terms_with_prefix("words", beginning) if beginning else ()
+        return [other for other, _ in longer if is_compound(other, beginning)]
+
+    def _scored_compounds(self, term: str, compounds: Sequence[str]) -> Query:
+        idf = self._idf(term, Query.term_set_query(_SCHEMA, "words", [term, *compounds]), with_compounds=True)
+        return Query.const_score_query(Query.term_set_query(_SCHEMA, "words", compounds), COMPOUND_WEIGHT * idf)
+
+    def _levels(self, character: str) -> list[Query]:
+        return [Query.term_query(_SCHEMA, "characters", f"{character}{least}", "basic") for least in OCCURRENCES]
 
     def _character(self, character: str) -> Query:
-        levels = [Query.term_query(_SCHEMA, "characters", f"{character}{least}", "basic") for least in OCCURRENCES]
-        idf = self._idf(levels[0])
+        levels = self._levels(character)
+        idf = self._idf(character, levels[0])
         scored = zip(levels, OCCURRENCES.values(), strict=True)
         return Query.boolean_query(
             [(Occur.Should, Query.const_score_query(query, idf * gain)) for query, gain in scored]
         )
 
-    def _idf(self, query: Query) -> float:
-        return _idf(self.count, self._searcher.search(query, 1).count)
+    def _idf(self, term: str, query: Query | None = None, *, with_compounds: bool = False) -> float:
+        """Return the weight of a term, or of a term with its compounds.
+
+        Args:
+            query: finds the texts that hold it; without it, those that hold the term as a word.
+        """
+        if self._shared is not None:
+            return _idf(self._shared.texts, self._shared.holding[term][with_compounds])
+        return _idf(self.count, self._count(query or _of_term(term)))
 
     def _term(self, term: str) -> Query:
-        query = Query.term_query(_SCHEMA, "words", term, "freq")
-        if not self._has_deletions:
+        query = _of_term(term)
+        if not self._has_deletions and self._shared is None:
             return query
         if (factor := self._factors.get(term)) is None:
-            alive = self._searcher.search(query, 1).count
-            counted = self._searcher.doc_freq("words", term)
-            factor = self._factors[term] = _idf(self.count, alive) / _idf(self._counted_texts, counted)
+            texts = self._counted_texts if self._has_deletions else self.count
+            factor = self._idf(term) / _idf(texts, self._searcher.doc_freq("words", term))
+            self._factors[term] = factor
         return Query.boost_query(query, factor)
 
     def _pad_to_mean_length(self, index: Engine) -> None:
@@ -346,8 +474,7 @@ class Postings:
             index.reload()
             self._searcher = index.searcher()
             self.count = self._searcher.num_docs - self._searcher.search(padding, 1).count
-            total = self._searcher.aggregate(Query.all_query(), {"total": {"sum": {"field": "length"}}})
-            alive_mean = float(total["total"]["value"]) / max(1, self.count)
+            alive_mean = self._length / max(1, self.count)
             self._counted_texts, mean = self._statistics()
             if not alive_mean or abs(mean / alive_mean - 1) < 1e-7:
                 return
@@ -379,6 +506,17 @@ def _flatten(explanation: dict[str, Any]) -> Iterator[tuple[str, float]]:
     yield explanation["description"], explanation["value"]
     for detail in explanation.get("details", ()):
         yield from _flatten(detail)
+
+
+def _of_term(term: str) -> Query:
+    return Query.term_query(_SCHEMA, "words", term, "freq")
+
+
+def _as_one_byte(lengths: Ids) -> NDArray[np.float64]:
+    """Return lengths (n,) as tantivy and Lucene keep them in a byte: exact up to 40, then four significant bits."""
+    _, bits = np.frexp(np.maximum(lengths - 24, 1))
+    shift = np.maximum(bits - 4, 0)
+    return np.where(lengths <= 40, lengths, ((lengths - 24) >> shift << shift) + 24).astype(np.float64)
 
 
 def _idf(count: int, containing: int) -> float:

@@ -7,14 +7,14 @@ engine's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.stores.fields.filter_cache import FilterCache
-from indexer.stores.port import Ids, Ranking, Unit
+from indexer.stores.port import Conditions, Ids, Ranking, Unit, WordStatistics
 from indexer.stores.words.analysis import Analysis, Terms
 
 if TYPE_CHECKING:
@@ -25,36 +25,105 @@ _PASSAGES_PER_DOCUMENT = 8
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """The units that the conditions of a question leave.
+
+    Attributes:
+        required: ids of the documents or passages that hold all required words (n,), ascending; None for all.
+        excluded: ids of those that hold excluded words (n,), ascending.
+    """
+
+    unit: Unit
+    required: Ids | None
+    excluded: Ids
+
+    def flags(self, ids: Ids) -> NDArray[np.bool_]:
+        """Return one flag per id (n,), ids ascending: whether the conditions leave this document or passage."""
+        flags = np.ones(len(ids), np.bool_) if self.required is None else _are_in(ids, self.required)
+        flags &= ~_are_in(ids, self.excluded)
+        return flags
+
+
+def _are_in(ids: Ids, others: Ids) -> NDArray[np.bool_]:
+    """Return one flag per id (n,): whether it is one of the others. Both are ascending."""
+    flags = np.zeros(len(ids), np.bool_)
+    positions = np.searchsorted(ids, others)
+    inside = positions < len(ids)
+    positions, others = positions[inside], others[inside]
+    flags[positions[ids[positions] == others]] = True
+    return flags
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """The words of one commit, by document and by passage.
 
     Attributes:
         documents: each under the id of its first passage.
         notes: what every question that uses these words should be told, such as a damaged word index.
-        restrictions: None for a filter that leaves all documents.
+        restrictions: empty for a filter that leaves all documents.
     """
 
     analysis: Analysis
     documents: Postings
     passages: Postings
     notes: tuple[str, ...] = ()
-    restrictions: FilterCache[Restriction | None] = field(default_factory=FilterCache)
+    restrictions: FilterCache[Restriction] = field(default_factory=FilterCache)
 
-    def rank_units(self, terms: Terms, k: int, restriction: Restriction | None, unit: Unit) -> WordHits:
-        """Return the k best documents or passages that hold one of the terms; documents by their first passage."""
-        return (self.passages if unit == "passage" else self.documents).search(terms, k, restriction)
+    def of(self, unit: Unit) -> Postings:
+        """Return the texts of the units."""
+        return self.passages if unit == "passage" else self.documents
 
-    def rank(self, text: str, k: int, restriction: Restriction | None, unit: Unit) -> Ranking:
+    def statistics(self, terms: Terms) -> WordStatistics:
+        """Return the statistics of the terms of a question."""
+        return WordStatistics(self.documents.statistics(terms), self.passages.statistics(terms))
+
+    def weighed_by(self, statistics: WordStatistics) -> Words:
+        """Return these words for a question whose BM25 scores follow the statistics of a larger collection."""
+        documents = self.documents.weighed_by(statistics.documents)
+        return replace(self, documents=documents, passages=self.passages.weighed_by(statistics.passages))
+
+    def limit(self, conditions: Conditions, unit: Unit) -> Limit:
+        """Return the units that conditions leave."""
+        field: Literal["id", "document"] = "id" if unit == "passage" else "document"
+        required, excluded = None, np.empty(0, np.int64)
+        for condition in conditions:
+            ids = self.of(unit).holding(condition.words, field)
+            if condition.excluded:
+                excluded = np.union1d(excluded, ids)
+            else:
+                required = ids if required is None else np.intersect1d(required, ids, assume_unique=True)
+        return Limit(unit, required, excluded)
+
+    def rank_units(
+        self, terms: Terms, k: int, restriction: Restriction, unit: Unit, *, every: bool = False
+    ) -> WordHits:
+        """Return the k best documents or passages that hold one of the terms; documents by their first passage.
+
+        Args:
+            every: units that hold none of the terms follow, with the score 0.
+        """
+        return self.of(unit).search(terms, k, restriction, every=every)
+
+    def rank(self, text: str, k: int, restriction: Restriction, unit: Unit, conditions: Conditions) -> Ranking:
         """Return the k best documents or passages that hold a word of the text; equal scores in order of addition.
 
+        Args:
+            restriction: of the filter and of the conditions.
+            conditions: if the text has no word to search by, units are ranked by the words that these require.
+
         Raises:
-            NoWords: the text has no word, or none but the language's stop words.
+            NoWords: the text has no word, or none but the language's stop words, and there are no conditions.
         """
-        terms = self.analysis.required_terms(text)
-        hits = self.rank_units(terms, k, restriction, unit)
+        terms = self.analysis.question_terms(text) if conditions else self.analysis.required_terms(text)
+        asks = bool(terms)
+        if not asks:
+            required = (" ".join(condition.words) for condition in conditions if not condition.excluded)
+            terms = self.analysis.question_terms(" ".join(required))
+        hits = self.rank_units(terms, k, restriction, unit, every=not asks)
         best = hits.ids
         if unit == "document" and len(best) and self.passages.count > self.documents.count:  # some have several
-            best = self._best_passages(terms, hits)
+            best = self._best_passages(terms, hits, () if asks else conditions)
         return Ranking(best, hits.documents, hits.scores, hits.matched, exact=True)
 
     def score(self, terms: Terms, ids: Ids, unit: Unit) -> NDArray[np.float32]:
@@ -67,22 +136,28 @@ class Words:
             return self.documents.scores(terms, "document", ids)
         return self.passages.scores(terms, "id", ids)
 
-    def _best_passages(self, terms: Terms, hits: WordHits) -> Ids:
+    def _best_passages(self, terms: Terms, hits: WordHits, conditions: Conditions) -> Ids:
         """Return the best passage of each document (n,).
 
         If no passage has a word, because the word was cut in two, the result is the first passage.
+
+        Args:
+            conditions: a passage that meets all of them is better than all others.
         """
-        from indexer.stores.words.tantivy_index import restrict
+        from indexer.stores.words.tantivy_index import restrict, restrict_to
 
         best: dict[int, int] = {}
         documents, fetched = hits.documents.tolist(), _PASSAGES_PER_DOCUMENT * len(hits.documents)
-        remaining = documents
-        while remaining:
-            passage_hits = self.passages.search(terms, fetched, restrict("document", np.unique(remaining)))
-            for document, passage in zip(passage_hits.documents.tolist(), passage_hits.ids.tolist(), strict=True):
-                best.setdefault(document, passage)
-            if fetched >= passage_hits.matched:
-                break
-            remaining = [document for document in remaining if document not in best]
-            fetched *= 4
+        searches = [(restrict_to(conditions), True), ((), False)] if conditions else [((), False)]
+        for limits, every in searches:
+            remaining, n = [document for document in documents if document not in best], fetched
+            while remaining:
+                restriction = (*restrict("document", np.unique(remaining)), *limits)
+                passage_hits = self.passages.search(terms, n, restriction, every=every)
+                for document, passage in zip(passage_hits.documents.tolist(), passage_hits.ids.tolist(), strict=True):
+                    best.setdefault(document, passage)
+                if n >= passage_hits.matched:
+                    break
+                remaining = [document for document in remaining if document not in best]
+                n *= 4
         return np.array([best.get(*pair) for pair in zip(documents, hits.ids.tolist(), strict=True)], np.int64)

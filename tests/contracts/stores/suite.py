@@ -27,7 +27,7 @@ from indexer.stores import port
 from indexer.stores.addresses.life_cycle import create
 from indexer.stores.addresses.open import engine_of
 from indexer.stores.hashes import content_hash, row_hash
-from indexer.stores.port import Batch, EmbeddedDocument, Hashes, Ranking, Snapshot, Store, Unit
+from indexer.stores.port import Batch, Conditions, EmbeddedDocument, Hashes, Passage, Ranking, Snapshot, Store, Unit
 
 DIMENSIONS = 4
 SETTINGS = Settings(DIMENSIONS)
@@ -200,6 +200,7 @@ def agree(one: Snapshot, other: Snapshot, vectors: Sequence[Vector], filters: Se
     for uri in one.hashes():
         assert one.get(uri) == other.get(uri)
         np.testing.assert_array_equal(one.vectors_of(uri), other.vectors_of(uri))
+        assert without_ids(one.passages_of(uri)) == without_ids(other.passages_of(uri))
     every = [passages_of(snapshot, snapshot.sample(10_000).passages) for snapshot in (one, other)]
     assert every[0] == every[1]
     assert shown(one, one.sample(4, 3).passages) == shown(other, other.sample(4, 3).passages)
@@ -223,8 +224,10 @@ def agree(one: Snapshot, other: Snapshot, vectors: Sequence[Vector], filters: Se
 
 
 def passages_of(snapshot: Snapshot, ids: Iterable[int]) -> list[dict[str, Any]]:
-    """Passages without their ids."""
-    rows = snapshot.passages_by_id([int(id_) for id_ in ids])
+    return without_ids(snapshot.passages_by_id([int(id_) for id_ in ids]))
+
+
+def without_ids(rows: Sequence[Passage]) -> list[dict[str, Any]]:
     names = (
         "uri",
         "title",
@@ -256,11 +259,18 @@ def same_words(one: Snapshot, ranking: Ranking, other: Snapshot, whole: Ranking,
 
 
 def same_candidates(
-    one: Snapshot, other: Snapshot, vector: Vector, depth: int, where: Where | None, unit_: Unit
+    one: Snapshot,
+    other: Snapshot,
+    vector: Vector,
+    depth: int,
+    where: Where | None,
+    unit_: Unit,
+    questions: Sequence[str] = ("pear plum", "the"),
+    conditions: Conditions = (),
 ) -> None:
     """Candidates agree. Candidates from words alone may differ if the last of them nearly tie."""
-    for question in ("pear plum", "the"):
-        mine, theirs = (s.candidates(vector, question, depth, where, unit_, False) for s in (one, other))
+    for question in questions:
+        mine, theirs = (s.candidates(vector, question, depth, where, unit_, False, conditions) for s in (one, other))
         assert (mine.terms, mine.matched) == (theirs.terms, theirs.matched)
         if shown(one, mine.passages) == shown(other, theirs.passages):
             np.testing.assert_allclose(mine.cosines, theirs.cosines, atol=1e-6)

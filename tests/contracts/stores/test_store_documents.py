@@ -47,6 +47,7 @@ def test_an_empty_store_answers_everything(store: Store) -> None:
     with store.snapshot() as snapshot:
         assert (snapshot.documents, snapshot.passages, snapshot.settings) == (0, 0, SETTINGS)
         assert (dict(snapshot.hashes()), snapshot.get("a"), snapshot.vectors_of("a")) == ({}, None, None)
+        assert snapshot.passages_of("a") is None
         for one in UNITS:
             for ranking in (snapshot.dense(AXES[0], 5, None, one, False), snapshot.words("apple", 5, None, one)):
                 assert (len(ranking.passages), ranking.matched, ranking.exact) == (0, 0, True)
@@ -100,6 +101,8 @@ def test_put_adds_replaces_and_updates(store: Store) -> None:
         assert passages[0].metadata == {"m": [True]}
         np.testing.assert_array_equal(snapshot.vectors_of("a"), AXES[1:3])
         np.testing.assert_array_equal(snapshot.vectors_of("b"), AXES[:1])
+        assert [p.text for p in snapshot.passages_of("a")] == ["new", "one"]
+        assert snapshot.passages_of("b") == [passages[0]]
         info = snapshot.info()
         assert (info.documents, info.passages, info.tokens) == (4, 5, 1 + 1 + 1 + 5 + 6)
         assert info.fields == {"m": ("boolean",)}
@@ -117,7 +120,7 @@ def test_remove_leaves_no_trace_and_ids_are_never_used_again(store: Store) -> No
         assert uris(snapshot, snapshot.words("apple pear", 9, None, "document")) == ["a"]
         assert (snapshot.get("b"), snapshot.vectors_of("b")) == (None, None)
         assert snapshot.info().fields == {}
-        with pytest.raises(FilterError, match='no field "n"'):
+        with pytest.raises(FilterError, match='no document has a field "n"'):
             snapshot.dense(AXES[0], 9, parse("n = 1"), "document", False)
         with pytest.raises(IndexDamaged):
             snapshot.passages_by_id([before[1].id])

@@ -101,7 +101,7 @@ def test_one_of_no_values_holds_for_nothing(store: Store) -> None:
             ranking = snapshot.dense(AXES[0], 9, where, "document", False)
             assert "".join(sorted(uris(snapshot, ranking))) == expected, where
             assert "".join(uri for uri in "abcdex" if snapshot.matches(uri, where)) == expected, where
-        with pytest.raises(FilterError, match="no field"):
+        with pytest.raises(FilterError, match="no document has a field"):
             snapshot.matches("a", In("yeer", ()))
 
 
@@ -160,9 +160,9 @@ def test_a_filter_ends_when_its_deadline_has_passed(store: Store) -> None:
 
 
 REFUSED = [
-    ("yeer = 2020", 'filter: no field "yeer" in this index; near: year'),
-    ("exists nothing_like_it", 'filter: no field "nothing_like_it" in this index; it has: uri, title, path'),
-    ("author = 1", 'filter: no field "author" in this index; near: author.age, author.name'),
+    ("yeer = 2020", 'filter: no document has a field "yeer"; near: year'),
+    ("exists nothing_like_it", 'filter: no document has a field "nothing_like_it"; it has: uri, title, path'),
+    ("author = 1", 'filter: no document has a field "author"; near: author.age, author.name'),
     ('draft = "yes"', 'filter: field draft cannot be compared with "yes": compare it with true or false'),
     ("lang >= 3", 'filter: field lang cannot be compared with 3: compare it with text in quotes such as "en"'),
     ("year = true", "filter: field year cannot be compared with true: compare it with a number such as 2020 or a "),
@@ -170,8 +170,8 @@ REFUSED = [
     ('modified > "today"', 'filter: field modified cannot be compared with "today": compare it with a date such a'),
     ('lang in ("en", 3)', 'filter: field lang cannot be compared with 3: compare it with text in quotes such as "'),
     ('draft contains "t"', 'filter: field draft cannot be compared with "t": compare it with true or false'),
-    ('tittle like "a%"', 'filter: no field "tittle" in this index; near: title'),
-    ("year = 2020 or not (draft = true and yeer = 1)", 'filter: no field "yeer" in this index; near: year'),
+    ('tittle like "a%"', 'filter: no document has a field "tittle"; near: title'),
+    ("year = 2020 or not (draft = true and yeer = 1)", 'filter: no document has a field "yeer"; near: year'),
 ]
 
 

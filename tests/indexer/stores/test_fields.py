@@ -234,12 +234,12 @@ def test_answers(papers: sqlite3.Connection, text: str, ids: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("yaer = 2020", 'filter: no field "yaer" in this index; near: year, year_end'),
-        ("exists yaer", 'filter: no field "yaer" in this index; near: year, year_end'),
-        ('author = "Ann"', 'filter: no field "author" in this index; near: author.name'),
+        ("yaer = 2020", 'filter: no document has a field "yaer"; near: year, year_end'),
+        ("exists yaer", 'filter: no document has a field "yaer"; near: year, year_end'),
+        ('author = "Ann"', 'filter: no document has a field "author"; near: author.name'),
         (
             "qqqq = 1",
-            'filter: no field "qqqq" in this index; it has: uri, title, path, format, modified, author.name, '
+            'filter: no document has a field "qqqq"; it has: uri, title, path, format, modified, author.name, '
             "big, draft, long, metadata.path, mixed, tags, year, year_end",
         ),
         (

@@ -73,7 +73,7 @@ class Machine(RuleBasedStateMachine):
             if where and not any(self.even[uri] for uri in self.model):
                 continue
             allowed = [uri for uri in self.model if where is None or self.even[uri]]
-            hits = self.searcher.search_vector(question, 5, where)
+            hits = self.searcher.search_vector(question, 5, where=where)
             expected = sorted((float(self.model[uri] @ question) for uri in allowed), reverse=True)[:5]
             assert hits.matched == len(allowed)
             np.testing.assert_allclose([hit.score for hit in hits], expected, atol=2e-3)

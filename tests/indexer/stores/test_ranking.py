@@ -70,7 +70,7 @@ def test_filters_return_as_many_as_match_and_the_nearest(tmp_path: Path, kind: s
             question = questions[number % 64]
             scores = np.where(allowed & alive, rows @ question, -2)
             matching = int((allowed & alive).sum())
-            hits = searcher.search_vector(question, 10, where)
+            hits = searcher.search_vector(question, 10, where=where)
             assert (len(hits), hits.matched) == (min(10, matching), matching), where
             if not matching:
                 continue
@@ -94,7 +94,7 @@ def test_exact_is_said_only_of_brute_force(tmp_path: Path) -> None:
         assert measured.recall >= 0.95
     with Searcher(tmp_path / "x.index") as searcher:
         assert not searcher.search_vector(rows[5], 10).exact
-        assert searcher.search_vector(rows[5], 10, "n < 500").exact
+        assert searcher.search_vector(rows[5], 10, where="n < 500").exact
         brute = snapshot_of(searcher).dense(rows[5], 10, exact=True)
         assert brute.exact
         truth = np.argsort(-(rows @ rows[5]), kind="stable")[:10]
@@ -115,7 +115,7 @@ def test_few_allowed_rows_are_found_exactly_however_they_are_looked_at(
         index.remove(["7"])
     with Searcher(tmp_path / "x.index") as searcher:
         for last in (1, 5, 300, 1_999):
-            hits = searcher.search_vector(rows[7], 10, f"n < {last}")
+            hits = searcher.search_vector(rows[7], 10, where=f"n < {last}")
             allowed = [i for i in range(last) if i != 7]
             truth = sorted(allowed, key=lambda i: -float(rows[i] @ rows[7]))[:10]
             assert [int(hit.uri) for hit in hits] == truth

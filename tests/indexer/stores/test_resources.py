@@ -220,28 +220,29 @@ def test_too_few_descriptors_are_an_error_or_the_same_answer_and_no_damage(
     made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, mode: Any
 ) -> None:
     monkeypatch.setattr(segment_files, "_MAX_READ_BYTES", 0)  # mapped, as a large one is
-    folder, outcomes = made("x.index"), []
+    folder, refusals, answer = made("x.index"), list[str](), list[str]()
     with Searcher(folder) as searcher:  # imports what a question needs
         assert [len(searcher.search("text", 1, mode="words")), len(searcher.search_vector(ROWS[0], 1))] == [1, 1]
     highest = max(descriptors())
     with allowed(highest + 1):
         holes = filled()
     try:
-        for limit in (3, *range(highest + 1, highest + 13)):
+        for limit in (3, *range(highest + 1, highest + 65)):  # threads of other tests may take some too
             with Searcher(folder) as searcher, allowed(limit):
                 try:
                     hits = (
                         searcher.search("text", 1, mode=mode) if mode == "words" else searcher.search_vector(ROWS[0], 1)
                     )
-                    outcomes.append([hit.uri for hit in hits])
+                    answer = [hit.uri for hit in hits]
+                    break
                 except StorageError as error:
-                    assert "this process" in str(error)
-                    outcomes.append([])
+                    refusals.append(str(error))
     finally:
         for hole in holes:
             os.close(hole)
-    assert outcomes[0] == []
-    assert outcomes[-1] == ["d0"]
+    assert answer == ["d0"]
+    assert refusals
+    assert all("this process" in refusal for refusal in refusals)
 
 
 def test_a_mapped_file_of_positions_is_the_same_as_one_that_is_read(

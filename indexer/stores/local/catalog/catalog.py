@@ -1,6 +1,6 @@
 """The catalog as its one writer sees it: every statement that changes it, each inside one transaction.
 
-A document, vector or file exists if a row of the catalog names it. Readers use views.py, which needs no sqlite-utils.
+A document, vector or file exists if a row of the catalog names it. Readers use views.py.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
 
-from sqlite_utils import Database
-
-from indexer.errors import BadInput
 from indexer.ledger import STORED_LEFT_OUT, Code, notes_stored
 from indexer.records import Changes, Stamp
 from indexer.settings import Settings
-from indexer.stores.commits import changed_settings, changes_of
+from indexer.stores.commits import changed_settings, changes_of, fitted_already
 from indexer.stores.fields.flatten import scalars, with_dates
 from indexer.stores.local.catalog import filter_sql
 from indexer.stores.local.catalog.connections import damaged, write_error
 from indexer.stores.local.catalog.generation import Generation, GenerationFile, loss, read_generation
 from indexer.stores.local.catalog.rows import erase_passages, write_documents, write_passages
-from indexer.stores.local.catalog.schema import migrations
+from indexer.stores.local.catalog.schema import atomic, migrate
 from indexer.stores.local.catalog.word_files import WordFiles
 from indexer.stores.local.disk.failpoint import failpoint
 from indexer.stores.local.segments.files import SegmentFile
@@ -49,8 +46,9 @@ class Catalog:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.notes: list[str] = []
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_LOCK_TIMEOUT_SECONDS)
-        self.db = Database(connection)
+        self._connection = connection = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=_LOCK_TIMEOUT_SECONDS
+        )
         self._file: GenerationFile | None = None
         with self._file_errors():
             self._file = GenerationFile(path.parent)
@@ -60,7 +58,7 @@ class Catalog:
                     connection.execute(f"PRAGMA {name}").fetchall()
                 # Before the migrations, whose commits would hide the loss of as many.
                 self._record_loss()
-                migrations.apply(self.db)
+                migrate(connection)
                 generation = self._generation()
                 if generation is not None and generation != read_generation(path.parent):
                     self._acknowledge(generation)
@@ -77,17 +75,17 @@ class Catalog:
         self._release()
 
     def _release(self) -> None:
-        self.db.conn.close()
+        self._connection.close()
         if self._file is not None:
             self._file.close()
 
     def _checkpoint(self) -> None:
         # Most questions end within this time. Longer reads are not waited for, and the log stays for the next time.
-        self.db.conn.execute("PRAGMA busy_timeout = 100").fetchall()
+        self._connection.execute("PRAGMA busy_timeout = 100").fetchall()
         try:
-            self.db.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
-            self.db.conn.execute(f"PRAGMA busy_timeout = {1000 * _LOCK_TIMEOUT_SECONDS}").fetchall()
+            self._connection.execute(f"PRAGMA busy_timeout = {1000 * _LOCK_TIMEOUT_SECONDS}").fetchall()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -112,7 +110,7 @@ class Catalog:
 
     def _generation(self) -> Generation | None:
         """Return the commit that this connection sees; None if there is no commit yet, or if its row is damaged."""
-        rows = dict(self.db.conn.execute("SELECT name, value FROM setting WHERE name IN ('generation', 'history')"))
+        rows = dict(self._connection.execute("SELECT name, value FROM setting WHERE name IN ('generation', 'history')"))
         try:
             return Generation(str(rows["history"]), int(rows["generation"]))
         except (KeyError, TypeError, ValueError):
@@ -140,17 +138,17 @@ class Catalog:
                 connection.execute("UPDATE setting SET value = ? WHERE name = 'history'", (secrets.token_hex(8),))
 
     def _note_loss(self) -> None:
-        row = self.db.conn.execute("SELECT value FROM setting WHERE name = 'lost'").fetchone()
+        row = self._connection.execute("SELECT value FROM setting WHERE name = 'lost'").fetchone()
         if row is not None:
             self.notes.append(loss(self._path.parent, int(row[0])))
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Run the block as one commit. It begins with a write, so that nothing it reads afterwards can change."""
-        with self._errors(), self.db.atomic():
-            self.db.conn.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
+        with self._errors(), atomic(self._connection):
+            self._connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
             failpoint("commit.begun")
-            yield self.db.conn
+            yield self._connection
             generation = self._generation()
             failpoint("commit.written")
         failpoint("commit.done")
@@ -158,7 +156,7 @@ class Catalog:
         failpoint("commit.acknowledged")
 
     def initialise(self, settings: Settings) -> None:
-        with self._errors(), self.db.atomic():
+        with self._errors(), atomic(self._connection):
             rows = {
                 **to_rows(settings),
                 "generation": "0",
@@ -167,7 +165,7 @@ class Catalog:
                 "finished_run": "0",
                 "history": secrets.token_hex(8),
             }
-            self.db.table("setting").insert_all({"name": name, "value": value} for name, value in rows.items())
+            self._connection.executemany("INSERT INTO setting VALUES (?, ?)", rows.items())
         self._acknowledge(self._generation())
 
     def set(self, name: str, value: str) -> None:
@@ -177,7 +175,7 @@ class Catalog:
     def change(self, update: Callable[[Settings], Settings], fitted_parameters: bytes | None = None) -> Settings:
         """Write the settings that differ. Without a difference nothing is committed."""
         with self._errors():
-            rows = dict(self.db.conn.execute("SELECT name, value FROM setting"))
+            rows = dict(self._connection.execute("SELECT name, value FROM setting"))
         changes = changed_settings(self._path, rows, update)
         if not (changes.written or changes.deleted) and fitted_parameters is None:
             return changes.settings
@@ -186,13 +184,13 @@ class Catalog:
             connection.executemany("DELETE FROM setting WHERE name = ?", ((name,) for name in changes.deleted))
             if fitted_parameters is not None:
                 if connection.execute("SELECT 1 FROM frozen WHERE name = 'post'").fetchone():
-                    raise BadInput(f"{self._path.parent}: its post-processing is fitted already, and only once")
+                    raise fitted_already(self._path.parent)
                 connection.execute("INSERT INTO frozen VALUES ('post', ?)", (fitted_parameters,))
         return changes.settings
 
     def vacuum(self) -> None:
         with self._errors():
-            self.db.conn.execute("VACUUM")
+            self._connection.execute("VACUUM")
             self._checkpoint()
 
     # documents

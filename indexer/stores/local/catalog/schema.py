@@ -7,16 +7,49 @@ Only writers use this file. Readers check `PRAGMA user_version` and refuse forma
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-
-from sqlite_utils import Database, Migrations
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from indexer.filters.dates import MAX_CHARACTERS, Date, read_date
 from indexer.ledger import from_stored
 from indexer.stores.local.catalog.filter_sql import TABLES as FIELD_TABLES
 from indexer.stores.local.disk.failpoint import MIGRATED, failpoint
 
-migrations = Migrations("likewise")
+_MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = []
+"""In the order in which they are applied; as a decorator `append` adds one. Catalogs store the names of theirs."""
+
+# The table that sqlite-utils made in the catalogs of earlier versions.
+_APPLIED = (
+    "CREATE TABLE IF NOT EXISTS _sqlite_migrations"
+    " (id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT, applied_at TEXT)",
+    "CREATE UNIQUE INDEX IF NOT EXISTS idx__sqlite_migrations_migration_set_name"
+    " ON _sqlite_migrations (migration_set, name)",
+)
+
+
+@contextmanager
+def atomic(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run the block as one transaction of a connection in autocommit mode; an error rolls it back."""
+    connection.execute("BEGIN")
+    with connection:
+        yield
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Apply the migrations that this catalog lacks, each in one transaction with the record of it."""
+    for statement in _APPLIED:
+        connection.execute(statement)
+    applied = {name for (name,) in connection.execute("SELECT name FROM _sqlite_migrations")}
+    for migration in _MIGRATIONS:
+        if migration.__name__ not in applied:
+            with atomic(connection):
+                migration(connection)
+                connection.execute(
+                    "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('likewise', ?, ?)",
+                    (migration.__name__, str(datetime.now(UTC))),
+                )
+
 
 _VERSION_1 = f"""
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -92,13 +125,13 @@ CREATE INDEX ledger_uri ON ledger(uri);
 """
 
 
-@migrations()
-def version_1(db: Database) -> None:
+@_MIGRATIONS.append
+def version_1(connection: sqlite3.Connection) -> None:
     # One statement at a time: executescript would commit the migration's transaction.
     for statement in _VERSION_1.split(";\n"):
         if statement.strip():
-            db.execute(statement)
-    db.execute("PRAGMA user_version = 1")
+            connection.execute(statement)
+    connection.execute("PRAGMA user_version = 1")
 
 
 _WORDS = """
@@ -117,18 +150,17 @@ CREATE TABLE dead_word (passage_id INTEGER PRIMARY KEY);
 """
 
 
-@migrations()
-def words(db: Database) -> None:
+@_MIGRATIONS.append
+def words(connection: sqlite3.Connection) -> None:
     # The word index is derived, and earlier versions do without it: the format stays the same.
     for statement in _WORDS.split(";\n"):
         if statement.strip():
-            db.execute(statement)
+            connection.execute(statement)
 
 
-@migrations()
-def dates(db: Database) -> None:
+@_MIGRATIONS.append
+def dates(connection: sqlite3.Connection) -> None:
     """Version 2: texts that read as dates have a second row with their first microsecond, `modified` too."""
-    connection = db.conn
     # A write comes first, so that what is read afterwards cannot change; readers load the fields again at a new number.
     connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
     for id_, name in connection.execute("SELECT id, name FROM field WHERE type = 'text' ORDER BY id").fetchall():
@@ -158,11 +190,13 @@ CREATE TABLE whole_text (last_id INTEGER NOT NULL)
 """
 
 
-@migrations()
-def whole_text(db: Database) -> None:
+@_MIGRATIONS.append
+def whole_text(connection: sqlite3.Connection) -> None:
     # Only words are indexed by it, and earlier versions do without it: the format stays the same.
-    db.execute(_WHOLE_TEXT)
-    db.execute("INSERT INTO whole_text SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passage'")
+    connection.execute(_WHOLE_TEXT)
+    connection.execute(
+        "INSERT INTO whole_text SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passage'"
+    )
 
 
 _ORIGIN = """
@@ -175,16 +209,15 @@ CREATE TABLE origin (
 """
 
 
-@migrations()
-def origin(db: Database) -> None:
+@_MIGRATIONS.append
+def origin(connection: sqlite3.Connection) -> None:
     # Only a change of the model needs it, and earlier versions do without it: the format stays the same.
-    db.execute(_ORIGIN)
+    connection.execute(_ORIGIN)
 
 
-@migrations()
-def reasons(db: Database) -> None:
+@_MIGRATIONS.append
+def reasons(connection: sqlite3.Connection) -> None:
     """Version 3: the ledger stores the code of a reason with its arguments instead of its sentence."""
-    connection = db.conn
     connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
     # As bytes: see `dates`.
     rows = connection.execute("SELECT id, CAST(reason AS BLOB) FROM ledger WHERE reason <> ''").fetchall()
@@ -196,10 +229,9 @@ def reasons(db: Database) -> None:
     failpoint(MIGRATED)
 
 
-@migrations()
-def notes(db: Database) -> None:
+@_MIGRATIONS.append
+def notes(connection: sqlite3.Connection) -> None:
     """Version 4: the ledger has the reader of each entry, and notes on what was not read."""
-    connection = db.conn
     connection.execute("UPDATE setting SET value = value + 1 WHERE name = 'generation'")
     # Format and version, such as pdf/2; empty if the file was not opened, or if an earlier likewise read it.
     connection.execute("ALTER TABLE ledger ADD COLUMN reader TEXT NOT NULL DEFAULT ''")

@@ -203,7 +203,7 @@ def in_sqlite(statement: str, values: int = 0) -> str:
     """
     marks = ",".join("?" * values)
     statement = statement.replace("{tables}.", "").replace(" = ANY(%s)", f" IN ({marks})").replace("%s", "?")
-    return statement.format(key="uri", stop="end", t="t", texts=_TEXTS, raw="NULL")
+    return statement.format(key="uri", stop="end", number="value", t="t", texts=_TEXTS, raw="NULL")
 
 
 class Views:

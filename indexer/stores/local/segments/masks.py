@@ -5,12 +5,14 @@ Masks are computed when a filter is first used, and kept for the snapshot.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.stores.local.segments.files import Positions
+from indexer.stores.port import Ids
 
 Flags = NDArray[np.bool_]
 
@@ -51,11 +53,13 @@ class AllowedRows:
         documents: how many documents they belong to.
         flags: one flag per document id; None allows every document.
         parts: for each part of the snapshot, its positions and the positions of its dead passages (m,).
+        of_passages: returns one flag per passage id (n,), for ids in ascending order; None allows every passage.
     """
 
     documents: int
     flags: Flags | None
     parts: tuple[tuple[Positions, NDArray[np.int64]], ...]
+    of_passages: Callable[[Ids], Flags] | None = None
     # No cached_property: until Python 3.12 it has one lock for all filters, which a forked child may find taken.
     _masks: tuple[Mask | None, ...] | None = field(default=None, init=False)
 
@@ -63,7 +67,9 @@ class AllowedRows:
     def masks(self) -> tuple[Mask | None, ...]:
         """One mask per part; None allows the whole part."""
         if (masks := self._masks) is None:
-            masks = self._masks = tuple(make_mask(positions, dead, self.flags) for positions, dead in self.parts)
+            masks = self._masks = tuple(
+                make_mask(positions, dead, self.flags, self.of_passages) for positions, dead in self.parts
+            )
         return masks
 
     @property
@@ -75,16 +81,24 @@ class AllowedRows:
         )
 
 
-def make_mask(positions: Positions, dead: NDArray[np.int64], documents: Flags | None) -> Mask | None:
+def make_mask(
+    positions: Positions,
+    dead: NDArray[np.int64],
+    documents: Flags | None,
+    of_passages: Callable[[Ids], Flags] | None = None,
+) -> Mask | None:
     """Return the mask of one part; None if the whole part is allowed.
 
     Args:
         dead: positions (m,) whose passage no longer exists.
         documents: one flag per document id, or None for all documents.
+        of_passages: see `AllowedRows`.
     """
-    if documents is None and not len(dead):
+    if documents is None and of_passages is None and not len(dead):
         return None
     flags = np.ones(len(positions.passages), np.bool_) if documents is None else documents[positions.documents]
+    if of_passages is not None:
+        flags &= of_passages(positions.passages)
     flags[dead] = False
     count = int(np.count_nonzero(flags))
     listed = np.flatnonzero(flags) if count * _ROWS_PER_LISTED_ROW <= len(flags) else None

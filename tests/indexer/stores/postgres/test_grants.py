@@ -39,7 +39,7 @@ class Shared:
         with Index.create(self.address, dimensions=2) as index:
             index.add([Document("a", "apple")], vectors=VECTOR)
         for role in (self.reader, self.writer):
-            self.run(f'CREATE ROLE "{role}"')
+            self.run(f'CREATE ROLE "{role}" LOGIN')
             for grant in GRANTS:
                 if "TO reader;" in grant or role == self.writer:
                     statement = re.sub(r"\b(reader|writer);", f'"{role}";', grant)

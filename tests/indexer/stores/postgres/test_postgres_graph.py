@@ -27,9 +27,9 @@ STORED = np.frombuffer(b"".join(to_blobs(ROWS)), "<f2").reshape(ROWS.shape).asty
 def index() -> Iterator[Index]:
     patch = pytest.MonkeyPatch()
     patch.setattr(writer, "GRAPH_PASSAGES", 1000)
-    patch.setattr(selection, "EXACT_PASSAGES", 100)
+    patch.setattr(selection, "PASSAGES_PER_NEIGHBOUR", 0.1)
     # Over so few rows the planner sorts them all.
-    patch.setattr(views, "_BEGIN", f"{views._BEGIN} SET LOCAL enable_sort = off;")
+    patch.setattr(views, "_SETTINGS", (*views._SETTINGS, "SET LOCAL enable_sort = off"))
     index = Index.create(new_address(), dimensions=DIMENSIONS)
     documents = [
         Document(f"d{i}", f"text {i}", metadata={"n": i, "cluster": i % 30, "half": i % 2 == 0}) for i in range(COUNT)

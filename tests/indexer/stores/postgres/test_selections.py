@@ -58,7 +58,7 @@ def test_no_question_waits_for_the_count_of_another_filter() -> None:
     def get(*_: Any) -> Allowed:
         begun.set()
         assert end.wait(30)
-        return Allowed(1, 1, None)
+        return Allowed(1, 1, limited=False)
 
     row, cache = SimpleNamespace(documents=3, passages=4), SimpleNamespace(get=get)
     view: Any = SimpleNamespace(state=SimpleNamespace(row=row, allowed=cache))

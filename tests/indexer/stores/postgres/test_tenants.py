@@ -84,7 +84,7 @@ def test_a_tenant_has_its_index_and_nothing_else(
         with Searcher(address) as searcher:
             for mode in ("words", "dense", "hybrid"):
                 vector = None if mode == "words" else VECTOR
-                hits = searcher.search("common", 9, "n >= 1", mode, vector=vector)  # type: ignore[arg-type]
+                hits = searcher.search("common", 9, where="n >= 1", mode=mode, vector=vector)  # type: ignore[arg-type]
                 assert (sorted(hit.uri for hit in hits), hits.matched) == ([f"{fruit}{n}" for n in range(1, 5)], 4)
             assert searcher.values("n").documents == 5
         with Index.open(address) as index:

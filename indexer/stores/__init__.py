@@ -1,0 +1,1 @@
+"""Where an index is kept: the interface of stores, the rules that all follow, and two engines."""
