@@ -7,104 +7,42 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from indexer.encoders import Encoder, Recipe, RecipeSpec, load_encoder
-    from indexer.errors import (
-        BadInput,
-        DiskFull,
-        FilterError,
-        IndexDamaged,
-        IndexLocked,
-        IndexUnavailable,
-        LikewiseError,
-        ModelError,
-        NewerFormat,
-        NotAnIndex,
-        NotPermitted,
-        NoWords,
-        RecipeMismatch,
-        SourceError,
-        StorageError,
-        TextTooLong,
-        UnknownField,
-        UnknownUri,
-        UnsupportedSystem,
-        WordsBuilding,
-    )
-    from indexer.filters.mapping import Filter
-    from indexer.filters.tree import FilterSyntaxError
-    from indexer.index import Index
-    from indexer.records import Changes, Document, Section
-    from indexer.stores.port import CheckReport, Info, Recall
-
-_HOMES = {
-    "BadInput": "indexer.errors",
-    "Changes": "indexer.records",
-    "CheckReport": "indexer.stores.port",
-    "DiskFull": "indexer.errors",
-    "Document": "indexer.records",
-    "Encoder": "indexer.encoders",
-    "Filter": "indexer.filters.mapping",
-    "FilterError": "indexer.errors",
-    "FilterSyntaxError": "indexer.filters.tree",
-    "Index": "indexer.index",
-    "IndexDamaged": "indexer.errors",
-    "IndexLocked": "indexer.errors",
-    "IndexUnavailable": "indexer.errors",
-    "Info": "indexer.stores.port",
-    "LikewiseError": "indexer.errors",
-    "ModelError": "indexer.errors",
-    "NewerFormat": "indexer.errors",
-    "NoWords": "indexer.errors",
-    "NotAnIndex": "indexer.errors",
-    "NotPermitted": "indexer.errors",
-    "Recall": "indexer.stores.port",
-    "Recipe": "indexer.encoders",
-    "RecipeMismatch": "indexer.errors",
-    "RecipeSpec": "indexer.encoders",
-    "Section": "indexer.records",
-    "SourceError": "indexer.errors",
-    "StorageError": "indexer.errors",
-    "TextTooLong": "indexer.errors",
-    "UnknownField": "indexer.errors",
-    "UnknownUri": "indexer.errors",
-    "UnsupportedSystem": "indexer.errors",
-    "WordsBuilding": "indexer.errors",
-    "load_encoder": "indexer.encoders",
-}
-__all__ = [
-    "BadInput",
-    "Changes",
-    "CheckReport",
-    "DiskFull",
-    "Document",
-    "Encoder",
-    "Filter",
-    "FilterError",
-    "FilterSyntaxError",
-    "Index",
-    "IndexDamaged",
-    "IndexLocked",
-    "IndexUnavailable",
-    "Info",
-    "LikewiseError",
-    "ModelError",
-    "NewerFormat",
-    "NoWords",
-    "NotAnIndex",
-    "NotPermitted",
-    "Recall",
-    "Recipe",
-    "RecipeMismatch",
-    "RecipeSpec",
-    "Section",
-    "SourceError",
-    "StorageError",
-    "TextTooLong",
-    "UnknownField",
-    "UnknownUri",
-    "UnsupportedSystem",
-    "WordsBuilding",
-    "load_encoder",
-]
-
-__getattr__ = lazy_names(__name__, _HOMES)
+    from indexer.encoders import Encoder as Encoder
+    from indexer.encoders import Recipe as Recipe
+    from indexer.encoders import RecipeSpec as RecipeSpec
+    from indexer.encoders import load_encoder as load_encoder
+    from indexer.errors import BadInput as BadInput
+    from indexer.errors import DiskFull as DiskFull
+    from indexer.errors import FilterError as FilterError
+    from indexer.errors import IndexDamaged as IndexDamaged
+    from indexer.errors import IndexLocked as IndexLocked
+    from indexer.errors import IndexUnavailable as IndexUnavailable
+    from indexer.errors import LikewiseError as LikewiseError
+    from indexer.errors import ModelError as ModelError
+    from indexer.errors import NewerFormat as NewerFormat
+    from indexer.errors import NotAnIndex as NotAnIndex
+    from indexer.errors import NotPermitted as NotPermitted
+    from indexer.errors import NoWords as NoWords
+    from indexer.errors import RecipeMismatch as RecipeMismatch
+    from indexer.errors import SourceError as SourceError
+    from indexer.errors import StorageError as StorageError
+    from indexer.errors import TextTooLong as TextTooLong
+    from indexer.errors import UnknownField as UnknownField
+    from indexer.errors import UnknownUri as UnknownUri
+    from indexer.errors import UnsupportedSystem as UnsupportedSystem
+    from indexer.errors import WordsBuilding as WordsBuilding
+    from indexer.errors import WorkersLost as WorkersLost
+    from indexer.exchange import Embedded as Embedded
+    from indexer.filters.mapping import Filter as Filter
+    from indexer.filters.tree import FilterSyntaxError as FilterSyntaxError
+    from indexer.index import Index as Index
+    from indexer.indexing.embedder import Embedder as Embedder
+    from indexer.indexing.embedder import Workers as Workers
+    from indexer.records import Changes as Changes
+    from indexer.records import Document as Document
+    from indexer.records import Section as Section
+    from indexer.stores.port import CheckReport as CheckReport
+    from indexer.stores.port import Info as Info
+    from indexer.stores.port import Recall as Recall
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

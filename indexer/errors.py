@@ -16,6 +16,15 @@ def count_of(value: int, noun: str) -> str:
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
 
 
+def to_install(extra: str = "") -> str:
+    """Return the command that brings what an extra needs, or the core.
+
+    likewise is installed wherever this is printed, from a wheel or a clone, so that pip and uv look for nothing but the
+    missing packages.
+    """
+    return f"pip install 'likewise[{extra}]'" if extra else "pip install likewise"
+
+
 class Message(str):
     """A sentence for every reader, and an addition that only the shell prints: clients of a service have no command
     line.
@@ -46,7 +55,7 @@ class LikewiseError(Exception):
     slug = "bad-input"
 
 
-class BadInput(LikewiseError):
+class BadInput(LikewiseError, ValueError):
     """An argument, a record or a file that cannot be used as it is."""
 
 
@@ -80,14 +89,16 @@ class NoWords(BadInput):
     slug = "no-words"
 
 
-class UnknownUri(BadInput):
+class UnknownUri(BadInput, KeyError):
     """No document of the index has this uri."""
 
     http_status = 404
     slug = "unknown-uri"
 
+    __str__ = Exception.__str__  # KeyError would put the message into quotation marks.
 
-class ModelError(BadInput):
+
+class ModelError(LikewiseError):
     """A model that cannot be found, loaded or trusted, or a recipe it cannot follow."""
 
     http_status = 500
@@ -166,7 +177,7 @@ class WordsBuilding(LikewiseError):
     slug = "words-building"
 
 
-class NotAnIndex(BadInput):
+class NotAnIndex(LikewiseError):
     """The folder does not contain an index, or the path is not a folder."""
 
     http_status = 503
@@ -231,6 +242,14 @@ class IndexUnavailable(StorageError):
 
     http_status = 503
     slug = "index-unavailable"
+
+
+class WorkersLost(LikewiseError):
+    """No worker is left to embed documents. What was committed before is kept."""
+
+    exit_code = 3
+    http_status = 503
+    slug = "workers-lost"
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

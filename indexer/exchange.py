@@ -24,11 +24,13 @@ class Embedded:
     Attributes:
         vectors: (passages, dimensions).
         recipe: identity of the recipe that made them; empty for the user's own vectors.
+        failure: how the workers ended that tried to embed it; there are no passages then. Empty for others.
     """
 
     spans: tuple[Span, ...]
     vectors: Vector
     recipe: str = ""
+    failure: str = ""
 
 
 def to_record(document: Document, embedded: Embedded | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -21,12 +21,14 @@ from indexer.encoders import Encoder, Recipe, RecipeSpec
 from indexer.encoders.endpoints.named_hosts import name_host
 from indexer.encoders.machine.hardware import Precision
 from indexer.encoders.machine.runtime import Runtime
-from indexer.errors import BadInput, UnknownUri
+from indexer.errors import BadInput, ModelError, RecipeMismatch, UnknownUri
+from indexer.exchange import Embedded
 from indexer.filters.mapping import Filter, filter_tree
-from indexer.indexing.batches import Spans, Vectors, batches, with_own_vectors, without_vectors
+from indexer.indexing.batches import Spans, Vectors, batches, windowed, with_embedded, with_own_vectors, without_vectors
 from indexer.indexing.context import Context
 from indexer.indexing.core import IndexCore
-from indexer.indexing.embedding import settings_of_new
+from indexer.indexing.embedder import Embedder, Workers
+from indexer.indexing.embedding import BATCH_CHARACTERS, settings_of_new
 from indexer.listener import Listener
 from indexer.lookup import document_of, has_document, is_uri
 from indexer.passages.cut import PassageSettings
@@ -34,8 +36,9 @@ from indexer.records import Changes, Document
 from indexer.settings import Settings
 from indexer.stores.addresses.copying import backup
 from indexer.stores.addresses.life_cycle import draft
-from indexer.stores.addresses.open import create_store, engine_of
+from indexer.stores.addresses.open import create_store, engine_of, is_store
 from indexer.stores.port import CheckReport, Info, Kind, Recall
+from indexer.stores.words.analysis import code, is_auto
 
 
 class Index:
@@ -60,6 +63,7 @@ class Index:
         device: str = "auto",
         trust_remote_code: bool = False,
         tokenizer: str | PathLike[str] | None = None,
+        question_model: str | PathLike[str] | RecipeSpec | None = None,
     ) -> Index:
         """Make an empty index.
 
@@ -82,10 +86,12 @@ class Index:
             trust_remote_code: run Python code that comes with the model.
             tokenizer: name or path of the tokenizer that cuts passages for a model behind an endpoint; without it they
                 are cut by characters.
+            question_model: another model that embeds questions into the space of `model`, such as a small model that
+                was trained beside a large one; it is compiled for questions.
 
         Raises:
             BadInput: something exists at the path, or the settings do not fit the model.
-            ModelError: the model cannot be loaded.
+            ModelError: the model cannot be loaded, or the vectors of the two models are not in one space.
         """
         name_host(model)
         context = Context(Runtime(precision, device, trust_remote_code))
@@ -96,6 +102,7 @@ class Index:
             overlap=overlap,
             language=language,
             tokenizer=tokenizer,
+            question_model=question_model,
             runtime=context.runtime,
         )
         return cls(IndexCore(create_store(path, settings), encoder, context))
@@ -113,6 +120,7 @@ class Index:
         device: str = "auto",
         trust_remote_code: bool = False,
         tokenizer: str | PathLike[str] | None = None,
+        question_model: str | PathLike[str] | RecipeSpec | None = None,
     ) -> Index:
         """Make an empty index in a temporary folder, which is deleted when the object is closed or garbage-collected.
 
@@ -131,6 +139,7 @@ class Index:
                 device=device,
                 trust_remote_code=trust_remote_code,
                 tokenizer=tokenizer,
+                question_model=question_model,
             )
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
@@ -144,21 +153,78 @@ class Index:
         path: str | PathLike[str],
         model: str | PathLike[str] | Recipe | RecipeSpec | Encoder | None = None,
         *,
+        create: bool = False,
+        dimensions: int | Literal["auto"] | None = None,
+        max_tokens: int | None = None,
+        overlap: int | None = None,
+        language: str = "auto",
         precision: Precision = "auto",
         device: str = "auto",
         trust_remote_code: bool = False,
+        tokenizer: str | PathLike[str] | None = None,
+        question_model: str | PathLike[str] | RecipeSpec | None = None,
     ) -> Index:
-        """Open an index that exists.
+        """Open an index that exists; with `create=True`, make it if there is none.
+
+        Processes that do this at the same time get the same index.
 
         Args:
-            model: needed only for an encoder of your own; it is compared with the index's recipe.
-            precision, device, trust_remote_code: as in `create`.
+            model: for an index that exists it may be left out, unless it was made with an encoder of your own.
+            create: make the index if there is none, with the arguments of `create`.
+            dimensions: as in `create`. An index that exists must have been made with this value, unless it is left out
+                or "auto"; the same holds for the next three.
+            max_tokens: as in `create`.
+            overlap: as in `create`.
+            language: as in `create`.
+            precision: as in `create`.
+            device: as in `create`.
+            trust_remote_code: as in `create`.
+            tokenizer: as in `create`; an index that exists keeps its own.
+            question_model: as in `create`; an index that exists keeps its own.
 
         Raises:
             NotAnIndex, NewerFormat, IndexDamaged: there is no index that can be read.
-            RecipeMismatch: the index was made with another model than `model`.
+            RecipeMismatch: the index was made with another model or with other settings.
+            BadInput: with `create`, something that is not an index is there, or the settings do not fit the model.
         """
-        return cls(IndexCore.open(path, model, Context(Runtime(precision, device, trust_remote_code))))
+        if create and not is_store(path):
+            try:
+                return cls.create(
+                    path,
+                    model,
+                    dimensions=dimensions,
+                    max_tokens=max_tokens,
+                    overlap=overlap,
+                    language=language,
+                    precision=precision,
+                    device=device,
+                    trust_remote_code=trust_remote_code,
+                    tokenizer=tokenizer,
+                    question_model=question_model,
+                )
+            except BadInput:
+                if not is_store(path):
+                    raise
+                # Another process has made it in between: this one opens it.
+        core = IndexCore.open(path, model, Context(Runtime(precision, device, trust_remote_code)))
+        chosen_language = None if is_auto(language) else code(language)
+        settings, cut = core.settings, core.settings.passages
+        settles = chosen_language is not None and settings.language_open  # no text has decided it yet
+        for name, given, stored in (
+            ("dimensions", dimensions, None if core.recipe is not None else settings.dimensions or dimensions),
+            ("max_tokens", max_tokens, cut and cut.max_tokens),
+            ("overlap", overlap, cut and cut.overlap),
+            ("language", chosen_language, chosen_language if settles else settings.language),
+        ):
+            if given not in (None, "auto", stored):
+                core.close()
+                raise RecipeMismatch(
+                    f"{core.address}: was made with {name} {stored!r} and not {given!r}: leave {name} out, or make "
+                    "another index"
+                )
+        if chosen_language is not None and settles:
+            core.settle_language(chosen_language)
+        return cls(core)
 
     def close(self) -> None:
         """Release connections and memory. A later call opens what it needs again. A temporary index is deleted."""
@@ -209,6 +275,31 @@ class Index:
         """
         return self._core.encoder
 
+    @property
+    def embedder(self) -> Embedder:
+        """What embeds documents for this index, here or on another machine. It can be sent to another process.
+
+        Raises:
+            BadInput: the index holds vectors of your own.
+            ModelError: the post-processing of the recipe is not fitted yet.
+        """
+        return self._core.embedder
+
+    def changed(self, documents: Iterable[Document] | Document) -> list[Document]:
+        """Return the documents that must be embedded: new documents, and documents with other content than stored.
+
+        If a uri occurs twice, its last document counts.
+
+        Raises:
+            BadInput: a document cannot be stored, or the index holds vectors of your own, which nothing here can embed.
+        """
+        self._core.require_model()
+        incoming, _ = without_vectors(documents)
+        changed: list[Document] = []
+        for batch in batches(incoming, lambda: BATCH_CHARACTERS):
+            changed += [item.document for item in self._core.compare(batch)[0] if item.action == "embed"]
+        return changed
+
     # writing
 
     def add(
@@ -217,6 +308,8 @@ class Index:
         vectors: Vectors | None = None,
         *,
         spans: Spans | None = None,
+        embedded: Sequence[Embedded] | None = None,
+        workers: Workers | None = None,
     ) -> Changes:
         """Add new documents, replace changed documents, and leave equal documents as they are.
 
@@ -228,6 +321,9 @@ class Index:
                 document. Any type of number; rows are scaled to length 1 and stored as float16.
             spans: a list with one list per document of the (start, end) of its passages, in code points of its text,
                 in the order of its rows.
+            embedded: what an `Embedder` of this index's recipe and passage settings returned for these documents, here
+                or on another machine. They are stored as if they had been embedded here.
+            workers: embed the documents instead of this process.
 
         Returns:
             What changed. Every batch is durable and searchable when it is committed, and all are when this returns.
@@ -235,24 +331,41 @@ class Index:
 
         Raises:
             BadInput: a document or vector cannot be stored; documents before it may be stored already.
-            RecipeMismatch: the folder now contains an index made with another model.
+            RecipeMismatch: the folder now contains an index made with another model, or `embedded` was made with
+                another model.
         """
         from indexer.calibration.background import renew  # not needed by a program that only reads
 
         if vectors is None and spans is not None:
             raise BadInput("spans were given without vectors: give both, or neither to have documents cut by the model")
+        if workers is not None and (vectors is not None or embedded is not None):
+            raise BadInput("workers embed documents, and these bring their vectors: leave out workers")
+        if vectors is not None and embedded is not None:
+            raise BadInput("give either vectors of your own, or what an Embedder returned (embedded), and not both")
         changes = Changes()
-        if vectors is None:
+        if embedded is not None:
+            incoming = with_embedded(documents, embedded, self.recipe, self.dimensions)
+        elif vectors is None:
             incoming, notes = without_vectors(documents)
             changes = Changes(notes=notes)
         else:
             incoming = with_own_vectors(documents, vectors, spans, self.dimensions)
             if not self.dimensions and incoming and (first := incoming[0][1]) is not None:
                 self._core.take_width(first.vectors.shape[1])
-        for batch in batches(incoming, lambda: self._core.batch_characters):
-            changes += self._core.commit(batch)
+        submitted = (
+            self._core.submit(batch, workers=workers)
+            for batch in batches(incoming, lambda: self._core.batch_characters)
+        )
+        for pending in windowed(submitted, self._core.window(workers)):
+            changes += self._core.commit(pending)
         if vectors is None and (changes.added or changes.replaced):
-            renew(self._core.store, self.encoder, growth=2)
+            try:
+                renew(self._core.store, self.encoder, growth=2)
+            except ModelError as error:
+                if embedded is None:
+                    raise
+                note = f"{error}: the vectors are stored, but hits will have no percentiles"
+                changes += Changes(notes=(note,))
         return changes
 
     def remove(
@@ -292,7 +405,7 @@ class Index:
 
     def replace_all(
         self, documents: Iterable[Document] | Document, vectors: Vectors, *, spans: Spans | None = None
-    ) -> None:
+    ) -> Changes:
         """Replace all documents by documents with their own vectors, in one step.
 
         The vectors may have another width than before. Searches see the old documents until all new documents
@@ -300,7 +413,12 @@ class Index:
         opened again.
 
         Args:
-            documents, vectors, spans: as in `add`; at least one document.
+            documents: as in `add`; at least one.
+            vectors: as in `add`.
+            spans: as in `add`.
+
+        Returns:
+            The documents with a new uri as `added`, the others as `replaced`.
 
         Raises:
             BadInput: the index has a model, or a document or vector cannot be stored; nothing was changed.
@@ -313,13 +431,19 @@ class Index:
             raise BadInput(f"{self.address}: no document is given to replace the stored documents: use remove")
         incoming = with_own_vectors(documents, vectors, spans, 0)
         engine = core.store.engine
+        uris = [document.uri for document, _ in incoming]
         with engine.exclusive():
+            with core.store.snapshot() as snapshot:
+                stored = snapshot.hashes(uris)
             width = next(own.vectors.shape[1] for _, own in incoming if own is not None)
             settings = replace(core.stored_settings(), dimensions=width)
             with draft(engine, settings) as store, IndexCore(store) as new, store.writer():
                 for batch in batches(incoming, lambda: new.batch_characters):
-                    new.commit(batch)
+                    new.commit(new.submit(batch))
             core.settings = settings
+        return Changes(
+            added=tuple(uri for uri in uris if uri not in stored), replaced=tuple(uri for uri in uris if uri in stored)
+        )
 
     @contextmanager
     def lock(self, *, wait: bool = True, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
@@ -387,8 +511,9 @@ class Index:
         with self._core.store.snapshot() as snapshot:
             return snapshot.documents if condition is None else snapshot.count(condition)
 
-    def __contains__(self, uri: object) -> bool:
-        return has_document(self._core.store, uri)
+    def __contains__(self, wanted: object) -> bool:
+        """Return whether the index has a document of this uri, or a document that is equal to this one."""
+        return has_document(self._core.store, wanted)
 
     def __len__(self) -> int:
         return self.count()

@@ -44,6 +44,7 @@ class Code(Enum):
     """As LEFT_OUT, and a later run had another reason to skip the record, or failed."""
     UNREADABLE = "no text that the model can read"
     """Another model may have the document."""
+    ENDS_WORKERS = "embedding it ended each worker that tried ({}): split it, or index it without workers"
     NO_VECTOR = 'has no "vector", and the index has no model to embed it with'
 
     # Files and folders that are not opened.
@@ -175,6 +176,7 @@ class Code(Enum):
     )
     FILES_INSIDE = "{} files inside it are not read ({}): save them next to it"
     INSIDE_NOT_WHOLE = "{} inside it is not read whole ({}): save it next to it"
+    INSIDE_TOO_SLOW = "{} inside it took longer than {} seconds: the next run reads it again"
     FRONT_MATTER_BROKEN = "its front matter is not read, because it is not valid {} ({}): repair it"
     XFA_FORM = "its fields are not read, because it is an XFA form: print it into a new PDF"
     ENCODED_LEFT_OUT = "{} % of its text is encoded data (base64 or hexadecimal digits), which is not embedded"

@@ -51,6 +51,9 @@ class Listener:
     def embedded(self, passages: int, total: int) -> None:
         """Receive how many passages of a batch are embedded so far. A thread of the encoder may call this."""
 
+    def workers(self, busy: int, workers: int) -> None:
+        """Receive how many workers embed, and how many there are. A thread of the workers may call this."""
+
     def committed(self, commit: Commit) -> None:
         """Receive the state of the run after a commit. An error that is raised here ends the run."""
 

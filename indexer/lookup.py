@@ -40,12 +40,13 @@ def document_of(store: Store, uri: str) -> Document:
     return documents[0]
 
 
-def has_document(store: Store, uri: object) -> bool:
-    """Return whether a document has this uri."""
+def has_document(store: Store, wanted: object) -> bool:
+    """Return whether a document has this uri, or is equal to this document."""
+    uri = wanted.uri if isinstance(wanted, Document) else wanted
     if not is_uri(uri):
         return False
     with store.snapshot() as snapshot:
-        return bool(snapshot.hashes([uri]))
+        return snapshot.get(uri) == wanted if isinstance(wanted, Document) else bool(snapshot.hashes([uri]))
 
 
 def commonest_fields(snapshot: Snapshot) -> list[str]:

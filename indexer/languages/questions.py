@@ -1,9 +1,15 @@
-"""The language of a question: too few words for a classifier, so only the most frequent words and the script decide."""
+"""The language of a question: too few words for a classifier, so only the most frequent words and the script decide.
+
+How well a model reads a question shows in the pieces into which its tokenizer cuts the words.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+
+import numpy as np
+from numpy.typing import NDArray
 
 _WORDS = re.compile(r"[^\W\d_]+")
 
@@ -35,3 +41,14 @@ def other_language(question: str) -> str | None:
     counts = {language: len(words & frequent) for language, frequent in _FREQUENT_WORDS.items()}
     language = max(counts, key=lambda each: counts[each])
     return language if counts[language] >= MIN_WORDS and counts[language] > len(words & _ENGLISH) else None
+
+
+def pieces_per_word(text: str, tokens: NDArray[np.integer]) -> float:
+    """Return into how many tokens a tokenizer cuts a word of a text, on average; 1 if the text has no words.
+
+    Args:
+        tokens: where the tokens begin and end in the text, in code points (tokens, 2).
+    """
+    words = len(_WORDS.findall(text))
+    pieces = sum(any(map(str.isalpha, text[start:end])) for start, end in tokens.tolist())
+    return pieces / words if words else 1.0

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from indexer.errors import BadInput, count_of
+from indexer.errors import BadInput, count_of, to_install
 from indexer.listener import SILENT, Listener
 from indexer.map.file import Map, outdated, read_map, write_map
 from indexer.map.projection import MIN_DOCUMENTS, project, require_umap
@@ -67,7 +67,7 @@ def redraw_if_outdated(store: Store, listener: Listener = SILENT) -> list[str]:
     try:
         draw_map(store, listener)
     except ModuleNotFoundError as error:
-        return [f"the map is out of date, and drawing it again needs {error.name}: pip install 'likewise[map]'"]
+        return [f"the map is out of date, and drawing it again needs {error.name}: {to_install('map')}"]
     return []
 
 

@@ -18,7 +18,9 @@ from indexer import Document
 from indexer.ledger import Code
 from indexer.passages.cut import PassageSettings, cut, embedded_texts, left_out_ranges
 from indexer.passages.encoded_data import encoded_ranges
+from indexer.passages.markup import front_matter
 from indexer.sources import ReadOptions, open_sources, read
+from indexer.sources.readers import markdown
 
 RANDOM = random.Random(24)
 BYTES = RANDOM.randbytes(3000)
@@ -161,6 +163,22 @@ def test_passages_begin_after_front_matter() -> None:
         (spans,) = cut([Document("a", text, "Boats", format="markdown")], WordEncoder(), PassageSettings(64, 0))
         assert spans[0].start == 0, text
     assert left_out_ranges(front + body, "text") == []
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        '---\n"title": Boats\n---\n',
+        "---\n# written by hand\ntitle: Boats\n...\n",
+        "---\n{title: Boats}\n---\n",
+        '+++\n# written by hand\n"title" = "Boats"\n+++\n',
+        "---\ntitle: [Boats\n---\n",
+    ],
+)
+def test_reader_and_passages_agree_where_front_matter_ends(front: str) -> None:
+    content = markdown.read(f"{front}# Boats\n\n{PROSE}")
+    assert content.title == "Boats"
+    assert content.sections[-1].start == front_matter(content.text, "markdown") == len(front)
 
 
 @pytest.mark.slow

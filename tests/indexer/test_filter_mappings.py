@@ -163,7 +163,7 @@ def test_lists_without_a_value_leave_nothing_and_everything_present(tmp_path: An
         assert searcher.count({"n": {"in": []}}) == 0
         assert searcher.count({"tags": {"not in": []}}) == 4
         assert searcher.count({"not": {"n": {"in": []}}}) == 8
-        assert searcher.search_vector([1.0, 1.0], 5, {"n": {"in": []}}).matched == 0
+        assert searcher.search_vector([1.0, 1.0], 5, where={"n": {"in": []}}).matched == 0
 
 
 KNOWN = ("n", "even", "tags")

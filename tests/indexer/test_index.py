@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
+from subprocess import PIPE, Popen
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from opened import snapshot_of, store_of
+from word_encoder import WordEncoder
 
 from indexer import Changes, Document, Index, LikewiseError, Recipe, Section
 from indexer.errors import (
@@ -26,6 +29,7 @@ from indexer.errors import (
     in_shell,
 )
 from indexer.filters.parse import parse
+from indexer.passages.cut import PassageSettings
 from indexer.stores.local.catalog import queries
 from search import Searcher
 
@@ -253,6 +257,15 @@ def test_a_model_whose_weights_have_changed_on_disk_is_refused(tmp_path: Path, e
         assert len(index) == 1
 
 
+def test_what_is_refused_of_an_open_index_changes_nothing(tmp_path: Path, encoder: Any) -> None:
+    with Index.create(tmp_path / "empty.index", encoder, max_tokens=16) as empty:
+        with pytest.raises(RecipeMismatch, match="max_tokens 16 and not 32"):
+            Index.open(tmp_path / "empty.index", encoder, create=True, max_tokens=32, language="de")
+        assert empty.settings.language_open
+        Index.open(tmp_path / "empty.index", encoder, create=True, language="de").close()
+        assert empty.settings.language == "de"
+
+
 def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("ten years of work")
@@ -285,6 +298,64 @@ def test_where_no_index_can_be_made_or_opened(tmp_path: Path, encoder: Any, monk
         Index.create(".", encoder)
     with pytest.raises(BadInput, match="either a model, or dimensions"):
         Index.create(tmp_path / "none", dimensions=0)
+
+
+def test_open_makes_an_index_where_there_is_none_and_opens_one_that_exists(
+    tmp_path: Path, encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = tmp_path / "an.index"
+    with Index.open(address, encoder, create=True, max_tokens=16, overlap=4, language="en") as index:
+        index.add([Document("a", "one")])
+        assert index.passage_settings == PassageSettings(16, 4)
+    with Index.open(address, encoder, create=True, max_tokens=16) as index:
+        assert len(index) == 1
+        assert (index.get("a") in index, Document("a", "two") in index, "a" in index) == (True, False, True)
+        assert [document in index for document in index] == [True]
+    for given, sentence in (
+        ({"max_tokens": 32}, "was made with max_tokens 16 and not 32: leave max_tokens out, or make another index"),
+        ({"language": "de"}, "was made with language 'en' and not 'de': leave language out"),
+        ({"dimensions": 3}, "was made with dimensions None and not 3"),
+    ):
+        for create in (True, False):
+            with pytest.raises(RecipeMismatch, match=sentence):
+                Index.open(address, encoder, create=create, **given)
+    with pytest.raises(RecipeMismatch):
+        Index.open(address, WordEncoder(weights="2"), create=True)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("ten years of work")
+    with pytest.raises(BadInput, match="is there already and is not an empty folder"):
+        Index.open(tmp_path / "full", encoder, create=True)
+    # Another process makes it between the look and the making.
+    looks = iter([False, True])
+    monkeypatch.setattr("indexer.index.is_store", lambda path: next(looks))
+    with Index.open(address, encoder, create=True) as index:
+        assert len(index) == 1
+
+
+OPENS = """
+import sys
+import numpy as np
+from likewise import Document, Index
+print("ready", flush=True)
+number = int(sys.stdin.readline())
+with Index.open(sys.argv[1], create=True, dimensions="auto") as index:
+    index.add([Document(f"d{number}", "text")], vectors=np.eye(4)[number : number + 1])
+"""
+
+
+def test_processes_that_open_or_create_at_once_get_the_same_index(tmp_path: Path, environment: SimpleNamespace) -> None:
+    address = tmp_path / "an.index"
+    command = [environment.python, "-c", OPENS, str(address)]
+    processes = [Popen(command, stdin=PIPE, stdout=PIPE, text=True) for _ in range(4)]
+    assert [process.stdout and process.stdout.readline() for process in processes] == ["ready\n"] * 4
+    for number, process in enumerate(processes):
+        assert process.stdin is not None
+        process.stdin.write(f"{number}\n")
+        process.stdin.flush()
+    assert [process.communicate(timeout=100) and process.returncode for process in processes] == [0] * 4
+    with Index.open(address) as index:
+        assert {document.uri for document in index} == {"d0", "d1", "d2", "d3"}
+        assert index.check().ok
 
 
 def test_a_newer_format_is_refused(index: Index) -> None:
@@ -460,7 +531,9 @@ def test_everything_is_replaced_in_one_step_also_by_vectors_of_another_width(tmp
     with pytest.raises(BadInput, match="zeros"):
         index.replace_all([Document("c", "three"), Document("d", "four")], np.array([[1.0, 0, 0], [0, 0, 0]]))
     assert [document.uri for document in searcher.documents()] == ["a", "b"]
-    index.replace_all([Document("c", "three"), Document("a", "one")], np.eye(3)[1:])
+    assert index.replace_all([Document("c", "three"), Document("a", "one")], np.eye(3)[1:]) == Changes(
+        added=("c",), replaced=("a",)
+    )
     assert [document.uri for document in searcher.documents()] == ["c", "a"]
     assert index.dimensions == 3
     assert [(hit.uri, hit.score) for hit in searcher.search_vector([0, 0, 1])] == [("a", 1.0), ("c", 0.0)]

