@@ -1,0 +1,16 @@
+"""likewise, the package to import: the public names of `indexer` and `search`, which hold the code.
+
+Names are imported when they are first used. `likewise.client`, `likewise.server` and `likewise.adapters` need extras.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexer.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from indexer import *
+    from search import *
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

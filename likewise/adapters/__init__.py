@@ -1,0 +1,1 @@
+"""likewise as a vector store of other frameworks: one file per framework, each an extra of the same name."""

@@ -1,0 +1,3 @@
+"""likewise in LlamaIndex. Extra `llamaindex`."""
+
+from search.adapters.llamaindex import LikewiseVectorStore as LikewiseVectorStore

@@ -1,0 +1,3 @@
+"""likewise in mteb, which must be installed."""
+
+from search.adapters.mteb import LikewiseSearch as LikewiseSearch
