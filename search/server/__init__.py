@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from search.server.app import create_app
-
-_HOMES = {"create_app": "search.server.app"}
-__all__ = ["create_app"]
-
-__getattr__ = lazy_names(__name__, _HOMES)
+    from search.server.app import create_app as create_app
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

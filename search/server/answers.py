@@ -34,6 +34,10 @@ class HitAnswer(_Answer):
     percentile: float | None = Field(
         description="Percentage of random passages whose cosine with an unrelated question is lower."
     )
+    index: str | None = Field(description="The index that holds it, where several were asked; else null.")
+    family: list[str] = Field(description="With fold: uris of hits with nearly the same passage, 100 at most.")
+    family_size: int = Field(description="How many such hits the search has met.")
+    family_indexes: list[str] = Field(description="The index of each of the family, where several were asked.")
 
 
 class SearchAnswer(_Answer):

@@ -31,17 +31,18 @@ from indexer.filters.mapping import filter_tree
 from indexer.filters.tree import Where
 from indexer.stores.addresses.open import is_uri
 from search.hits import HIT_MEMBERS
+from search.lanes import DATABASE_THREADS, SEARCH_THREADS
 from search.mcp import make_mcp_server
 from search.overview import questions_to_try
-from search.query import Query
-from search.served import CLIENT_DEADLINE, ServedIndex, ServedIndexes, client_deadline
+from search.query import SENT_MEMBERS, Query
+from search.served import CLIENT_DEADLINE, ServedIndex, ServedIndexes, ServedTogether, client_deadline
 from search.server.access_log import AccessLog
 from search.server.documents import Writers, get_documents, list_documents
 from search.server.embeddings import embed, list_models
 from search.server.guard import Guard, Rules, replay
 from search.server.json_response import JSONResponse, encode
 from search.server.judgments import Judgments
-from search.server.limits import Lane
+from search.server.limits import ServiceLane
 from search.server.maps import Area, Maps
 from search.server.metrics import CONTENT_TYPE, Metrics
 from search.server.openapi import describe_api
@@ -56,7 +57,9 @@ from search.server.requests import (
     ListRequest,
     MatchingRequest,
     PlacedRequest,
+    QuestionRequest,
     RerankRequest,
+    SearchIndexesRequest,
     SearchManyRequest,
     SearchRequest,
     SimilarRequest,
@@ -64,6 +67,7 @@ from search.server.requests import (
     body_of,
     optional_parameter,
     parameter,
+    refuse_repeated_members,
 )
 from search.server.rerank import rerank as rerank_documents
 
@@ -72,16 +76,12 @@ if TYPE_CHECKING:
     from search.hits import Hits
 
 Result = TypeVar("Result")
+Asked = TypeVar("Asked", ServedIndex, ServedTogether)
 
 ENTRY = "likewise.entry"
 """Key of an ASGI scope: what endpoints add to the request's line in the access log."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
-SEARCH_THREADS = 4
-"""Threads that search. Two threads are as fast as 32 (`python -m benchmarks.serve --threads`), and larger batches are
-embedded; the other two are for questions that take long."""
-DATABASE_THREADS = 32
-"""Threads that search if an index is in a database, for which they wait."""
 SEARCH_QUEUE = 156
 SEARCH_DEADLINE_S = 10.0
 UNWATCHED_S = 0.02
@@ -198,8 +198,8 @@ class Service:
         self._maps, self._is_draining, self._originals = Maps(), is_draining, originals
         in_database = any(is_uri(served.address) for served in indexes.values())
         threads = DATABASE_THREADS if in_database else SEARCH_THREADS
-        self._searches = Lane(threads, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
-        self._heavy = Lane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
+        self._searches = ServiceLane(threads, SEARCH_QUEUE, SEARCH_DEADLINE_S, self.metrics.queue.observe)
+        self._heavy = ServiceLane(HEAVY_THREADS, HEAVY_QUEUE, HEAVY_DEADLINE_S, self.metrics.queue.observe)
         self._openapi, self._page = describe_api(), Page()
         self._mcp: ASGIApp = _NotStarted()
 
@@ -233,6 +233,7 @@ class Service:
             Route(f"{index}/get-many", self.get_many, methods=["POST"]),
             Route(f"{index}/count", self.count),
             Route(f"{index}/info", self.info),
+            Route("/v1/search", self.search_indexes, methods=["POST"]),
             Route("/v1/embeddings", self.embeddings, methods=["POST"]),
             Route("/v1/models", self.models),
             Route("/v1/rerank", self.rerank, methods=["POST"]),
@@ -330,27 +331,31 @@ class Service:
 
     async def search(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, SearchRequest)
-        query = Query(
-            text=body.query or "",
-            k=body.k,
-            where=filter_tree(body.where, FROM_CLIENTS),
-            mode=body.mode or ("dense" if body.query is None else served.default_mode),
-            passages=body.passages,
-            min_score=body.min_score,
-            exact=body.exact,
-            min_percentile=body.min_percentile,
-            explain=body.explain,
-            vector=body.vector,
-        )
-        _note(request, mode=query.mode, k=query.k, query=query.text)
+        query = self._query(request, served, body)
 
         def search(served: ServedIndex) -> Hits:
             if body.area is None:
                 return served.answer(query)
             return served.answer(replace(query, where=self._within(served, body.area, query.condition)))
 
-        lane = self._heavy if body.explain and body.k > FEW_EXPLAINED else self._searches
-        return await self._hits(request, search, lane, body.members, query)
+        return await self._hits(request, served, search, body, query)
+
+    async def search_indexes(self, request: Request) -> Response:
+        body = await body_of(request, SearchIndexesRequest)
+        served = self.indexes.together(body.indexes)
+        _note(request, index=served.name)
+        query = self._query(request, served, body)
+        return await self._hits(request, served, lambda served: served.answer(query), body, query)
+
+    def _query(self, request: Request, served: ServedIndex | ServedTogether, body: QuestionRequest) -> Query:
+        query = Query(
+            text=body.query or "",
+            where=filter_tree(body.where, FROM_CLIENTS),
+            mode=body.mode or ("dense" if not body.query else served.default_mode),
+            **{name: getattr(body, name) for name in SENT_MEMBERS},
+        )
+        _note(request, mode=query.mode, k=query.k, query=query.text)
+        return query
 
     async def search_many(self, request: Request) -> Response:
         served, body = self._index(request), await body_of(request, SearchManyRequest)
@@ -362,8 +367,8 @@ class Service:
             every = served.searcher.search_many(
                 body.queries,
                 body.k,
-                mode,
-                where if isinstance(given, list) else where[0],
+                mode=mode,
+                where=where if isinstance(given, list) else where[0],
                 vectors=body.vectors,
                 passages=body.passages,
                 min_score=body.min_score,
@@ -399,25 +404,28 @@ class Service:
         where = filter_tree(body.where, FROM_CLIENTS)
 
         def similar(served: ServedIndex) -> Hits:
-            return served.searcher.similar(body.uri, body.k, self._within(served, body.area, where))
+            return served.searcher.similar(body.uri, body.k, where=self._within(served, body.area, where))
 
-        return await self._hits(request, similar, self._searches, HIT_MEMBERS)
+        return await self._hits(request, self._index(request), similar)
 
     async def _hits(
         self,
         request: Request,
-        search: Callable[[ServedIndex], Hits],
-        lane: Lane,
-        members: Sequence[str],
+        served: Asked,
+        search: Callable[[Asked], Hits],
+        body: QuestionRequest | None = None,
         query: Query | None = None,
     ) -> Response:
-        """Answer with the hits of a search, and with these members of each hit."""
+        """Answer with the hits of a search, and with the members of each hit that the body asks for."""
+        members = HIT_MEMBERS if body is None else body.members
+        is_heavy = body is not None and body.explain and body.k > FEW_EXPLAINED
 
-        def answer(served: ServedIndex) -> tuple[int, bytes]:
+        def answer(served: Asked) -> tuple[int, bytes]:
             hits = search(served)
             return len(hits), encode(served.described(hits, members))
 
-        count, text = await self._ask(request, answer, lane, query)
+        lane = self._heavy if is_heavy else self._searches
+        count, text = await self._ask_of(request, served, answer, lane, query)
         _note(request, hits=count)
         return Response(text, media_type="application/json")
 
@@ -482,24 +490,29 @@ class Service:
         return JSONResponse(await self._heavy.run(lambda: rerank_documents(body, scorer, version)))
 
     async def _ask(
+        self, request: Request, work: Callable[[ServedIndex], Result], lane: ServiceLane | None = None
+    ) -> Result:
+        """Ask the index of a request in a thread, until the deadline or until the client has left."""
+        return await self._ask_of(request, self._index(request), work, lane or self._searches)
+
+    async def _ask_of(
         self,
         request: Request,
-        work: Callable[[ServedIndex], Result],
-        lane: Lane | None = None,
+        served: Asked,
+        work: Callable[[Asked], Result],
+        lane: ServiceLane,
         query: Query | None = None,
     ) -> Result:
-        """Ask the index of a request in a thread, until the deadline or until the client has left.
+        """Ask one index or several, as `_ask`.
 
         Args:
             query: a question to embed before, together with others.
         """
         deadline = client_deadline()
-        served = self._index(request).until(deadline)
+        limited = served.until(deadline)
 
-        embed = None if query is None or not query.needs_vector else lambda: served.searcher.ask_ahead(query)
-        return await _until_left(
-            request.receive, deadline, lambda: (lane or self._searches).run(lambda: work(served), embed)
-        )
+        embed = None if query is None else limited.ask_ahead(query)
+        return await _until_left(request.receive, deadline, lambda: lane.run(lambda: work(limited), embed))
 
     def answer_error(self, request: Request, error: Exception) -> Response:
         """Return the answer to a request that failed."""
@@ -532,6 +545,7 @@ class _Delegating:
         deadline = client_deadline()
         CLIENT_DEADLINE.set(deadline)
         body = (await receive()).get("body", b"")  # the guard has read all of it
+        refuse_repeated_members(body)
         answering = False
 
         async def noted(message: Message) -> None:

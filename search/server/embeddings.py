@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from indexer.encoders import Encoder
+from indexer.encoders.recipes.port import of_role
 from indexer.errors import TextTooLong
 from indexer.records import Vector
 from search.served import ServedIndexes
@@ -27,7 +28,7 @@ def embed(request: EmbeddingsRequest, indexes: ServedIndexes) -> dict[str, Any]:
     served = indexes[request.model]
     if served.searcher.recipe is None:
         raise Problem(400, "no-model", f"index {served.name!r} holds vectors of its owner's own and has no model")
-    encoder = served.searcher.encoder
+    encoder = of_role(served.searcher.encoder, request.input_type)
     if request.dimensions not in (None, encoder.dimensions):
         raise Problem(
             400,

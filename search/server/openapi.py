@@ -122,6 +122,7 @@ def _paths() -> _Paths:
 
     found = answers.SearchAnswer
     add("search", "search", f"POST {index}/search", "Rank documents by a question", found, requests.SearchRequest)
+    add("search", "search_indexes", "POST /v1/search", "Search several indexes", found, requests.SearchIndexesRequest)
     many, answered = "Rank documents by each of some questions", answers.SearchManyAnswer
     add("search", "search_many", f"POST {index}/search-many", many, answered, requests.SearchManyRequest)
     add("search", "similar", f"POST {index}/similar", "Find documents like one", found, requests.SimilarRequest)
@@ -133,8 +134,8 @@ def _paths() -> _Paths:
     add("documents", "get_document", f"GET {document}", "Return a document", answers.DocumentAnswer, None, _URI)
     original = "Return the file of a document, or the picture of a page (if originals are shown)", _FILE, None
     add("documents", "get_original", f"GET {index}/original", *original, _URI, _PAGE, _MARKS)
-    removed = answers.RemovedAnswer
-    add("documents", "remove_document", f"DELETE {document}", "Remove a document (if writable)", removed, None, _URI)
+    remove = f"DELETE {document}", "Remove a document (if writable)"
+    add("documents", "remove_document", *remove, answers.RemovedAnswer, None, _URI)
     pages, page = "List documents in pages, in the order they were added", answers.DocumentsAnswer
     add("documents", "list_documents", f"GET {document}s", pages, page, None, _WHERE, _CURSOR)
     uris, by_uri = "Return documents by their uris", answers.FoundDocumentsAnswer
@@ -150,11 +151,23 @@ def _paths() -> _Paths:
     add("judgments", "judge", f"PUT {judgments}", judge, judged, requests.JudgmentRequest)
 
     drawn, coloured, placed = answers.MapAnswer, answers.ColoursAnswer, answers.PlacedAnswer
-    places = "Return x and y of every point as little-endian float32"
-    colours = "Return the value of a field at every point"
     add("map", "get_map", f"GET {index}/map", "Describe the map of an index", drawn)
-    add("map", "get_places", f"GET {index}/map/places", places, "application/octet-stream")
-    add("map", "get_colours", f"GET {index}/map/colours", colours, coloured, None, _FIELD)
+    add(
+        "map",
+        "get_places",
+        f"GET {index}/map/places",
+        "Return x and y of every point as little-endian float32",
+        "application/octet-stream",
+    )
+    add(
+        "map",
+        "get_colours",
+        f"GET {index}/map/colours",
+        "Return the value of a field at every point",
+        coloured,
+        None,
+        _FIELD,
+    )
     add("map", "name_points", f"POST {index}/map/documents", "Name documents", placed, requests.PlacedRequest)
 
     matching = "Tell which points of the map pass a filter", answers.MatchingAnswer, requests.MatchingRequest

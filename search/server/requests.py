@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
 from starlette.requests import Request
 
+from indexer.errors import BadInput
 from indexer.filters.limits import FROM_CLIENTS
 from indexer.filters.operators import ON_FIELDS
 from indexer.stores.fields.flatten import scalars
@@ -23,6 +24,7 @@ from search.served import MAX_HITS
 from search.server.limits import (
     MAX_BODY_BYTES,
     MAX_DIMENSIONS,
+    MAX_EXAMPLES,
     MAX_EXPLAINED,
     MAX_FACETS,
     MAX_HITS_TOGETHER,
@@ -128,7 +130,56 @@ class UrisRequest(_Body):
     uris: Annotated[list[Uri], Field(max_length=MAX_HITS)]
 
 
-class SearchRequest(_RankingRequest):
+class QuestionRequest(_RankingRequest):
+    """A question: `query`, `vector` or both."""
+
+    query: Annotated[str, Field(max_length=MAX_QUERY_CHARACTERS)] | None = Field(
+        None, description="The question; may be left out, or empty, with vector or like."
+    )
+    vector: QuestionVector | None = Field(
+        None, description="The question's vector, used instead of embedding its text."
+    )
+    where: Where = None
+    literal: bool = Field(
+        True,
+        description='false reads "a phrase", +word, -word and -"a phrase" in the query as conditions: words that each '
+        "hit must hold, or must not hold.",
+    )
+    explain: bool = Field(False, description="Find the sentence of each hit that is nearest to the question.")
+    min_percentile: Annotated[FiniteFloat, Field(ge=0, le=100)] | None = Field(
+        None, description="Leave out hits with a lower percentile."
+    )
+
+    like: Annotated[list[Uri], Field(max_length=MAX_EXAMPLES)] = Field(
+        [], description="Documents that hits shall be like, and that are left out of them; query may be left out then."
+    )
+    unlike: Annotated[list[Uri], Field(max_length=MAX_EXAMPLES)] = Field(
+        [], description="Documents that hits shall be unlike."
+    )
+    fold: bool = Field(
+        False,
+        description="Return one hit for each family of hits whose passages have nearly the same text. Its members "
+        "family and family_size tell of the others.",
+    )
+    newer: Annotated[str, Field(max_length=1000)] | None = Field(
+        None,
+        description="Newer documents first: a score above 0 halves for each step of age, such as 90d, 12h, 6mo or 1y; "
+        "90d:FIELD takes the dates of a field instead of modified.",
+        examples=["90d"],
+    )
+
+    @model_validator(mode="after")
+    def _asks(self) -> Self:
+        if not self.query and self.vector is None and not self.like:
+            raise ValueError("give query, vector or both, or documents as like")
+        if self.explain and self.k > MAX_EXPLAINED:
+            raise ValueError(f"explain embeds every sentence of every hit: ask for {MAX_EXPLAINED} hits at most")
+        if self.explain and "why" not in self.members:
+            raise ValueError("explain is answered in why, which is left out: add why to fields, or leave explain out")
+        return self
+
+
+class SearchRequest(QuestionRequest):
     """A question to an index: `query`, `vector` or both."""
 
     model_config = ConfigDict(
@@ -137,29 +188,21 @@ class SearchRequest(_RankingRequest):
         }
     )
 
-    query: Question | None = Field(None, description="The question.")
-    vector: QuestionVector | None = Field(
-        None, description="The question's vector, used instead of embedding its text."
-    )
-    where: Where = None
-    explain: bool = Field(False, description="Find the sentence of each hit that is nearest to the question.")
-    min_percentile: Annotated[FiniteFloat, Field(ge=0, le=100)] | None = Field(
-        None, description="Leave out hits with a lower percentile."
-    )
-
     area: Area | None = Field(
         None, description="Corners [x, y] of a polygon on the map: only documents inside it are ranked."
     )
 
-    @model_validator(mode="after")
-    def _asks(self) -> SearchRequest:
-        if self.query is None and self.vector is None:
-            raise ValueError("give query, vector or both")
-        if self.explain and self.k > MAX_EXPLAINED:
-            raise ValueError(f"explain embeds every sentence of every hit: ask for {MAX_EXPLAINED} hits at most")
-        if self.explain and "why" not in self.members:
-            raise ValueError("explain is answered in why, which is left out: add why to fields, or leave explain out")
-        return self
+
+class SearchIndexesRequest(QuestionRequest):
+    """A question to several indexes, which answer in one ranking."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"indexes": ["papers", "notes"], "query": "how do vaccines work", "k": 3}]}
+    )
+
+    indexes: Annotated[list[str], Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="The names of the indexes; all that are served without it."
+    )
 
 
 class SimilarRequest(_Body):
@@ -370,13 +413,16 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
     body = await request.body()
     kind.refuse_too_many_values(body)
     try:
-        _refuse_repeated_members(body)
+        refuse_repeated_members(body)
         return kind.model_validate_json(body)
     except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_input=False)
+        if isinstance(refused := first.get("ctx", {}).get("error"), BadInput):  # its message names the field
+            raise refused from None
         raise Problem(400, "bad-input", _describe(error)) from None
 
 
-def _refuse_repeated_members(body: bytes) -> None:
+def refuse_repeated_members(body: bytes) -> None:
     """Raise Problem if an object has a member twice: the last one would be taken, such as another filter."""
 
     def members(pairs: list[tuple[str, object]]) -> None:

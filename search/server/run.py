@@ -207,7 +207,8 @@ def _serve_with_workers(options: Options, workers: int, listening: socket.socket
         # A question took a third less CPU with one thread per worker than with one per core.
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // workers)))
         supervisor = _Draining(config, [listening], options.drain_s, draining)
-        threading.Thread(target=_announce_first, args=(supervisor, announce), daemon=True).start()
+        waiting = (listening, supervisor.should_exit, announce)
+        threading.Thread(target=_announce_first, args=waiting, daemon=True).start()
         supervisor.run()
         if any(process.exitcode == uvicorn.config.STARTUP_FAILURE for process in supervisor.processes):
             raise LikewiseError("a worker could not start: the reason is in the lines above")
@@ -232,9 +233,10 @@ class _Draining(Multiprocess):
     handle_int = handle_term
 
 
-def _announce_first(supervisor: Multiprocess, announce: Callable[[], None]) -> None:
-    while not supervisor.should_exit.wait(0.05):
-        if any(process.is_ready() for process in list(supervisor.processes)):
+def _announce_first(listening: socket.socket, ended: threading.Event, announce: Callable[[], None]) -> None:
+    """Announce once a worker listens. Its pipe would tell it too, but the supervisor can close that at any time."""
+    while not ended.wait(0.05):
+        if listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             announce()
             return
 

@@ -66,7 +66,7 @@ def test_it_answers_by_meaning_until_the_words_are_there(
     assert (ready.status_code, ready.json()) == (200, {"status": "ready", "words": "building"})
     answer = search(client, "hybrid").json()
     assert answer["mode"] == "dense"
-    assert answer["notes"] == ["the words of this index are still being read: ranked by meaning alone"]
+    assert answer["notes"] == ["the words of papers are still being read: ranked by meaning alone"]
     assert answer["hits"] == search(client, "dense").json()["hits"]
     for refused in (search(client, "words"), search(client, "hybrid", min_score=0.1)):
         assert (refused.status_code, refused.json()["slug"]) == (503, "words-building")

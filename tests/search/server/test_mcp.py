@@ -79,7 +79,7 @@ def test_the_tools_and_what_their_descriptions_teach(server: Any) -> None:
         assert list(tools) == ["search", "similar", "get_document", "list_indexes"]
         arguments = {name: list(tool.input_schema["properties"]) for name, tool in tools.items()}
         assert arguments == {
-            "search": ["query", "index", "k", "where", "mode", "cursor"],
+            "search": ["query", "index", "k", "where", "mode", "like", "unlike", "fold", "newer", "literal", "cursor"],
             "similar": ["uri", "index", "k", "where", "cursor"],
             "get_document": ["uri", "index", "first_line", "last_line", "cursor"],
             "list_indexes": [],
@@ -179,7 +179,7 @@ def test_the_log_of_the_process_is_left_as_it_is(papers: Path, monkeypatch: pyte
 def test_a_search_gives_passages_with_uri_and_lines(server: Any, papers: Path) -> None:
     async def talk(client: Client) -> None:
         answered = await call(client, "search", query="the moon orbits", k=2, where="year < 2022")
-        hits = Searcher(papers).search("the moon orbits", 2, "year < 2022", mode="hybrid")
+        hits = Searcher(papers).search("the moon orbits", 2, where="year < 2022", mode="hybrid")
         assert [hit["uri"] for hit in answered["hits"]] == [hit.uri for hit in hits]
         assert (answered["mode"], answered["matched"]) == ("hybrid", 3)
         first = answered["hits"][0]
@@ -190,6 +190,9 @@ def test_a_search_gives_passages_with_uri_and_lines(server: Any, papers: Path) -
         assert [hit["uri"] for hit in near["hits"]] == [Searcher(papers).similar("moon", 1)[0].uri]
         words = await call(client, "search", query="bread", mode="words", index="papers")
         assert [hit["uri"] for hit in words["hits"]] == ["bread"]
+        conditions = await call(client, "search", query='sky "the sun" -moon', literal=False)
+        assert ([hit["uri"] for hit in conditions["hits"]], conditions["matched"]) == (["sun"], 1)
+        assert conditions["notes"] == ['read as conditions: "the sun", -moon']
 
     converse(server, talk)
 
@@ -220,6 +223,9 @@ def test_what_does_not_fit_comes_with_the_cursor(tmp_path: Path) -> None:
         other = await refused(client, "search", query="other", k=40, cursor=pages[0]["cursor"])
         assert "belongs to other arguments" in other
         assert "not a cursor from an answer" in await refused(client, "search", query="word", cursor="x")
+        (first, *_) = await every_page(client, "search", query="", k=40, like=["d00"], unlike=["d01"])
+        both = await refused(client, "search", query="", k=40, like=["d00", "d01"], cursor=first["cursor"])
+        assert "belongs to other arguments" in both
 
     converse(server, talk)
 
@@ -302,7 +308,7 @@ def test_errors_say_what_to_do_and_no_path(server: Any, papers: Path) -> None:
             ("search", {"query": "moon", "index": "other"}, "no index 'other' is served here: papers"),
             ("search", {"query": "moon", "k": 1001}, "1000"),
             ("search", {"query": "the", "mode": "words"}, "too common to search by"),
-            ("search", {"query": ""}, '"minLength": 1'),
+            ("search", {"query": ""}, "the question is empty: ask with at least one word"),
             ("similar", {"uri": "/etc/passwd"}, "no document has this uri"),
             ("get_document", {"uri": "../papers.index/catalog.db"}, "no document has this uri"),
         ):
@@ -338,11 +344,11 @@ def test_a_client_is_not_told_the_folder_of_the_model(papers: Path) -> None:
     indexes.close()
 
 
-def test_an_index_has_to_be_named_among_several(papers: Path, own_vectors: Path) -> None:
+def test_several_indexes_are_searched_together_or_by_name(papers: Path, own_vectors: Path) -> None:
     server = make_mcp_server(ServedIndexes({"papers": str(papers), "v": str(own_vectors)}))
 
     async def talk(client: Client) -> None:
-        assert "name one as index: papers, v" in await refused(client, "search", query="moon")
+        assert {hit["index"] for hit in (await call(client, "search", query="moon"))["hits"]} == {"papers", "v"}
         assert (await call(client, "search", query="moon", index="v"))["mode"] == "words"
         listed = (await call(client, "list_indexes"))["indexes"]
         assert [(index["name"], index["model"]) for index in listed] == [("papers", "words"), ("v", None)]
@@ -359,6 +365,14 @@ async def ask_three(client: Client) -> None:
 def test_over_http(serving: Any, own_vectors: Path) -> None:
     with serving(own_vectors) as service:
         converse(f"{service.address}/mcp", ask_three)
+
+
+def test_a_member_that_is_given_twice_is_refused(shared: TestClient) -> None:
+    arguments = '{"query": "moon", "where": "n < 3", "where": "n > 0"}'
+    body = '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": %s}}'
+    answer = shared.post("/mcp", content=body % arguments, headers={"Accept": "application/json"})
+    assert answer.status_code == 400
+    assert "'where' is given twice: give it once" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

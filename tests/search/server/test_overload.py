@@ -15,9 +15,8 @@ from starlette.testclient import TestClient
 
 from indexer.errors import DeadlinePassed
 from search import Hits, Query, Searcher
+from search.lanes import Lane, Overloaded
 from search.server import create_app
-from search.server.limits import Lane
-from search.server.problems import Problem
 
 SEARCH = "/v1/indexes/papers/search"
 
@@ -40,8 +39,8 @@ def test_a_lane_runs_so_many_keeps_so_many_waiting_and_refuses_the_rest() -> Non
     async def ask(lane: Lane) -> None:
         try:
             outcomes.append(await lane.run(work))
-        except Problem as problem:
-            outcomes.append(f"{problem.status} {problem.headers['Retry-After']}")
+        except Overloaded as error:
+            outcomes.append(f"{error.http_status} {error.slug}")
 
     async def burst() -> None:
         lane = Lane(threads=2, waiting=3, deadline_s=60, observe_wait=waits.append)
@@ -50,14 +49,14 @@ def test_a_lane_runs_so_many_keeps_so_many_waiting_and_refuses_the_rest() -> Non
                 group.start_soon(ask, lane)
             while len(outcomes) < 5:
                 await anyio.sleep(0.01)
-            assert outcomes == ["503 1"] * 5
+            assert outcomes == ["503 full"] * 5
             assert lane.calls == 5  # two run, three wait
             release.set()
         assert lane.calls == 0
         assert await lane.run(lambda: 7) == 7
 
     anyio.run(burst)
-    assert sorted(outcomes) == ["503 1"] * 5 + ["done"] * 5
+    assert sorted(outcomes) == ["503 full"] * 5 + ["done"] * 5
     assert max(most) == 2
     assert len(waits) == 6
 
@@ -66,7 +65,7 @@ def test_a_call_that_waits_too_long_is_given_up_and_never_runs() -> None:
     ran, release = list[str](), threading.Event()
 
     async def late(lane: Lane) -> None:
-        with pytest.raises(Problem, match="in time"):
+        with pytest.raises(Overloaded, match="in time"):
             await lane.run(lambda: ran.append("late"))
         release.set()
 
@@ -89,9 +88,9 @@ def test_a_call_does_not_wait_for_ever_for_what_is_prepared() -> None:
         said = []
 
         async def wait() -> None:
-            with pytest.raises(Problem) as refused:
+            with pytest.raises(Overloaded) as refused:
                 await lane.run(lambda: None, lambda: never)
-            said.append(str(refused.value.detail))
+            said.append(str(refused.value))
 
         async with anyio.create_task_group() as group:
             group.start_soon(wait)

@@ -150,12 +150,18 @@ def test_no_file_parses_html_or_runs_text(files: dict[str, Any]) -> None:
     assert 'setTimeout("' not in "".join(answer.text for answer in files.values())
 
 
-def test_every_module_is_in_the_script_once(files: dict[str, Any]) -> None:
+def test_every_module_is_in_one_of_the_two_scripts_once(shared: TestClient, files: dict[str, Any]) -> None:
     assert files.keys() == {"index.html", "page.css", "page.js", "icon.svg"}
-    script = files["page.js"].text
-    for module in FOLDER.glob("*.js"):
-        assert script.count(module.read_text().split("\n", 1)[0]) == 1, module.name
-    assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
+    main = files["page.js"].text
+    later = shared.get(files["page.js"].url.path.replace("page.js", "map.js")).text
+    modules = [
+        [int(number) for number in re.findall(r"^const module(\d+) =", each, re.MULTILINE)] for each in (main, later)
+    ]
+    count = len(list(FOLDER.glob("*.js")))
+    assert modules == [list(range(count - 2)), [count - 2, count - 1]]
+    assert [("class MapView" in each, "class Picture" in each) for each in (main, later)] == [(False,) * 2, (True,) * 2]
+    assert main.count("import(") == 1
+    assert re.findall(r"^import .* from (.*);$", later, re.MULTILINE) == ['"./page.js"']
 
 
 def test_wheels_hold_the_files() -> None:
@@ -163,7 +169,7 @@ def test_wheels_hold_the_files() -> None:
     root = FOLDER.parents[3]
     ignored = (root / ".gitignore").read_text().split()
     assert not {"*.js", "*.css", "*.html", "*.svg", "assets", "assets/", "page", "page/"} & set(ignored)
-    assert 'packages = ["indexer", "search"]' in (root / "pyproject.toml").read_text()
+    assert 'packages = ["indexer", "likewise", "search"]' in (root / "pyproject.toml").read_text()
 
 
 # in a browser
@@ -337,7 +343,7 @@ def test_values_and_conditions_filter(tab: Tab) -> None:
     expect(tab.page.locator("#status")).to_contain_text("6 documents")
 
     tab.page.locator("#where").fill("yaer >= 2021")
-    expect(tab.page.locator("#where-error")).to_contain_text('no field "yaer" in this index; near: year')
+    expect(tab.page.locator("#where-error")).to_contain_text('no document has a field "yaer"; near: year')
     expect(tab.page.locator("#where")).to_have_attribute("aria-invalid", "true")
     assert len(tab.titles) == 6  # what was found stays
     tab.page.locator("#where").fill("year >= 2021")
@@ -375,7 +381,7 @@ def test_of_many_fields_those_that_divide_the_documents_are_offered(tab: Tab) ->
     expect(tab.page.locator("#status")).to_contain_text("5 documents that pass")
     expect_counts("path", "bills15", "letters5")
     tab.page.get_by_role("button", name="Remove all filters").click()
-    expect(tab.page.locator("#status")).to_contain_text("of 40 documents")
+    expect(tab.page.locator("#status")).to_have_text("All 40 documents in 2 hits, best first")
     tab.page.get_by_role("button", name="Undo").click()
     expect(tab.page.locator("#status")).to_contain_text("5 documents that pass")
     expect(tab.page.locator("#where")).to_have_value("year < 2020")
@@ -545,6 +551,59 @@ def test_indexes_are_chosen_among(tab: Tab) -> None:
 
 
 @in_browser
+def test_all_indexes_are_asked_together(tab: Tab) -> None:
+    """Each hit names its index, which its document, its filters and its examples belong to."""
+    tab.go("?q=number+3+file&mode=words")
+    tab.page.get_by_label("Index").select_option("All")
+    expect(tab.page.locator("#status")).to_have_text("The 10 best of 71 documents")  # of the book, "Line 3"
+    assert set(tab.page.locator("#hits .index").all_inner_texts()) == {"numbers", "files"}
+    years = tab.page.locator("#fields details[data-field=year]")
+    assert years.locator("input").first.get_attribute("placeholder") == "2000"
+    formats = tab.page.locator("#fields details[data-field=format] label")
+    expect(formats).to_have_text([re.compile("html ?20 documents"), re.compile("text ?20 documents")])
+
+    formats.first.click()
+    expect(tab.page.locator("#status")).to_have_text("All 20 documents that pass the filters in 2 hits, best first")
+    assert set(tab.page.locator("#hits .index").all_inner_texts()) == {"files"}
+    tab.page.get_by_role("button", name="Remove the filter: format is html").click()
+
+    tab.page.locator("#where").fill("lang = 'de' or n = 3")
+    tab.ask("comet number")
+    expect(tab.page.locator("#status")).to_have_text("All 2 documents that pass the filters, best first")
+    expect(formats).to_have_text([re.compile("html ?documents"), re.compile("text ?documents")])  # not counted
+    assert {*zip(tab.titles, tab.page.locator("#hits .index").all_inner_texts(), strict=True)} == {
+        *(("Comet", "papers"), ("Number 3", "numbers"))
+    }
+    tab.page.get_by_role("link", name="Number 3").click()
+    expect(tab.page.locator("#found")).to_have_text("Number 3 of many.")
+    assert "from=numbers" in tab.query
+    expect(tab.page.locator("#hits > li.here .index")).to_have_text("numbers")
+    tab.page.reload()
+    expect(tab.page.locator("#found mark").first).to_have_text("Number")
+    expect(tab.page.locator("#hits > li.here .index")).to_have_text("numbers")
+    tab.page.keyboard.press("Escape")
+    tab.page.get_by_role("button", name="Show as curl").click()
+    command = shlex.split(tab.page.locator("#curl").inner_text())
+    assert command[2] == f"{tab.site.address}v1/search"
+    tab.page.locator("#hits > li", has_text="Number 3").get_by_role("button", name="More like this in numbers").click()
+    expect(tab.page.get_by_label("Index")).to_have_value("numbers")
+    expect(tab.page.locator("#status")).to_have_text("More like “Number 3”")
+
+
+@in_browser
+def test_without_a_question_all_indexes_are_listed(tab: Tab) -> None:
+    tab.go("?index=*&view=map&like=moon")
+    expect(tab.page.locator("#about .size")).to_contain_text("77 documents")
+    expect(tab.page.locator("#about li")).to_have_text(
+        ["papers · 6 documents", "numbers · 30 documents", "books · 1 document", "files · 40 documents"]
+    )
+    expect(tab.page.get_by_role("link", name="Map")).to_be_hidden()
+    tab.page.get_by_role("button", name="numbers · 30 documents").click()
+    expect(tab.page.locator("#status")).to_have_text("10 of 30 documents")
+    expect(tab.page.get_by_role("link", name="Map")).to_be_visible()
+
+
+@in_browser
 def test_a_question_that_nothing_answers_is_told_so(tab: Tab) -> None:
     answer = {"query": "x", "mode": "hybrid", "matched": 6, "exact": True, "answered": False, "notes": ["a note"]}
     hit = {
@@ -666,7 +725,8 @@ def test_an_index_that_is_replaced_is_searched_as_it_is_now(
         tab.page.keyboard.press("Escape")
         tab.page.evaluate("Date.now = () => 4e12")  # fields are asked for again after a while
         tab.ask("a comet")
-        assert sorted(tab.titles) == [f"The new comet {n}" for n in range(4)]
+        expect(tab.page.locator("#status")).to_have_text("All 4 documents in 1 hit, best first")
+        assert [title[:-1] for title in tab.titles] == ["The new comet "]
         expect(tab.page.locator("#fields details")).to_have_attribute("data-field", "new")
         assert [line for line in tab.reported if "404" not in line] == []
         tab.reported.clear()
@@ -785,7 +845,8 @@ def test_hits_are_saved_and_shown_as_a_command(tab: Tab) -> None:
     tab.page.get_by_role("button", name="Show as curl").click()
     command = shlex.split(tab.page.locator("#curl").inner_text())
     assert command[:3] == ["curl", "-s", f"{tab.site.address}v1/indexes/papers/search"]
-    assert json.loads(command[-1]) == {"k": 10, "query": "moon's earth", "where": "year > 2019"}
+    asked = {"k": 10, "query": "moon's earth", "literal": False, "fold": True, "where": "year > 2019"}
+    assert json.loads(command[-1]) == asked
 
 
 @in_browser
@@ -803,6 +864,7 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
     answer = {"query": "x", "mode": "hybrid", "matched": 2, "exact": True, "answered": True, "notes": [], "hits": found}
     tab.page.route("**/search", lambda route: route.fulfill(json=answer))
     tab.go("?q=x")
+    expect(tab.page.locator("#hits > li")).to_have_count(2)
     parts = [hit.locator("p, pre").all_inner_texts() for hit in tab.page.locator("#hits .passage").all()]
     assert parts == [
         ["A moon", "The moon is full once a month.", "for n in moons:\n    n()"],
@@ -821,6 +883,23 @@ def test_more_like_a_hit(tab: Tab) -> None:
     tab.page.reload()
     expect(tab.page.locator("#hits > li")).to_have_count(5)
     tab.page.go_back()
+    expect(tab.page.locator("#hits a.title").first).to_have_text("Moon")
+
+
+@in_browser
+def test_hits_are_examples_beside_the_question(tab: Tab) -> None:
+    asked: list[dict[str, Any]] = []
+    tab.page.on("request", lambda request: asked.append(request.post_data_json) if "/search" in request.url else None)
+    tab.go("?q=moon")
+    expect(tab.page.locator("#hits > li")).to_have_count(6)
+    tab.page.locator("#hits > li").nth(1).get_by_role("button", name="Less like this").click()
+    expect(tab.page.locator("#hits > li")).to_have_count(5)
+    tab.page.locator("#hits > li").first.get_by_role("button", name="More like this").click()
+    expect(tab.page.locator("#hits > li")).to_have_count(4)
+    body = next(body for body in reversed(asked) if not body.get("explain"))
+    assert (body["query"], body["like"], len(body["unlike"])) == ("moon", ["moon"], 1)
+    for name in ("like Moon", "unlike "):
+        tab.page.get_by_role("button", name=f"Remove the filter: {name}").click()
     expect(tab.page.locator("#hits a.title").first).to_have_text("Moon")
 
 
@@ -985,6 +1064,12 @@ def test_an_area_of_the_map_becomes_a_filter(tab: Tab) -> None:
             tab.page.mouse.down()
     tab.page.mouse.up()
     expect(tab.page.locator("#map-listed-title")).to_have_text("The area: 2 documents")
+    tab.page.get_by_role("button", name="More like these").click()
+    expect(tab.page.locator("#status")).to_contain_text("More like “Number")
+    assert tab.query.count("like=") == 2
+    assert {"Number 0", "Number 1"}.isdisjoint(tab.titles)
+    tab.page.go_back()
+    expect(tab.page.locator("#map-listed-title")).to_have_text("The area: 2 documents")
     tab.page.locator("#question").fill("number")
     tab.page.get_by_role("link", name="Search in it").click()
     expect(tab.page.locator("#status")).to_contain_text("2 documents")
@@ -1128,6 +1213,12 @@ def test_nothing_hinders_people_with_disabilities(open_tab: Callable[..., Tab], 
     paper = tab.page.evaluate("getComputedStyle(document.body).backgroundColor")
     red = int(re.findall(r"\d+", paper)[0])
     assert (red > 200) == (scheme == "light")
+    tab.page.locator("#index").select_option("All")
+    check("all indexes")
+    tab.ask("the moon and number 3")
+    expect(tab.page.locator("#hits .index").first).to_be_visible()
+    check("hits of all indexes")
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
     tab.reported.clear()  # of the condition that was refused
 
 

@@ -25,10 +25,11 @@ from starlette.testclient import TestClient
 
 from indexer import Document, Index
 from indexer.errors import BadInput, EndpointUnavailable, NotAnIndex
-from search import Searcher
+from search import Query, Searcher
 from search.evaluation.measures import read_qrels, read_queries
 from search.hits import HIT_MEMBERS
 from search.marks import QuestionWords
+from search.served import _answer
 from search.server import create_app
 from search.server.access_log import AccessLog
 from search.server.metrics import _Processes, forget_ended_workers
@@ -47,6 +48,8 @@ DOCUMENTS = "/v1/indexes/papers/documents"
         {"query": "the sun", "mode": "dense", "where": "year >= 2021", "min_score": -1.0},
         {"query": "the sun", "mode": "dense", "where": {"year": {">=": 2021}, "not": {"lang": "de"}}},
         {"query": "orbits", "mode": "hybrid", "where": 'tags = "star"'},
+        {"query": '"the sun" -bread', "literal": False},
+        {"query": 'the -"is a" moon', "mode": "hybrid", "literal": False},
     ],
 )
 def test_a_search_answers_as_the_library_does(client: TestClient, papers: Path, asked: dict[str, Any]) -> None:
@@ -119,7 +122,7 @@ def test_the_default_mode_is_hybrid_and_words_without_a_model(
 
 def test_similar_and_document_answer_as_the_library_does(client: TestClient, papers: Path) -> None:
     answered = client.post("/v1/indexes/papers/similar", json={"uri": "moon", "k": 2, "where": "year < 2022"})
-    expected = Searcher(papers).similar("moon", 2, "year < 2022")
+    expected = Searcher(papers).similar("moon", 2, where="year < 2022")
     assert answered.json()["hits"] == json.loads(json.dumps(expected.as_json()))["hits"]
     document = client.get(DOCUMENT, params={"uri": "moon"}).json()
     assert document["text"] == "The moon orbits the earth.\nIt is full once a month."
@@ -330,6 +333,13 @@ def test_a_uri_that_is_put_twice_is_named(writer: TestClient) -> None:
     assert answer["notes"] == [
         "these uris came more than once in one call, and the last document of each was kept: 'twice'"
     ]
+
+
+def test_a_metadata_field_that_cannot_be_stored_is_named(writer: TestClient) -> None:
+    document = {"uri": "wide", "text": "text", "metadata": {"n": 2**64}}
+    answer = writer.put(DOCUMENTS, json={"documents": [document]})
+    sentence = "metadata: metadata field 'n' is a whole number beyond 64 bits: write it as text"
+    assert (answer.status_code, answer.json()["slug"], answer.json()["detail"]) == (400, "bad-input", sentence)
 
 
 def test_nothing_is_written_without_writable(client: TestClient, papers: Path) -> None:
@@ -552,7 +562,7 @@ def test_words_answer_a_hybrid_question_whose_model_fails(
     for _ in range(2):
         answered = client.post(SEARCH, json={"query": "moon earth", "where": "year >= 2019"}).json()
         assert (answered["mode"], [hit["uri"] for hit in answered["hits"]]) == ("words", ["moon"])
-        assert answered["notes"] == ["the model of this index does not answer at this moment: ranked by words alone"]
+        assert answered["notes"] == ["the model of papers does not answer at this moment: ranked by words alone"]
     causes = [record.message for record in caplog.records if "10.1.1.1" in record.message]
     assert causes == ["papers: hybrid questions are answered by words alone: http://10.1.1.1:11434/v1 does not answer"]
     explained = client.post(SEARCH, json={"query": "moon earth", "explain": True}).json()
@@ -560,3 +570,5 @@ def test_words_answer_a_hybrid_question_whose_model_fails(
     for other in ({"mode": "dense"}, {"min_score": 0.0}, {"query": "the"}):
         refused = client.post(SEARCH, json={"query": "moon earth", "mode": "hybrid"} | other)
         assert (refused.status_code, refused.json()["slug"]) == (502, "endpoint-unavailable")
+    with pytest.raises(EndpointUnavailable):  # words mode would refuse the vector
+        _answer(unreachable, Query("moon", mode="hybrid", vector=[1.0]), "papers")

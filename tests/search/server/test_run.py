@@ -68,6 +68,20 @@ def test_a_worker_computes_with_the_threads_that_are_named(
     assert named_threads() == threads
 
 
+def test_workers_are_announced_once_one_of_them_listens() -> None:
+    ended, announced = threading.Event(), threading.Event()
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        waiting = threading.Thread(target=run._announce_first, args=(bound, ended, announced.set))
+        waiting.start()
+        waiting.join(0.2)  # four looks
+        assert not announced.is_set()
+        with socket.socket(fileno=os.dup(bound.fileno())) as workers:
+            workers.listen()
+        assert announced.wait(30)
+        waiting.join()
+
+
 def test_it_says_where_it_serves_and_ends_with_0(serving: Any, own_vectors: Path) -> None:
     with serving(f"notes={own_vectors}") as service:
         assert service.name == "notes"

@@ -1,5 +1,7 @@
 // The state of the page, which is all in its address: every view can be linked, and the back button works.
 
+import { ALL } from "./service.js";
+
 const MODES = ["hybrid", "dense", "words"];
 const OPERATORS = ["=", ">=", "<=", "under"];
 const HITS = 10;
@@ -7,17 +9,18 @@ const MOST_HITS = 200;
 
 /** The state of a page that was asked nothing. A pick is a condition that was chosen: [field, operator, value]. */
 export const EMPTY = Object.freeze({
-  view: "search", index: "", q: "", mode: "", with: "", where: "", picks: [], k: HITS, open: "", at: "", area: null, named: "", at_map: "",
-  like: "", sort: "newest",
+  view: "search", index: "", q: "", mode: "", with: "", where: "", picks: [], k: HITS, open: "", at: "", from: "", area: null, named: "", at_map: "",
+  like: [], unlike: [], sort: "newest",
 });
 
 /** Return the state that an address holds. What it cannot mean is left out. */
 export function readAddress(query) {
   const given = new URLSearchParams(query);
   const text = (name) => given.get(name) ?? "";
+  const isAll = text("index") === ALL; // maps and examples belong to one index
   const k = Number.parseInt(text("k"), 10);
   return {
-    view: text("view") === "map" ? "map" : "search",
+    view: text("view") === "map" && !isAll ? "map" : "search",
     index: text("index"),
     q: text("q"),
     mode: MODES.includes(text("mode")) ? text("mode") : "",
@@ -27,10 +30,12 @@ export function readAddress(query) {
     k: k >= 1 ? Math.min(k, MOST_HITS) : HITS,
     open: text("open"),
     at: /^\d+-\d+$/.test(text("at")) ? text("at") : "",
-    area: readArea(text("area")),
+    from: text("from"),
+    area: isAll ? null : readArea(text("area")),
     named: text("area") ? text("named") : "",
     at_map: /^-?[\d.]+_-?[\d.]+_[\d.]+$/.test(text("at_map")) ? text("at_map") : "",
-    like: text("like"),
+    like: isAll ? [] : given.getAll("like"),
+    unlike: isAll ? [] : given.getAll("unlike"),
     sort: text("sort") === "title" ? "title" : "newest",
   };
 }
@@ -38,10 +43,12 @@ export function readAddress(query) {
 /** Return the address of a state, relative to the page: only what differs from the empty state is in it. */
 export function addressOf(state) {
   const given = new URLSearchParams();
-  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at", "named", "at_map", "like", "sort"]) {
+  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at", "named", "at_map", "sort"]) {
     if (state[name] !== EMPTY[name]) given.set(name, state[name]);
   }
+  if (state.open && state.from) given.set("from", state.from);
   if (state.area) given.set("area", state.area.map((corner) => corner.join("_")).join("~"));
+  for (const name of ["like", "unlike"]) state[name].forEach((uri) => given.append(name, uri));
   for (const pick of state.picks) given.append("pick", JSON.stringify(pick));
   const query = given.toString();
   return query ? `?${query}` : "./";
@@ -51,7 +58,7 @@ export function addressOf(state) {
 export function asksTheSame(one, other) {
   const asked = (state) => JSON.stringify([
     state.index, state.q.trim(), state.mode, state.with, state.where.trim(), state.picks, state.k, state.area,
-    state.like, state.sort,
+    state.like, state.unlike, state.sort,
   ]);
   return asked(one) === asked(other);
 }

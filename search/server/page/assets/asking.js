@@ -2,29 +2,36 @@
 // is dropped: what is shown always belongs to the last question.
 
 import { filterOf } from "./conditions.js";
-import { listDocuments, search, similar } from "./service.js";
+import { ALL, listDocuments, search } from "./service.js";
 
 const PAUSE_MS = 40; // between two keys of a fast typist
 const SENTENCES_PAUSE_MS = 200; // embedding every sentence of the hits must not hold up the next question
 
 /** What the page shows of a hit, and of a hit that is compared with. */
-const COMPARED = ["uri", "title", "start", "end", "page", "line", "heading", "path"];
-const SHOWN = [...COMPARED, "text", "format", "score", "metadata", "why"];
+const COMPARED = ["uri", "index", "title", "start", "end", "page", "line", "heading", "path"];
+const SHOWN = [...COMPARED, "text", "format", "score", "metadata", "why", "family", "family_size"];
 
-/** Return what a state asks for: hits of a question, documents like one, or a list of documents. */
-export const kindOf = (state) => (state.like ? "like" : state.q.trim() ? "question" : "list");
+/** Return what a state asks for: hits of a question or of examples, or a list of documents. */
+export const kindOf = (state) => (state.q.trim() || state.like.length ? "question" : "list");
 
-const SEND = { like: similar, question: search, list: listDocuments };
+const SEND = {
+  question: search,
+  list: (index, ...rest) => (index === ALL ? { hits: [], matched: 0 } : listDocuments(index, ...rest)),
+};
 
 /** Return the request for a state. */
 export function bodyOf(state) {
   const kind = kindOf(state);
   const body = { k: state.k };
-  if (kind === "like") body.uri = state.like;
-  else if (kind === "list") body.sort = state.sort;
+  const { like, unlike } = state;
+  if (kind === "list") body.sort = state.sort;
   else {
-    Object.assign(body, { query: state.q.trim(), fields: SHOWN });
-    if (state.mode) body.mode = state.mode;
+    if (state.q.trim()) body.query = state.q.trim();
+    Object.assign(body, { literal: false, fields: SHOWN, fold: true }, like.length && { like }, unlike.length && { unlike });
+    // Examples are vectors: with them, words alone cannot rank, and without a question meaning alone does.
+    const ofExamples = state.q.trim() ? state.mode.replace("words", "hybrid") : "dense";
+    const mode = like.length || unlike.length ? ofExamples : state.mode;
+    if (mode) body.mode = mode;
   }
   const where = filterOf(state);
   if (where) body.where = where;
@@ -80,7 +87,7 @@ export class Asking {
       ]);
       if (signal.aborted) return;
       this.show(state, answer, compared);
-      if (other || !answer.hits.length || kindOf(state) !== "question") return;
+      if (other || !answer.hits.length || !state.q.trim()) return;
       this.#timers.push(setTimeout(async () => {
         try {
           const explained = await search(state.index, { ...body, explain: true }, signal);

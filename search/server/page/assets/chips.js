@@ -1,13 +1,14 @@
 // The conditions that are in use, each of which can be removed: all at once too, and the last removal can be undone.
 
 import { byId, element } from "./element.js";
-import { samePick } from "./conditions.js";
+import { lastPart, samePick } from "./conditions.js";
 import { describePick } from "./filters.js";
 
-const NOTHING = { where: "", picks: [], area: null, named: "" };
+const NOTHING = { where: "", picks: [], area: null, named: "", like: [], unlike: [] };
 
 export class Chips {
   #removed = null; // what to choose to undo the last removal
+  titles = new Map(); // of examples, by uri
 
   /** @param {function(Object)} choose is given the members of the state to change. */
   constructor(choose) {
@@ -19,10 +20,17 @@ export class Chips {
     this.#removed = null;
   }
 
+  titleOf(uri) {
+    return this.titles.get(uri) ?? lastPart(uri);
+  }
+
   draw(state) {
     const conditions = [
       ...state.picks.map((pick) => [describePick(pick), { picks: state.picks.filter((other) => !samePick(other, pick)) }]),
       ...(state.where.trim() ? [[state.where.trim(), { where: "" }]] : []),
+      ...["like", "unlike"].flatMap((name) => state[name].map((uri) => [
+        `${name} ${this.titleOf(uri)}`, { [name]: state[name].filter((other) => other !== uri) },
+      ])),
       ...(state.area ? [[state.named || "an area of the map", { area: null, named: "" }]] : []),
     ];
     const items = conditions.map(([text, without]) => this.#button(text, `Remove the filter: ${text}`, () => this.#remove(state, without), " ×"));

@@ -10,18 +10,18 @@ export const modeOf = (state, index) => state.mode || (index.model ? "hybrid" : 
 
 /** Return what a state compares with, as {label, index, mode}; null for nothing, or for what is not served. */
 export function otherOf(state, indexes, index) {
-  if (state.like || !state.q.trim()) return null;
+  if (state.like.length || state.unlike.length || !state.q.trim()) return null;
   const [kind, ...rest] = state.with.split("=");
   const name = rest.join("=");
   if (kind === "mode" && name !== modeOf(state, index)) return { label: NAMES[name], index: index.name, mode: name };
-  const other = kind === "index" && name !== index.name ? indexes.find((one) => one.name === name) : null;
+  const other = kind === "index" && !index.parts && name !== index.name ? indexes.find((one) => one.name === name) : null;
   return other ? { label: other.name, index: other.name, mode: other.model ? state.mode : "words" } : null;
 }
 
 /** Fill the choice of what to compare with: the other modes, and the other indexes. */
 export function drawChoices(select, state, indexes, index, isWritable) {
   const modes = index.model ? Object.keys(NAMES).filter((mode) => mode !== modeOf(state, index)) : [];
-  const others = indexes.filter(({ name }) => name !== index.name);
+  const others = index.parts ? [] : indexes.filter(({ name }) => name !== index.name);
   const options = [
     ["", "nothing"],
     ...modes.map((mode) => [`mode=${mode}`, NAMES[mode]]),
@@ -33,20 +33,21 @@ export function drawChoices(select, state, indexes, index, isWritable) {
   }
   select.value = state.with;
   if (select.selectedIndex < 0) select.value = "";
-  select.closest("label").hidden = !isWritable || options.length === 1 || !state.q.trim();
+  select.closest("label").hidden = !isWritable || options.length === 1 || !state.q.trim() || state.like.length + state.unlike.length > 0;
 }
 
 /**
  * Draw two rankings beside each other, and return what they have in common as a sentence.
  * @param {HTMLElement} into
  * @param {{label: string, hits: Object[], href: function(Object): string, open: ?function(Object)}[]} sides two of them
+ * @param {function(Object): string} keyOf returns what the same hit has on both sides
  */
-export function drawComparison(into, sides) {
-  const ranks = sides.map(({ hits }) => new Map(hits.map((hit, rank) => [hit.uri, rank])));
+export function drawComparison(into, sides, keyOf) {
+  const ranks = sides.map(({ hits }) => new Map(hits.map((hit, rank) => [keyOf(hit), rank])));
   into.replaceChildren(...sides.map((side, at) => element("section", { aria: { label: side.label } },
     element("h2", {}, side.label),
     element("ol", {}, ...side.hits.map((hit, rank) => {
-      const there = ranks[1 - at].get(hit.uri);
+      const there = ranks[1 - at].get(keyOf(hit));
       const link = element("a", { href: side.href(hit) }, titleOf(hit));
       if (side.open) {
         link.addEventListener("click", (event) => {
@@ -58,8 +59,8 @@ export function drawComparison(into, sides) {
         element("p", { className: "place" }, placeOf(hit)),
         element("p", { className: "moved" }, moved(rank, there)));
     })))));
-  const shared = sides[0].hits.filter(({ uri }) => ranks[1].has(uri)).length;
-  const inPlace = sides[0].hits.filter(({ uri }, rank) => ranks[1].get(uri) === rank).length;
+  const shared = sides[0].hits.filter((hit) => ranks[1].has(keyOf(hit))).length;
+  const inPlace = sides[0].hits.filter((hit, rank) => ranks[1].get(keyOf(hit)) === rank).length;
   return `${shared} of ${sides[0].hits.length} hits are in both, ${inPlace} of them in the same place`;
 }
 

@@ -80,13 +80,13 @@ export class Filters {
     }
   }
 
-  /** Show how many of the documents that the other filters leave have each value. */
+  /** Show how many of the documents that the other filters leave have each value; nothing without `values`. */
   count(facets) {
     for (const { name, values, histogram } of facets) {
       const group = byId("fields").querySelector(`[data-field="${CSS.escape(name)}"]`);
-      const counts = new Map(values.map(({ value, documents }) => [JSON.stringify(value), documents]));
+      const counts = new Map((values ?? []).map(({ value, documents }) => [JSON.stringify(value), documents]));
       for (const input of group?.querySelectorAll("input[type=checkbox]") ?? []) {
-        const found = counts.get(JSON.stringify(JSON.parse(input.dataset.pick)[2])) ?? (values.length < 20 ? 0 : null);
+        const found = counts.get(JSON.stringify(JSON.parse(input.dataset.pick)[2])) ?? (values?.length < 20 ? 0 : null);
         const item = input.closest("li");
         item.querySelector(".number").textContent = found ?? "";
         item.classList.toggle("none", found === 0);

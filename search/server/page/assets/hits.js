@@ -40,14 +40,14 @@ export function placeOf(hit, hits = []) {
   ].filter((part) => part && part !== titleOf(hit)).join(" · ");
 }
 
-export const keyOf = (hit) => `${hit.uri}\n${hit.start}`;
+export const keyOf = (hit) => `${hit.index}\n${hit.uri}\n${hit.start}`;
 
 /**
  * Draw the hits of an answer into a list.
  * @param {HTMLElement} list
  * @param {Object[]} hits
- * @param {Object} actions `href(hit)`, `open(hit)`, `like(hit)`, `copyLink(hit)`, `pick(field, value)`; `order`: names of
- *   fields, and `isAnswered`, whether something seems to answer
+ * @param {Object} actions `href(hit)`, `open(hit)`, `like(hit)`, `unlike(hit)` or null, `copyLink(hit)`, `pick(field, value)`; `order`: names of
+ *   fields; `isAnswered`, whether something seems to answer; and `ofAll`, whether the hits are of all indexes
  */
 export function drawHits(list, hits, actions) {
   const opened = new Set([...list.children].filter((item) => item.querySelector(".why:not([hidden])")).map((item) => item.dataset.key));
@@ -81,7 +81,7 @@ function drawHit(hit, rank, hits, values, actions, opened) {
       },
     },
   }, "Why");
-  return element("li", { dataset: { key: keyOf(hit), uri: hit.uri } },
+  return element("li", { dataset: { key: keyOf(hit), uri: hit.uri, index: hit.index } },
     element("article", { className: "hit", lang: langOf(hit.metadata) },
       element("header", {},
         element("h2", { dir: "auto", title: titleOf(hit) }, element("a", {
@@ -89,13 +89,15 @@ function drawHit(hit, rank, hits, values, actions, opened) {
           href: actions.href(hit),
           on: { click: (event) => opens(event) && actions.open(hit) },
         }, titleOf(hit))),
-        element("p", { className: "place", dir: "auto" }, placeOf(hit, hits))),
+        element("p", { className: "place", dir: "auto" }, actions.ofAll && element("span", { className: "index" }, hit.index), " ", placeOf(hit, hits))),
       hit.why?.weak && actions.isAnswered && element("p", { className: "weak" }, "weak match"),
       drawPassage(element("div", { className: "passage" }), hit),
       drawMetadata(values, actions.pick),
+      drawFamily(hit, actions),
       element("div", { className: "actions", lang: "en" },
         toggle,
-        element("button", { type: "button", on: { click: () => actions.like(hit) } }, "More like this"),
+        element("button", { type: "button", on: { click: () => actions.like(hit) } }, `More like this${actions.ofAll ? ` in ${hit.index}` : ""}`),
+        actions.unlike && element("button", { type: "button", on: { click: () => actions.unlike(hit) } }, "Less like this"),
         element("button", { type: "button", on: { click: () => actions.copyLink(hit) } }, "Copy link"),
         element("span", { className: "judge", role: "group", aria: { label: "Your judgment" } })),
       why));
@@ -144,6 +146,15 @@ function drawMetadata(values, pick) {
       on: { click: () => pick(name, value) },
     }, label, ` ${text}`));
   }));
+}
+
+/** Return links to the other hits that have nearly the same passage. */
+function drawFamily(hit, { href, ofAll }) {
+  if (!hit.family_size) return null;
+  // A family of all indexes does not say which of them holds each.
+  const links = hit.family.map((uri) => element("li", { dir: "auto" }, ofAll ? lastPart(uri) : element("a", { href: href({ uri }) }, lastPart(uri))));
+  const same = `${hit.family_size} more with nearly the same text`;
+  return element("details", { className: "family", lang: "en" }, element("summary", {}, same), element("ul", {}, ...links));
 }
 
 const COLUMNS = ["uri", "title", "path", "format", "modified", "metadata"];

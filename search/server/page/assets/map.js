@@ -164,6 +164,7 @@ export class MapView {
   #list(title, documents) {
     byId("map-listed").hidden = !documents.length;
     byId("map-listed-title").textContent = title;
+    byId("map-like").onclick = () => this.actions.likeThese(documents);
     byId("map-documents").replaceChildren(...documents.map((each) => element("li", {}, element("button", {
       type: "button",
       dir: "auto",

@@ -31,31 +31,3 @@ export function windowOf(text, words, sentence) {
   const last = end === text.length ? 0 : text.slice(end - 40, end).search(/\s\S*$/);
   return [from, last > 0 ? end - 40 + last : end];
 }
-
-/**
- * Append part of a text to an element, with words in <mark> and the sentence in a span around its part.
- * @param {{start: number, end: number}[]} words offsets in `text`
- * @param {?{start: number, end: number}} sentence
- */
-export function appendMarked(parent, text, start, end, words, sentence) {
-  const within = words.filter((word) => word.end > start && word.start < end).sort((one, other) => one.start - other.start);
-  const plain = (into, from, to) => {
-    let at = from;
-    for (const word of within) {
-      if (word.start < at || word.end > to) continue;
-      into.append(text.slice(at, word.start), element("mark", {}, text.slice(word.start, word.end)));
-      at = word.end;
-    }
-    into.append(text.slice(at, to));
-  };
-  if (!sentence || sentence.end <= start || sentence.start >= end) {
-    plain(parent, start, end);
-    return;
-  }
-  const [first, last] = [Math.max(start, sentence.start), Math.min(end, sentence.end)];
-  const best = element("span", { className: "sentence" });
-  plain(parent, start, first);
-  plain(best, first, last);
-  parent.append(best);
-  plain(parent, last, end);
-}

@@ -20,11 +20,18 @@ const CODE_BLOCKS = {
   markdown: /^[ \t]*(```|~~~).*\n[\s\S]*?(?:^[ \t]*\1[ \t]*$|$(?![\s\S]))/gm,
   rst: /(?<=::[ \t]*\n)(?:[ \t]*\n)*(?:[ \t]+\S.*(?:\n|$)(?:[ \t]*\n)*)+/g,
 };
+/** Where a paragraph of marked up text ends: at an empty line, after a heading, and before an item, a row or a field. */
+const GAP = /\n[ \t]*\n\s*|(?<=^#{1,6}[ \t].*)\n|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)]|\|)[ \t]|#{1,6}[ \t]|:?[A-Z][\w-]{0,30}:[ \t])/gm;
+const EMPTY_LINES = /\n[ \t]*\n\s*/g;
+const HEADING = { markdown: /^#{1,6}[ \t].*$/, rst: /^.+\n[ \t]*([=\-~^"'#*+.])\1{2,}\s*$/ };
+const ITEM = /^[ \t]*(?:[-*+•]|\d{1,3}[.)]|\|)[ \t]/;
 /** Formats that are code from the first to the last character have no name in this list. */
 const PROSE = new Set(["text", "markdown", "rst", "html", "pdf", "docx", "pptx", "epub", "eml", "mbox", "odt", "odp", "rtf",
-  "xml", "json", "jsonl", "csv", "tsv", "org", "asciidoc"]);
+  "xml", "json", "jsonl", "csv", "tsv", "org", "asciidoc", "ipynb"]);
+for (const marks of [HIDDEN, INLINE_CODE, CODE_BLOCKS]) marks.ipynb = marks.markdown;
 
 export const isProse = (format) => !format || PROSE.has(format);
+export const isMarkedUp = (format) => format in HIDDEN;
 
 const rangesOf = (text, pattern, kind) => (pattern ? [...text.matchAll(pattern)] : [])
   .map((match) => ({ start: match.index, end: match.index + match[0].length, kind }));
@@ -37,16 +44,17 @@ function looksOf(text, format) {
   const inCode = (range) => code.some((part) => range.start >= part.start && range.end <= part.end);
   const hidden = (HIDDEN[format] ?? []).flatMap((pattern) => rangesOf(text, pattern, "hidden"))
     .filter((range) => !inCode(range) && (outside(range) || /^[ \t]*(```|~~~)/.test(text.slice(range.start, range.end))));
-  const quotes = format in HIDDEN ? rangesOf(text, /`+/g, "hidden").filter(outside) : [];
+  const quotes = isMarkedUp(format) ? rangesOf(text, /`+/g, "hidden").filter(outside) : [];
   return { blocks, ranges: [...code, ...hidden, ...quotes] };
 }
 
 /** Return the paragraphs and blocks of code of `text[start:end]`. */
-function partsOf(text, start, end, blocks) {
+function partsOf(text, start, end, blocks, format) {
+  const gaps = isMarkedUp(format) ? GAP : EMPTY_LINES;
   const parts = [];
   const paragraphs = (from, to) => {
     let at = from;
-    for (const gap of text.slice(from, to).matchAll(/\n[ \t]*\n\s*/g)) {
+    for (const gap of text.slice(from, to).matchAll(gaps)) {
       parts.push({ start: at, end: from + gap.index });
       at = from + gap.index + gap[0].length;
     }
@@ -74,8 +82,13 @@ function partsOf(text, start, end, blocks) {
 export function blocksOf(text, format, start, end, words, sentence) {
   if (!isProse(format)) return [drawPart(text, { start, end, isCode: true }, [], words, sentence)];
   const { blocks, ranges } = looksOf(text, format);
-  return partsOf(text, start, end, blocks).map((part) => drawPart(text, part, ranges, words, sentence))
-    .filter((block) => block.textContent.trim());
+  return partsOf(text, start, end, blocks, format).map((part) => {
+    const source = text.slice(part.start, part.end);
+    const block = drawPart(text, part, ranges, words, sentence);
+    if (!part.isCode && HEADING[format]?.test(source)) block.className = "heading";
+    else if (!part.isCode && isMarkedUp(format) && ITEM.test(source)) block.className = "item";
+    return block;
+  }).filter((block) => block.textContent.trim());
 }
 
 function drawPart(text, { start, end, isCode = false }, ranges, words, sentence) {

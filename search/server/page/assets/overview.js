@@ -30,21 +30,23 @@ export function keepQuestion(index, question) {
 /**
  * Draw what an index holds.
  * @param {?Object} overview as the service describes it; null before it was read
- * @param {Object} actions `ask(question)`, `href(uri)`, `open(uri)` and `map()`, the address of the map
+ * @param {Object} actions `ask(question)`, `choose(index)`, `href(uri)` and `open(uri)`
  */
 export function drawOverview(into, index, overview, actions) {
   const asked = lastQuestions(index.name);
-  const questions = (label, texts) => texts.length > 0 && element("div", { className: "try" },
+  const choices = (label, texts, click) => texts.length > 0 && element("div", { className: "try" },
     element("h2", {}, label),
-    element("ul", {}, ...texts.map((text) => element("li", {}, element("button", { type: "button", dir: "auto", on: { click: () => actions.ask(text) } }, text)))));
+    element("ul", {}, ...texts.map((text, at) => element("li", {}, element("button", { type: "button", dir: "auto", on: { click: () => click(text, at) } }, text)))));
   const regions = overview?.regions ?? [];
+  const parts = index.parts ?? [];
   into.replaceChildren(...[
     element("p", { className: "size" }, index.documents
       ? `${counted(index.documents, "document")} in ${counted(index.passages, "passage")}`
       : "There are no documents in this index yet."),
-    !index.model && element("p", {}, "This index has vectors of its own: the page searches it by words."),
-    questions("Your last questions", asked),
-    questions("Questions to try", (overview?.questions ?? []).filter((question) => !asked.includes(question))),
+    !index.model && !parts.length && element("p", {}, "This index has vectors of its own: the page searches it by words."),
+    choices("Indexes", parts.map(({ name, documents }) => `${name} · ${counted(documents, "document")}`), (_, at) => actions.choose(parts[at].name)),
+    choices("Your last questions", asked, actions.ask),
+    choices("Questions to try", (overview?.questions ?? []).filter((question) => !asked.includes(question)), actions.ask),
     regions.length > 0 && element("div", { className: "regions" },
       element("h2", {}, "What is in here"),
       element("ul", {}, ...regions.map(({ name, documents, central }) => element("li", {},

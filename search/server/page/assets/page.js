@@ -12,11 +12,11 @@ import { addSentences, drawHits, titleOf } from "./hits.js";
 import { Judging } from "./judging.js";
 import { listenToKeys } from "./keys.js";
 import { Reader } from "./reader.js";
-import { MapView } from "./map.js";
 import { drawOverview, keepQuestion } from "./overview.js";
 import { offerToSave } from "./save.js";
 import { found, listed } from "./sentences.js";
-import { answers, askedAt, countFields, getOverview, listFields, listIndexes, Refused, Unreachable } from "./service.js";
+import { ALL, answers, askedAt, getOverview, listIndexes, Refused, Unreachable } from "./service.js";
+import { readCounts, readFields, together } from "./together.js";
 
 const RETRY_MS = 1000;
 const SLOW_MS = 4000; // after this the page says that it still waits
@@ -40,18 +40,23 @@ const asking = new Asking(show, explain, fail);
 const chips = new Chips(choose);
 const filters = new Filters(() => state.picks, (picks) => choose({ picks }), {
   changed: () => count(),
-  read: async (field) => (await countFields(current().name, [{ field }]))[0],
+  read: async (field) => (await readCounts(current(), [{ field }], EMPTY))[0],
   trouble: noticeTrouble,
 });
 const judging = new Judging((error) => noticeTrouble(error));
 const reader = new Reader(() => state.open && leave());
-const map = new MapView({
+let map = null; // its script is read when the map is first shown
+const mapActions = {
   open: (uri) => go({ open: uri, at: "" }),
+  likeThese: (documents) => {
+    documents.forEach((each) => chips.titles.set(each.uri, titleOf(each)));
+    choose({ view: "search", area: null, named: "", like: documents.map(({ uri }) => uri), unlike: [] });
+  },
   setArea: (area, named) => choose({ area, named }),
   pick: (picks) => choose({ picks: [...state.picks.filter(([field]) => field !== picks[0][0]), ...picks] }),
   remember: (view) => state.view === "map" && go({ at_map: view }, { replace: true }),
   trouble: noticeTrouble,
-});
+};
 
 // the state
 
@@ -85,6 +90,11 @@ function choose(changes) {
   go({ k: EMPTY.k, ...changes });
 }
 
+function chooseIndex(name) {
+  const view = name === ALL ? "search" : state.view; // each index has its own map
+  choose({ index: name, view, where: "", picks: [], area: null, like: [], unlike: [], open: "", at: "" });
+}
+
 /** Close the document: the way back, where this page opened it. */
 function leave() {
   if (history.state?.opened) history.back();
@@ -105,7 +115,6 @@ function draw(before) {
   const isMap = state.view === "map";
   byId("search-view").hidden = isMap;
   byId("map-view").hidden = !isMap;
-  byId("sort").parentElement.hidden = kindOf(state) !== "list";
   byId("sort").value = state.sort;
   for (const [id, view] of [["to-search", "search"], ["to-map", "map"]]) {
     byId(id).href = addressOf({ ...state, view, open: "", at: "" });
@@ -113,6 +122,8 @@ function draw(before) {
     else byId(id).removeAttribute("aria-current");
   }
   const index = current();
+  byId("to-map").hidden = Boolean(index?.parts);
+  byId("sort").parentElement.hidden = kindOf(state) !== "list" || Boolean(index?.parts);
   document.title = state.q.trim() ? `${state.q.trim()} – likewise` : "likewise";
   if (document.activeElement !== question || question.value.trim() !== state.q.trim()) question.value = state.q;
   if (document.activeElement !== where || where.value.trim() !== state.where.trim()) where.value = state.where;
@@ -131,26 +142,42 @@ function draw(before) {
   else filters.sync();
   if (index && (!before || !asksTheSame(before, state) || retry !== null)) ask();
   drawMap(index);
-  if (index && state.open) reader.show(index.name, state.open, state.at, hitOf(state));
+  if (index && state.open) reader.show(index.parts ? state.from : index.name, state.open, state.at, hitOf(state));
   else reader.close();
 }
 
-const current = () => indexes.find(({ name }) => name === state.index) ?? (state.index ? null : indexes[0]) ?? null;
-
-function hitOf({ open, at }) {
-  return shown?.answer.hits.find((hit) => hit.uri === open && `${hit.start}-${hit.end}` === at) ?? null;
+function current() {
+  if (state.index === ALL && indexes.length > 1) return together(indexes);
+  return indexes.find(({ name }) => name === state.index) ?? (state.index ? null : indexes[0]) ?? null;
 }
 
-function drawMap(index) {
+/** Return the members of the state that open a hit, or a document of the index that is shown. */
+const placeOf = ({ uri, index, start, end }) => ({ open: uri, at: end ? `${start}-${end}` : "", from: current().parts ? index : "" });
+
+function hitOf({ open, at, from }) {
+  return shown?.answer.hits.find((hit) => hit.uri === open && `${hit.start}-${hit.end}` === at && (!from || hit.index === from)) ?? null;
+}
+
+async function drawMap(index) {
   if (!index || state.view !== "map") return;
+  if (!map) {
+    try {
+      const { MapView } = (await import("./map.js")).default;
+      map ??= new MapView(mapActions);
+      map.offerFields(fields.fields, index.documents);
+      drawMap(current());
+    } catch (error) {
+      noticeTrouble(new Unreachable(error.message));
+    }
+    return;
+  }
   byId("map-within").hidden = !state.area;
   byId("map-within").href = addressOf({ ...state, view: "search" });
-  const filter = bodyOf({ ...state, q: "", like: "" });
-  map.show(index.name, state, state.q.trim() ? bodyOf({ ...state, like: "" }) : null, { where: filter.where, area: filter.area });
+  const filter = bodyOf({ ...state, q: "", like: [] });
+  map.show(index.name, state, state.q.trim() ? bodyOf({ ...state, like: [], unlike: [] }) : null, { where: filter.where, area: filter.area });
 }
 
 let fields = { fields: [], rare: [] };
-let likeTitle = "";
 let fieldsOf = ""; // the index whose fields are shown
 let askedCounts = ""; // what the counts at the fields were asked for
 
@@ -164,7 +191,7 @@ async function count() {
   askedCounts = asked;
   try {
     const found = [];
-    for (let at = 0; at < facets.length; at += FACETS) found.push(...await countFields(index.name, facets.slice(at, at + FACETS)));
+    for (let at = 0; at < facets.length; at += FACETS) found.push(...await readCounts(index, facets.slice(at, at + FACETS), state));
     if (asked === askedCounts) filters.count(found);
   } catch (error) {
     askedCounts = "";
@@ -176,11 +203,11 @@ async function loadFields() {
   const index = current();
   if (!index) return;
   try {
-    const listed = await listFields(index.name);
+    const listed = await readFields(index);
     if (current()?.name !== index.name) return;
     if (fieldsOf === index.name && JSON.stringify(listed) === JSON.stringify(fields)) return;
     [fields, fieldsOf] = [listed, index.name];
-    map.offerFields(fields.fields, index.documents);
+    map?.offerFields(fields.fields, index.documents);
     filters.draw(fields, index.documents);
     askedCounts = "";
     count();
@@ -219,7 +246,7 @@ function ask() {
 function explain(answer) {
   if (shown) shown.answer = answer;
   addSentences(list, answer.hits);
-  if (isWritable) judging.show(current().name, list.dataset.question);
+  if (isWritable && !current().parts) judging.show(current().name, list.dataset.question);
 }
 
 function show(asked, answer, compared) {
@@ -228,27 +255,29 @@ function show(asked, answer, compared) {
   const filtered = isFiltered(asked);
   const kind = kindOf(asked);
   const isQuestion = kind === "question";
+  const ofAll = asked.index === ALL;
+  const folded = answer.hits.reduce((sum, hit) => sum + (hit.family_size ?? 0), 0);
   shown = { state: asked, answer };
   byId("about").hidden = kind !== "list" || filtered;
   byId("where-error").textContent = "";
   where.removeAttribute("aria-invalid");
-  byId("status").textContent = (isQuestion ? found : listed)(answer.hits.length, answer.matched, filtered);
-  if (kind === "like") byId("status").textContent = `More like “${likeTitle || asked.like}”`;
+  byId("status").textContent = (isQuestion ? found : listed)(answer.hits.length, answer.matched, filtered, folded);
+  if (!isQuestion && ofAll) byId("status").textContent = "A question is answered by all indexes together.";
+  if (asked.like.length) byId("status").textContent = `More like “${asked.like.map((uri) => chips.titleOf(uri)).join("”, “")}”`;
   drawNotices(answer);
   count();
   if (compared) compare(asked, answer, compared);
   byId("comparison").hidden = !compared;
   list.hidden = Boolean(compared);
   drawHits(list, compared ? [] : answer.hits, {
-    href: (hit) => addressOf({ ...state, open: hit.uri, at: `${hit.start}-${hit.end}` }),
+    href: (hit) => addressOf({ ...state, ...placeOf(hit) }),
     open,
-    like: (hit) => {
-      likeTitle = titleOf(hit);
-      choose({ like: hit.uri, open: "", at: "" });
-    },
-    copyLink: (hit) => copy(linkTo(hit.uri, `${hit.start}-${hit.end}`), "Link copied"),
+    like: (hit) => addExample(hit, "like", "unlike"),
+    unlike: isQuestion && !ofAll ? (hit) => addExample(hit, "unlike", "like") : null,
+    copyLink: (hit) => copy(linkTo(placeOf(hit)), "Link copied"),
     order: groupsOf(fields.fields, current().documents).map(({ name }) => name),
     isAnswered: answer.answered !== false,
+    ofAll,
     pick: (field, value) => choose({ picks: [...state.picks.filter((pick) => !samePick(pick, [field, "=", value])), [field, "=", value]] }),
   });
   list.dataset.question = asked.q.trim();
@@ -259,25 +288,31 @@ function show(asked, answer, compared) {
   refresh();
 }
 
+/** Ask again with a hit as an example, which only its own index can compare with; that may lack a field of the typed condition. */
+function addExample(hit, name, other) {
+  chips.titles.set(hit.uri, titleOf(hit));
+  const without = state[other].filter((uri) => uri !== hit.uri);
+  choose({ [name]: [...new Set([...state[name], hit.uri])], [other]: without, open: "", at: "", ...(current().parts && { index: hit.index, where: "" }) });
+}
+
 function compare(asked, answer, compared) {
   const index = current();
   const other = otherOf(asked, indexes, index);
   const sameIndex = other.index === index.name;
-  const at = (hit) => `${hit.start}-${hit.end}`;
   byId("status").textContent = drawComparison(byId("comparison"), [
     {
       label: sameIndex ? { hybrid: "Both", dense: "Meaning", words: "Words" }[answer.mode] : index.name,
       hits: answer.hits,
-      href: (hit) => addressOf({ ...state, open: hit.uri, at: at(hit) }),
+      href: (hit) => addressOf({ ...state, ...placeOf(hit) }),
       open,
     },
     {
       label: other.label,
       hits: compared.hits,
-      href: (hit) => addressOf({ ...state, index: other.index, with: `index=${index.name}`, open: hit.uri, at: at(hit) }),
+      href: (hit) => addressOf({ ...state, index: other.index, with: `index=${index.name}`, ...placeOf(hit) }),
       open: sameIndex ? open : null, // a document of the other index is shown from there
     },
-  ]);
+  ], (hit) => (sameIndex ? `${hit.index}\n${hit.uri}` : hit.uri));
 }
 
 function drawNotices(answer) {
@@ -308,11 +343,12 @@ async function drawAbout() {
   if (byId("about").hidden) return;
   const drawn = () => drawOverview(byId("about"), index, overview.index === index.name ? overview : null, {
     ask: (text) => choose({ q: text }),
+    choose: chooseIndex,
     href: (uri) => addressOf({ ...state, open: uri }),
     open: (event, uri) => opens(event) && open({ uri }),
   });
   drawn();
-  if (overview.index === index.name && overview.documents === index.documents) return;
+  if (index.parts || (overview.index === index.name && overview.documents === index.documents)) return;
   try {
     const read = await getOverview(index.name);
     overview = { ...read, index: index.name, documents: index.documents };
@@ -326,7 +362,7 @@ function open(hit) {
   typing = false;
   const before = state;
   keepQuestion(current().name, state.q);
-  state = { ...state, open: hit.uri, at: hit.end ? `${hit.start}-${hit.end}` : "" };
+  state = { ...state, ...placeOf(hit) };
   writeAddress({ inside: true, opened: true }, Boolean(before.open) && Boolean(history.state?.opened));
   draw(before);
 }
@@ -406,7 +442,7 @@ function warn(message) {
 
 // copying
 
-const linkTo = (uri, at) => new URL(addressOf({ ...state, index: current().name, open: uri, at }), location.href).href;
+const linkTo = (place) => new URL(addressOf({ ...state, index: current().name, ...place }), location.href).href;
 
 async function copy(text, said) {
   try {
@@ -421,13 +457,13 @@ async function copy(text, said) {
 // the beginning
 
 function listen() {
-  question.addEventListener("input", () => type({ q: question.value, k: EMPTY.k, open: "", at: "", like: "" }));
+  question.addEventListener("input", () => type({ q: question.value, k: EMPTY.k, open: "", at: "", like: [], unlike: [] }));
   question.addEventListener("blur", () => { typing = false; });
   byId("sort").addEventListener("change", (event) => choose({ sort: event.target.value }));
   where.addEventListener("input", () => type({ where: where.value, k: EMPTY.k }));
   where.addEventListener("blur", () => { typing = false; });
   byId("modes").addEventListener("change", (event) => choose({ mode: event.target.value }));
-  byId("index").addEventListener("change", (event) => choose({ index: event.target.value, where: "", picks: [], area: null, like: "", open: "", at: "" }));
+  byId("index").addEventListener("change", (event) => chooseIndex(event.target.value));
   byId("with").addEventListener("change", (event) => choose({ with: event.target.value, k: state.k }));
   byId("more").addEventListener("click", async () => {
     list.lastElementChild?.querySelector("a.title").focus();
@@ -441,7 +477,7 @@ function listen() {
       if (view === "search") question.focus();
     });
   }
-  byId("reader-link").addEventListener("click", () => copy(linkTo(state.open, state.at), "Link copied"));
+  byId("reader-link").addEventListener("click", () => copy(linkTo({}), "Link copied"));
   byId("open-help").addEventListener("click", () => byId("help").showModal());
   byId("help-close").addEventListener("click", () => byId("help").close());
   byId("help").addEventListener("click", (event) => event.target === byId("help") && byId("help").close());
@@ -452,7 +488,7 @@ function listen() {
   unfold();
   offerToSave(() => ({
     hits: shown.answer.hits,
-    path: askedAt(shown.state.index, { like: "similar", question: "search", list: "list" }[kindOf(shown.state)]),
+    path: askedAt(shown.state.index, { question: "search", list: "list" }[kindOf(shown.state)]),
     body: bodyOf(shown.state),
   }));
   listenToKeys({
@@ -470,9 +506,10 @@ function setIndexes({ indexes: listed_, writable }) {
   isWritable = writable;
   const names = (every) => every.map(({ name }) => name).join("\n");
   if (names(listed_) !== names(indexes)) {
-    byId("index").replaceChildren(...listed_.map(({ name }) => element("option", { value: name }, name)));
-    const shown_ = listed_.find(({ name }) => name === state.index) ?? listed_[0];
-    if (shown_) byId("index").value = shown_.name;
+    const choices = listed_.map(({ name }) => element("option", { value: name }, name));
+    if (choices.length > 1) choices.push(element("option", { value: ALL }, "All"));
+    byId("index").replaceChildren(...choices);
+    if (choices.some(({ value }) => value === state.index)) byId("index").value = state.index;
   }
   indexes = listed_;
 }

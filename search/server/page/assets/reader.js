@@ -3,8 +3,8 @@
 import { lastPart } from "./conditions.js";
 import { byId, element, langOf, linkOrText } from "./element.js";
 import { flatten, keyOf, placeOf, titleOf } from "./hits.js";
-import { appendMarked, offsetsOf } from "./marks.js";
-import { isProse } from "./markup.js";
+import { offsetsOf } from "./marks.js";
+import { blocksOf, isMarkedUp, isProse } from "./markup.js";
 import { drawOriginal } from "./original.js";
 import { getDocument, Refused } from "./service.js";
 
@@ -94,6 +94,7 @@ export class Reader {
   /** Mark what a hit says of the document that is shown; the hits may come after it. */
   mark(hit) {
     this.#hit = hit;
+    if (this.isOpen) this.#showPlace(this.#asked[1]);
     const marked = JSON.stringify([this.#shown, hit && keyOf(hit), hit?.why]);
     if (!this.#document || (this.#marked === marked && byId("reader-body").querySelector(".text"))) return;
     this.#marked = marked;
@@ -122,7 +123,8 @@ export class Reader {
 
   /** Show in the list which hit is open. */
   #showPlace(uri) {
-    for (const item of document.querySelectorAll("#hits > li")) item.classList.toggle("here", item.dataset.uri === uri);
+    const [index] = this.#asked;
+    for (const item of document.querySelectorAll("#hits > li")) item.classList.toggle("here", item.dataset.uri === uri && item.dataset.index === index);
   }
 
   #draw(body, document_, at, hit) {
@@ -136,19 +138,22 @@ export class Reader {
     const from = Math.max(0, start - AROUND);
     const to = Math.min(text.length, Math.max(end, start) + AROUND);
 
-    const className = isProse(document_.format) ? "text" : "text source";
-    const before = element("div", { className, dir: "auto" }, text.slice(from, start).trimEnd());
-    const after = element("div", { className, dir: "auto" }, text.slice(Math.max(start, end), to).replace(/^\s*\n/, ""));
+    const className = `text${isProse(document_.format) ? "" : " source"}${isMarkedUp(document_.format) ? " joined" : ""}`;
+    const blocks = (first, last) => blocksOf(text.slice(first, last), document_.format, 0, last - first, [], null);
+    const before = element("div", { className, dir: "auto" }, ...blocks(from, start));
+    const rest = Math.max(start, end);
+    const after = element("div", { className, dir: "auto" }, ...blocks(rest + (text.slice(rest, to).match(/^\s*\n/)?.[0].length ?? 0), to));
     const parts = [];
-    if (from > 0) parts.push(this.#more("Show everything before", () => before.prepend(text.slice(0, from))));
+    if (from > 0) parts.push(this.#more("Show everything before", () => before.prepend(...blocks(0, from))));
     parts.push(before);
     if (at && end > start) {
       const passage = element("div", { className: `${className} found`, id: "found", dir: "auto", tabIndex: -1, aria: { label: "The passage that was found" }, role: "group" });
-      appendMarked(passage, text, start, end, words, best);
+      const within = ({ start: first, end: last }) => ({ start: first - start, end: last - start });
+      passage.append(...blocksOf(text.slice(start, end), document_.format, 0, end - start, words.map(within), best && within(best)));
       parts.push(passage);
     }
     parts.push(after);
-    if (to < text.length) parts.push(this.#more("Show everything after", () => after.append(text.slice(to))));
+    if (to < text.length) parts.push(this.#more("Show everything after", () => after.append(...blocks(to, text.length))));
     body.replaceChildren(facts(document_), ...parts);
     this.#toPassage();
   }

@@ -3,7 +3,7 @@
 import { byId, element } from "./element.js";
 import { titleOf } from "./hits.js";
 
-const COLUMNS = ["rank", "score", "title", "uri", "page", "line", "heading", "text"];
+const COLUMNS = ["rank", "index", "score", "title", "uri", "page", "line", "heading", "text"];
 
 /** Return a cell of a CSV file. Spreadsheets take a text with one of these beginnings for a formula. */
 function cell(value) {

@@ -4,11 +4,12 @@ const number = new Intl.NumberFormat("en");
 
 export const counted = (count, one, many = `${one}s`) => `${number.format(count)} ${count === 1 ? one : many}`;
 
-/** Return what was found, for the line above the hits. */
-export function found(hits, matched, filtered) {
+/** Return what was found, for the line above the hits. `folded` are documents that are part of other hits. */
+export function found(hits, matched, filtered, folded = 0) {
   if (!hits) return filtered ? "Nothing passes these filters." : "Nothing was found.";
   const among = filtered ? `${counted(matched, "document")} that pass the filters` : counted(matched, "document");
-  return hits >= matched ? `All ${among}, best first` : `The ${number.format(hits)} best of ${among}`;
+  const where = folded ? ` in ${counted(hits, "hit")}` : "";
+  return hits + folded >= matched ? `All ${among}${where}, best first` : `The ${number.format(hits)} best of ${among}`;
 }
 
 /** Return what is listed where nothing was asked. */

@@ -35,19 +35,28 @@ export async function request(path, { body, method = "POST", signal, deadline = 
   }
 }
 
+/** In place of the name of an index: all that are served. No index can have this name. */
+export const ALL = "*";
+
 const of = (index) => `v1/indexes/${encodeURIComponent(index)}`;
 
-export const askedAt = (index, what) => `${of(index)}/${what}`;
+export const askedAt = (index, what) => (index === ALL ? `v1/${what}` : `${of(index)}/${what}`);
 export const listIndexes = () => request("v1/indexes");
 export const listFields = (index) => request(`${of(index)}/fields`);
 export const countFields = async (index, facets) => (await request(`${of(index)}/facets`, { body: { facets } })).facets;
-export const search = (index, body, signal) => request(`${of(index)}/search`, { body, signal });
-export const similar = (index, body, signal) => request(`${of(index)}/similar`, { body, signal });
-export const listDocuments = (index, body, signal) => request(`${of(index)}/list`, { body, signal });
+export const search = (index, body, signal) => hitsOf(index, "search", body, signal);
+export const listDocuments = (index, body, signal) => hitsOf(index, "list", body, signal);
 export const getOverview = (index) => request(`${of(index)}/overview`);
 export const getDocument = (index, uri, signal) => request(`${of(index)}/document?uri=${encodeURIComponent(uri)}`, { signal });
 export const getJudgments = (index, query) => request(`${of(index)}/judgments?query=${encodeURIComponent(query)}`);
 export const putJudgment = (index, body) => request(`${of(index)}/judgments`, { body, method: "PUT" });
+
+/** Return an answer with hits, each of which names its index. */
+async function hitsOf(index, what, body, signal) {
+  const answer = await request(askedAt(index, what), { body, signal });
+  answer.hits.forEach((hit) => { hit.index ??= index; });
+  return answer;
+}
 
 /** Return the address of the original of a document, or of the picture of a page. */
 export function originalAddress(index, { uri, page = "", mark = [] }) {
