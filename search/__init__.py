@@ -7,91 +7,35 @@ from typing import TYPE_CHECKING
 from indexer.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from indexer.deadline import Deadline
-    from indexer.errors import (
-        BadInput,
-        DeadlinePassed,
-        DiskFull,
-        FilterError,
-        IndexDamaged,
-        IndexUnavailable,
-        LikewiseError,
-        ModelError,
-        NewerFormat,
-        NotAnIndex,
-        NotPermitted,
-        NoWords,
-        RecipeMismatch,
-        StorageError,
-        UnknownField,
-        UnknownUri,
-        WordsBuilding,
-    )
-    from indexer.filters.mapping import Filter
-    from indexer.filters.tree import FilterSyntaxError
-    from indexer.records import Document
-    from indexer.stores.port import Info
-    from search.hits import Hit, Hits
-    from search.query import Mode, Query
-    from search.searcher import Searcher
-
-_HOMES = {
-    "BadInput": "indexer.errors",
-    "Deadline": "indexer.deadline",
-    "DeadlinePassed": "indexer.errors",
-    "DiskFull": "indexer.errors",
-    "Document": "indexer.records",
-    "Filter": "indexer.filters.mapping",
-    "FilterError": "indexer.errors",
-    "FilterSyntaxError": "indexer.filters.tree",
-    "Hit": "search.hits",
-    "Hits": "search.hits",
-    "IndexDamaged": "indexer.errors",
-    "IndexUnavailable": "indexer.errors",
-    "Info": "indexer.stores.port",
-    "LikewiseError": "indexer.errors",
-    "Mode": "search.query",
-    "ModelError": "indexer.errors",
-    "NewerFormat": "indexer.errors",
-    "NoWords": "indexer.errors",
-    "NotAnIndex": "indexer.errors",
-    "NotPermitted": "indexer.errors",
-    "Query": "search.query",
-    "RecipeMismatch": "indexer.errors",
-    "Searcher": "search.searcher",
-    "StorageError": "indexer.errors",
-    "UnknownField": "indexer.errors",
-    "UnknownUri": "indexer.errors",
-    "WordsBuilding": "indexer.errors",
-}
-__all__ = [
-    "BadInput",
-    "Deadline",
-    "DeadlinePassed",
-    "DiskFull",
-    "Document",
-    "Filter",
-    "FilterError",
-    "FilterSyntaxError",
-    "Hit",
-    "Hits",
-    "IndexDamaged",
-    "IndexUnavailable",
-    "Info",
-    "LikewiseError",
-    "Mode",
-    "ModelError",
-    "NewerFormat",
-    "NoWords",
-    "NotAnIndex",
-    "NotPermitted",
-    "Query",
-    "RecipeMismatch",
-    "Searcher",
-    "StorageError",
-    "UnknownField",
-    "UnknownUri",
-    "WordsBuilding",
-]
-
-__getattr__ = lazy_names(__name__, _HOMES)
+    from indexer.deadline import Deadline as Deadline
+    from indexer.errors import BadInput as BadInput
+    from indexer.errors import DeadlinePassed as DeadlinePassed
+    from indexer.errors import DiskFull as DiskFull
+    from indexer.errors import FilterError as FilterError
+    from indexer.errors import IndexDamaged as IndexDamaged
+    from indexer.errors import IndexUnavailable as IndexUnavailable
+    from indexer.errors import LikewiseError as LikewiseError
+    from indexer.errors import ModelError as ModelError
+    from indexer.errors import NewerFormat as NewerFormat
+    from indexer.errors import NotAnIndex as NotAnIndex
+    from indexer.errors import NotPermitted as NotPermitted
+    from indexer.errors import NoWords as NoWords
+    from indexer.errors import RecipeMismatch as RecipeMismatch
+    from indexer.errors import StorageError as StorageError
+    from indexer.errors import UnknownField as UnknownField
+    from indexer.errors import UnknownUri as UnknownUri
+    from indexer.errors import WordsBuilding as WordsBuilding
+    from indexer.filters.mapping import Filter as Filter
+    from indexer.filters.tree import FilterSyntaxError as FilterSyntaxError
+    from indexer.records import Document as Document
+    from indexer.stores.port import Info as Info
+    from indexer.stores.port import Passage as Passage
+    from search.async_searcher import AsyncSearcher as AsyncSearcher
+    from search.federation import search_indexes as search_indexes
+    from search.hits import Hit as Hit
+    from search.hits import Hits as Hits
+    from search.query import Mode as Mode
+    from search.query import Query as Query
+    from search.searcher import Searcher as Searcher
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -50,6 +50,7 @@ class Asker(ABC):
         self,
         query: str,
         k: int = 10,
+        *,
         where: Filter | None = None,
         mode: Mode = "dense",
         passages: bool = False,
@@ -59,8 +60,12 @@ class Asker(ABC):
         rerank: str | Scorer | None = None,
         rerank_depth: int = DEPTH,
         explain: bool = False,
-        *,
         vector: NDArray[np.floating] | Sequence[float] | None = None,
+        like: Sequence[str] = (),
+        unlike: Sequence[str] = (),
+        fold: bool = False,
+        newer: str | None = None,
+        literal: bool = True,
     ) -> Hits:
         """Return the k best documents for a question, each with its best passage.
 
@@ -85,6 +90,11 @@ class Asker(ABC):
                 rerank_depth=rerank_depth,
                 explain=explain,
                 vector=vector,
+                like=like,
+                unlike=unlike,
+                fold=fold,
+                newer=newer,
+                literal=literal,
             )
         )
 
@@ -92,8 +102,8 @@ class Asker(ABC):
         self,
         vector: NDArray[np.floating] | Sequence[float],
         k: int = 10,
-        where: Filter | None = None,
         *,
+        where: Filter | None = None,
         passages: bool = False,
         min_score: float | None = None,
         exact: bool = False,
@@ -118,12 +128,12 @@ def as_list(values: Iterable[Any], noun: str, method: str) -> list[Any]:
 def read_queries(
     queries: Iterable[str],
     k: int,
-    mode: Mode,
     where: Filter | Sequence[Filter | None] | None,
-    vectors: NDArray[np.floating] | Sequence[Sequence[float]] | None,
+    mode: Mode,
     passages: bool,
     min_score: float | None,
     exact: bool,
+    vectors: NDArray[np.floating] | Sequence[Sequence[float]] | None,
 ) -> list[Query]:
     """Return the arguments of `search_many` as one `Query` per question.
 
@@ -162,14 +172,15 @@ def hits_above(hits: Hits, query: Query, address: str) -> Hits:
     """Return the hits that reach the lowest score and percentile of a question.
 
     Raises:
-        BadInput: the index with this address has no percentiles.
+        BadInput: the index with this address, or that of a hit, has no percentiles.
     """
     min_score, min_percentile = query.min_score, query.min_percentile
     if min_score is None and min_percentile is None:
         return hits
     if min_percentile is not None and any(hit.percentile is None for hit in hits):
+        without = ", ".join(dict.fromkeys(hit.index or address for hit in hits if hit.percentile is None))
         raise BadInput(
-            f"{address}: has no percentiles: they are measured when a model embeds the first 50 passages; use min_score"
+            f"{without}: has no percentiles: they are measured when a model embeds the first 50 passages; use min_score"
         )
     kept = tuple(
         hit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 from urllib.parse import quote
@@ -21,7 +21,7 @@ from indexer.records import Document, Section
 from indexer.stores.port import Info
 from search.asker import Asker, as_list, hits_above, read_queries
 from search.hits import Hit, Hits
-from search.query import Mode, Query
+from search.query import SENT_MEMBERS, Mode, Query, as_query
 from search.rerank import rerank
 
 _TIMEOUT_S = 60.0
@@ -84,34 +84,46 @@ class Client(Asker):
         self._http.close()
 
     def answer(self, query: Query) -> Hits:
+        return self._ranked(query, lambda members: self._post("search", members))
+
+    def search_indexes(self, indexes: Sequence[str] | None, query: Query | str) -> Hits:
+        """Return the best hits of these indexes of the service, or of all, in one ranking: see `search.search_indexes`.
+
+        A text is asked in dense mode.
+
+        Raises:
+            NotAnIndex: one of the names is not served.
+        """
+        names = {} if indexes is None else {"indexes": as_list(indexes, "names", "answer")}
+        return self._ranked(
+            as_query(query), lambda members: self._send("POST", "/v1/search", json={**members, **names})
+        )
+
+    def _ranked(self, query: Query, send: Callable[[Mapping[str, Any]], Any]) -> Hits:
         first = query
         if query.rerank is not None:
             first = replace(query, k=query.depth, rerank=None, min_score=None, min_percentile=None)
-        members = _ranking_members(first) | {
-            "query": first.text or None,
-            "where": _text(first.condition),
-            "explain": bool(first.explain),
-            "min_percentile": first.min_percentile,
-            "vector": _row(first),
-        }
-        hits = _hits(self._post("search", members))
+        members = {name: getattr(first, name) for name in SENT_MEMBERS} | _ranking_members(first)
+        members |= {"query": first.text or None, "where": _text(first.condition), "vector": _row(first)}
+        members |= {name: bool(members[name]) for name in ("explain", "fold", "literal")}
+        hits = _hits(send(members))
         if query.rerank is None:
             return hits
-        return hits_above(rerank(hits, query.rerank, query.k), query, self._url)
+        return hits_above(rerank(hits, query.rerank, query.words, query.k), query, self._url)
 
     def search_many(
         self,
         queries: Iterable[str],
         k: int = 100,
-        mode: Mode = "dense",
-        where: Filter | Sequence[Filter | None] | None = None,
         *,
-        vectors: NDArray[np.floating] | Sequence[Sequence[float]] | None = None,
+        where: Filter | Sequence[Filter | None] | None = None,
+        mode: Mode = "dense",
         passages: bool = False,
         min_score: float | None = None,
         exact: bool = False,
+        vectors: NDArray[np.floating] | Sequence[Sequence[float]] | None = None,
     ) -> list[Hits]:
-        questions = read_queries(queries, k, mode, where, vectors, passages, min_score, exact)
+        questions = read_queries(queries, k, where, mode, passages, min_score, exact, vectors)
         parts = [{"queries": one.text, "where": _text(one.condition), "vectors": _row(one)} for one in questions]
         answers = list[Hits]()
         for batch in _batches(parts, min(_MAX_BATCH, _MAX_BATCH_HITS // k)):
@@ -121,7 +133,7 @@ class Client(Asker):
             answers += map(_hits, self._post("search-many", members | _ranking_members(questions[0]))["answers"])
         return answers
 
-    def similar(self, uri: str, k: int = 10, where: Filter | None = None) -> Hits:
+    def similar(self, uri: str, k: int = 10, *, where: Filter | None = None) -> Hits:
         query = Query("-", k, where)
         try:
             members = {"uri": self._known(uri), "k": query.k, "where": _text(query.condition)}
@@ -211,8 +223,10 @@ class Client(Asker):
             answer = response.json()
         except ValueError:
             answer = None
-        if response.is_success and answer is not None:
-            return answer
+        if response.is_success and isinstance(answer, dict):
+            if path != "/v1/indexes" or "indexes" in answer:
+                return answer
+            answer = None
         raise self._error(response, answer if isinstance(answer, dict) and "slug" in answer else {})
 
     def _error(self, response: httpx.Response, problem: Mapping[str, Any]) -> LikewiseError:
@@ -267,7 +281,10 @@ def _row(query: Query) -> list[float] | None:
 
 
 def _hits(answer: Mapping[str, Any]) -> Hits:
-    hits = tuple(Hit(**_members(Hit, hit)) for hit in answer["hits"])
+    lists = ("family", "family_indexes")
+    hits = tuple(
+        Hit(**_members(Hit, hit) | {name: tuple(hit.get(name, ())) for name in lists}) for hit in answer["hits"]
+    )
     return Hits(**_members(Hits, answer) | {"hits": hits, "notes": tuple(answer["notes"])})
 
 

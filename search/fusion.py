@@ -2,13 +2,15 @@
 
 The score is a convex combination (Bruch, Gai, Ingber 2023) of the cosine's z-score, in standard deviations above the
 mean cosine of the question and the collection, and of the BM25 score itself. The weight of the words depends on the
-z-score of the best passage, on the number of terms, and on how well words did on the collection's pseudo-questions
-(indexer/calibration/probe.py). docs/fusion.md has the measurements. Nothing here searches or reads a store.
+z-score of the best passage, on the number of terms, on how well words did on the collection's pseudo-questions
+(indexer/calibration/probe.py), and on whether the model reads the question. docs/fusion.md has the measurements.
+Nothing here searches or reads a store.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -32,6 +34,16 @@ BIAS_FACTOR = 15.0
 MAX_WORDS_BIAS = 2.5
 """Maximum change of the odds of words by pseudo-questions, in natural logarithms: a factor of 12."""
 
+READ_PIECES = 1.2
+"""Tokens per word of questions that a model reads: English questions have 1.2, and German ones 2.2, with the tokenizer
+of a model of English."""
+
+UNREAD_FACTOR = 1.5
+"""Factor of the logarithm of tokens per word. From 1 to 3, the mean of 24 collections changes by about 0.001."""
+
+MAX_UNREAD_BIAS = 1.1
+"""Maximum change of the odds of words because a model does not read the question, in natural logarithms."""
+
 Scores = NDArray[np.float64]
 
 
@@ -53,6 +65,19 @@ class CosineStatistics:
         mean = vectors.mean(axis=0)
         centred = vectors - mean
         return cls(mean, centred.T @ centred / len(vectors))
+
+    @classmethod
+    def pooled(cls, parts: Sequence[tuple[Self, int]]) -> Self:
+        """Return the statistics of several collections together, each given with the number of its passages."""
+        total = sum(passages for _, passages in parts)
+        shares = [(part, passages / total) for part, passages in parts if passages]
+        mean = np.sum([share * part.mean for part, share in shares], axis=0)
+        offsets = [part.mean - mean for part, _ in shares]
+        covariances = [
+            share * (part.covariance + np.outer(offset, offset))
+            for (part, share), offset in zip(shares, offsets, strict=True)
+        ]
+        return cls(mean, np.sum(covariances, axis=0))
 
     def z_scores(self, question: Vector, cosines: NDArray[np.floating]) -> Scores:
         """Return cosines (n,) as standard deviations above the mean cosine of this question (dimensions,)."""
@@ -117,6 +142,15 @@ def probed_words_bias(probed: Probed, factor: float = BIAS_FACTOR) -> float:
         return 0.0
     bias = factor * (probed.log_ratio - WORDS_ADVANTAGE) ** 3
     return max(-MAX_WORDS_BIAS, min(bias, MAX_WORDS_BIAS))
+
+
+def unread_words_bias(pieces_per_word: float) -> float:
+    """Return how much more words weigh if a model of another language cuts the words of a question into so many tokens.
+
+    Pseudo-questions alone do not show that a model hardly reads the texts: it finds the rest of a passage by the names
+    and letters that both share, and real questions share fewer.
+    """
+    return min(UNREAD_FACTOR * math.log(max(pieces_per_word / READ_PIECES, 1.0)), MAX_UNREAD_BIAS)
 
 
 def mean_with_best(cosines: NDArray[np.floating], best_means: NDArray[np.floating]) -> Scores:

@@ -7,9 +7,26 @@ from dataclasses import dataclass, field, fields
 from typing import Any, overload
 
 from indexer.stores.port import Passage
+from search.families import MAX_LISTED
 
 
-@dataclass(frozen=True, slots=True)
+class _MadeWhenRead:
+    """The member `why` of a hit: a function that makes the reasons is kept until they are read."""
+
+    def __get__(self, hit: Hit | None, kind: type[Hit]) -> Mapping[str, Any] | None:
+        if hit is None:  # the default of the member
+            return None
+        members = vars(hit)
+        why = members["_why"]  # read once: another thread may put the reasons in place of the function
+        if callable(why):
+            why = members["_why"] = why()
+        return why  # type: ignore[no-any-return]
+
+    def __set__(self, hit: Hit, why: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None) -> None:
+        vars(hit)["_why"] = why
+
+
+@dataclass(frozen=True)
 class Hit:
     """A document with its best passage, or one passage.
 
@@ -29,6 +46,11 @@ class Hit:
             question; with explain=True,
             `sentence`, the sentence nearest to the question. A reranked hit has the reasons of the first ranking, with
             its rank and score, under `first`.
+        index: name of the index that holds it, if several were asked; None otherwise.
+        family: with fold=True, the uris of other documents whose hits have nearly the same text, the best first, at
+            most 100.
+        family_size: how many such hits the search has met, with other passages of the same document.
+        family_indexes: the index of each document of the family, if several were asked.
     """
 
     uri: str
@@ -45,8 +67,15 @@ class Hit:
     format: str | None = None
     modified: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    why: Mapping[str, Any] | None = None
+    why: Mapping[str, Any] | None = _MadeWhenRead()  # type: ignore[assignment]  # read as this type
     percentile: float | None = None
+    index: str | None = None
+    family: tuple[str, ...] = ()
+    family_size: int = 0
+    family_indexes: tuple[str, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_why": self.why}
 
     @classmethod
     def from_passage(
@@ -56,11 +85,14 @@ class Hit:
         cosine: float | None,
         percentile: float | None = None,
         why: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
+        index: str | None = None,
+        family: Sequence[str] = (),
     ) -> Hit:
         """Return the hit of a stored passage; its cosine is clipped to [-1, 1].
 
         Args:
             why: the reasons, or an object that makes the reasons when they are first read.
+            family: uri of every other passage of the family.
         """
         return cls(
             uri=passage.uri,
@@ -79,25 +111,25 @@ class Hit:
             metadata=passage.metadata,
             percentile=percentile,
             why=why,  # type: ignore[arg-type]  # made when it is read
+            index=index,
+            **family_members((passage.uri, index), [(uri, index) for uri in family]),
         )
+
+
+def family_members(own: tuple[str, str | None], others: Sequence[tuple[str, str | None]]) -> dict[str, Any]:
+    """Return the members of a hit that describe its family.
+
+    Args:
+        own: uri and index of the hit.
+        others: those of the other hits of the family, the best first.
+    """
+    listed = [each for each in dict.fromkeys(others) if each != own][:MAX_LISTED]
+    indexes = tuple(index for _, index in listed if index is not None)
+    return {"family": tuple(uri for uri, _ in listed), "family_size": len(others), "family_indexes": indexes}
 
 
 HIT_MEMBERS = tuple(member.name for member in fields(Hit))
 """The names of the members of a hit, in their order."""
-
-_stored_why: Any = Hit.__dict__["why"]
-
-
-def _read_why(hit: Hit) -> Mapping[str, Any] | None:
-    value = _stored_why.__get__(hit, Hit)
-    if callable(value):
-        value = value()
-        _stored_why.__set__(hit, value)
-    return value  # type: ignore[no-any-return]
-
-
-# The slot of the dataclass stays the storage; reading it makes the reasons, so that they are plain dictionaries.
-type.__setattr__(Hit, "why", property(_read_why, _stored_why.__set__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +139,7 @@ class Hits(Sequence[Hit]):
     Attributes:
         query: the question; empty if the search was by a vector or by a document.
         mode: the mode that ranked them.
-        matched: how many documents (or passages) pass the filter; the hits are the best of these.
+        matched: how many documents (or passages) pass the filter; the hits are the best of these, also with `fold`.
         exact: whether the ranking is provably that of brute force over the stored vectors.
         answered: whether some passage is nearer to the question than the best hits of unrelated questions usually are,
             or, in hybrid mode, the first hit holds every word of the question; None if this is unknown.

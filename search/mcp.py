@@ -31,13 +31,14 @@ from indexer.filters.operators import ON_FIELDS
 from search.hits import Hit, Hits
 from search.mcp_server import StrictServer
 from search.query import Mode, Query
-from search.served import CLIENT_DEADLINE, MAX_HITS, ServedIndex, ServedIndexes, client_deadline
+from search.served import CLIENT_DEADLINE, MAX_HITS, ServedIndex, ServedIndexes, ServedTogether, client_deadline
 
 MAX_ANSWER_BYTES = 9_500
 """Maximum bytes of an answer as JSON. Clients get the answer twice, as an object and as indented text: together fewer
 than 8,000 tokens of 3 bytes."""
 _MAX_METADATA_BYTES = 1_000
 _DESCRIBED_FIELDS = 40
+_LISTED_FAMILY = 10
 _FIELD_INDENTATION = 30
 """Number of bytes by which indented text is longer than compact JSON, per field of an index."""
 _MIN_TEXT_BYTES = 500
@@ -56,11 +57,31 @@ class Runner(Protocol):
     def __call__(self, work: Callable[[], Result], /) -> Awaitable[Result]: ...
 
 
-IndexName = Annotated[str | None, Field(description="Name of the index; may be left out where only one is served.")]
+IndexName = Annotated[str | None, Field(description="Name of an index. Without it, search asks all.")]
+DocumentIndexName = Annotated[
+    str | None, Field(description="Name of the index; may be left out where only one has the uri.")
+]
 HitCount = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many hits in all; they come in pages.")]
 Where = Annotated[str | None, Field(description='A filter, such as: year >= 2020 and lang in ("en", "de")')]
+Literally = Annotated[
+    bool,
+    Field(
+        description='false reads "a phrase", +word, -word, -"a phrase" in the query as conditions: words that each hit '
+        "must hold, or must not."
+    ),
+]
 Cursor = Annotated[
     str | None, Field(description="From an answer that said how many more there are; repeat the other arguments.")
+]
+Examples = Annotated[
+    list[str] | None, Field(max_length=100, description="Uris of documents that hits shall be like, or unlike.")
+]
+Fold = Annotated[bool, Field(description="One hit for each family of hits with nearly the same passage.")]
+Newer = Annotated[
+    str | None,
+    Field(
+        description="Newer documents first: a score halves for each 90d, 12h, 6mo or 1y of age; 90d:FIELD for a field."
+    ),
 ]
 Line = Annotated[int | None, Field(ge=1, description="Counted from 1.")]
 
@@ -93,41 +114,52 @@ def make_mcp_server(indexes: ServedIndexes, run: Runner = anyio.to_thread.run_sy
             raise ToolError(indexes.for_client(error)) from error
 
     async def search(
-        query: Annotated[str, Field(min_length=1, max_length=10_000, description="A question or a phrase.")],
+        query: Annotated[str, Field(max_length=10_000, description="A question or a phrase; may be empty with like.")],
         index: IndexName = None,
         k: HitCount = 10,
         where: Where = None,
         mode: Annotated[Mode | None, Field(description="hybrid (default), dense (meaning) or words (BM25).")] = None,
+        like: Examples = None,
+        unlike: Examples = None,
+        fold: Fold = False,
+        newer: Newer = None,
+        literal: Literally = True,
         cursor: Cursor = None,
     ) -> dict[str, Any]:
         deadline = _deadline()
 
         def work() -> dict[str, Any]:
             served = indexes.choose(index).until(deadline)
-            asked = Query(query, k, filter_tree(where, FROM_CLIENTS), mode or served.default_mode)
-            skip = _position(cursor, (served.name, query, k, where, asked.mode))
-            hits = served.answer(asked)
-            return _page(served, hits, skip, (served.name, query, k, where, asked.mode))
+            condition, by = filter_tree(where, FROM_CLIENTS), mode or (served.default_mode if query else "dense")
+            liked, unliked = like or (), unlike or ()
+            asked = Query(query, k, condition, by, like=liked, unlike=unliked, fold=fold, newer=newer, literal=literal)
+            arguments = (served.name, query, k, where, by, fold, newer, literal, len(asked.like), *asked.examples)
+            skip = _position(cursor, arguments)
+            return _page(served, served.answer(asked), skip, arguments)
 
         return await answer(work)
 
     async def similar(
-        uri: str, index: IndexName = None, k: HitCount = 10, where: Where = None, cursor: Cursor = None
+        uri: str, index: DocumentIndexName = None, k: HitCount = 10, where: Where = None, cursor: Cursor = None
     ) -> dict[str, Any]:
         deadline = _deadline()
 
         def work() -> dict[str, Any]:
-            served = indexes.choose(index).until(deadline)
+            served = indexes.with_document(uri, index).until(deadline)
             skip = _position(cursor, (served.name, uri, k, where))
-            hits = served.searcher.similar(uri, k, filter_tree(where, FROM_CLIENTS))
+            hits = served.searcher.similar(uri, k, where=filter_tree(where, FROM_CLIENTS))
             return _page(served, hits, skip, (served.name, uri, k, where))
 
         return await answer(work)
 
     async def get_document(
-        uri: str, index: IndexName = None, first_line: Line = None, last_line: Line = None, cursor: Cursor = None
+        uri: str,
+        index: DocumentIndexName = None,
+        first_line: Line = None,
+        last_line: Line = None,
+        cursor: Cursor = None,
     ) -> dict[str, Any]:
-        return await answer(lambda: _document(indexes.choose(index), uri, first_line, last_line, cursor))
+        return await answer(lambda: _document(indexes.with_document(uri, index), uri, first_line, last_line, cursor))
 
     async def list_indexes() -> dict[str, Any]:
         return await answer(lambda: {"indexes": [_describe_index(served, len(indexes)) for served in indexes.values()]})
@@ -208,7 +240,7 @@ def _describe_index(served: ServedIndex, indexes: int) -> dict[str, Any]:
     return described
 
 
-def _page(served: ServedIndex, hits: Hits, skip: int, arguments: Arguments) -> dict[str, Any]:
+def _page(served: ServedIndex | ServedTogether, hits: Hits, skip: int, arguments: Arguments) -> dict[str, Any]:
     """Return the hits from `skip` on that fit into one answer, and a cursor for the rest."""
     starts = _Lines(served)
     page: list[dict[str, Any]] = []
@@ -242,13 +274,19 @@ def _page(served: ServedIndex, hits: Hits, skip: int, arguments: Arguments) -> d
 
 
 def _describe_hit(hit: Hit, lines: _Lines) -> dict[str, Any]:
-    first, last = lines.of(hit.uri, hit.start, hit.end)
+    first, last = lines.of(hit)
     described: dict[str, Any] = {"uri": hit.uri, "title": hit.title, "first_line": first, "last_line": last}
+    if hit.index is not None:
+        described["index"] = hit.index
     if hit.page is not None:
         described["page"] = hit.page
     if hit.heading:
         described["heading"] = hit.heading
     described["score"] = round(hit.score, 4)
+    if hit.family_size:
+        described["family"], described["family_size"] = list(hit.family[:_LISTED_FAMILY]), hit.family_size
+        if hit.family_indexes:
+            described["family_indexes"] = list(hit.family_indexes[:_LISTED_FAMILY])
     if hit.metadata:
         fits = _size(dict(hit.metadata)) <= _MAX_METADATA_BYTES
         described["metadata"] = dict(hit.metadata) if fits else "left out, because it is large"
@@ -271,16 +309,17 @@ def _cut(described: dict[str, Any], over: int) -> None:
 class _Lines:
     """The lines of passages in the texts of their documents."""
 
-    def __init__(self, served: ServedIndex) -> None:
+    def __init__(self, served: ServedIndex | ServedTogether) -> None:
         self._served = served
-        self._starts: dict[str, list[int]] = {}
+        self._starts: dict[tuple[str | None, str], list[int]] = {}
 
-    def of(self, uri: str, start: int, end: int) -> tuple[int, int]:
+    def of(self, hit: Hit) -> tuple[int, int]:
         """Return the first and last line of a passage, counted from 1."""
-        if uri not in self._starts:
-            self._starts[uri] = _line_starts(self._served.searcher.get(uri).text)
-        starts = self._starts[uri]
-        return bisect_right(starts, start), bisect_right(starts, max(start, end - 1))
+        key = hit.index, hit.uri
+        if key not in self._starts:
+            self._starts[key] = _line_starts(self._served.index_of(hit).searcher.get(hit.uri).text)
+        starts = self._starts[key]
+        return bisect_right(starts, hit.start), bisect_right(starts, max(hit.start, hit.end - 1))
 
 
 def _document(served: ServedIndex, uri: str, first: int | None, last: int | None, cursor: str | None) -> dict[str, Any]:

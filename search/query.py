@@ -15,13 +15,24 @@ from indexer.filters.mapping import Filter, filter_tree
 from indexer.filters.tree import Where
 from indexer.indexing.batches import broken_at
 from indexer.records import Vector
+from indexer.stores.port import Conditions
 from indexer.stores.vectors import unit_rows
+from search.conditions import read_conditions
+from search.examples import read_uris
+from search.newer import Newer
 from search.rerank import DEPTH
 
 if TYPE_CHECKING:
     from indexer.encoders.torch.cross_encoder import Scorer
 
 Mode = Literal["dense", "words", "hybrid"]
+
+SENT_MEMBERS = (
+    *("k", "passages", "min_score", "exact", "min_percentile", "explain", "vector", "like", "unlike", "fold", "newer"),
+    "literal",
+)
+"""Members of a question that a service is sent under their names. Text, filter and mode have other forms there, and the
+client reranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,17 @@ class Query:
             `rerank_depth` hits in a new order.
         explain: find the sentence of each hit that is nearest to the question, for `Hit.why`.
         vector: the question's vector (dimensions,), used instead of embedding the text; any length but zero.
+        like: uris of documents of the index that hits shall be like (examples.py). They are left out of the hits, and
+            the text may be empty.
+        unlike: uris of documents that hits shall be unlike; they are left out too.
+        fold: return one hit for each family of hits whose passages have nearly the same text (families.py).
+        newer: newer documents first: the half-life of a score above 0, such as "90d", or "90d:FIELD" for the dates of a
+            field in place of `modified`. Documents without a date count as the median of the others.
+        literal: ask for the whole text as it stands. Otherwise `"a phrase"`, `+word`, `-word` and `-"a phrase"` in the
+            text are conditions, and the rest is asked (conditions.py).
         condition: the tree of `where`.
+        asked: the text without the conditions in it.
+        conditions: the conditions in the text.
         row: the vector scaled to length 1; None without a vector.
 
     Raises:
@@ -62,8 +83,15 @@ class Query:
     rerank_depth: int = DEPTH
     explain: bool = False
     vector: NDArray[np.floating] | Sequence[float] | None = field(default=None, compare=False)
+    like: Sequence[str] = ()
+    unlike: Sequence[str] = ()
+    fold: bool = False
+    newer: str | None = None
+    literal: bool = True
     condition: Where | None = field(init=False, repr=False, compare=False)
     row: Vector | None = field(init=False, repr=False, compare=False)
+    asked: str = field(init=False, repr=False, compare=False)
+    conditions: Conditions = field(init=False, repr=False, compare=False)
     _row_bytes: bytes = field(init=False, repr=False)  # for ==, because comparing arrays gives an array
 
     def __post_init__(self) -> None:
@@ -71,33 +99,66 @@ class Query:
         check_hit_count("rerank_depth", self.rerank_depth)
         check_mode(self.mode)
         check_min_score(self.min_score)
-        check_min_percentile(self.min_percentile, self.mode)
-        for name in ("passages", "exact", "explain"):
+        for name in ("passages", "exact", "explain", "fold", "literal"):
             if not isinstance(getattr(self, name), int | np.bool_):
                 raise BadInput(f"{name} is {getattr(self, name)!r}: give True or False")
         if not isinstance(self.rerank, str | None) and not callable(self.rerank):
             raise BadInput(f"rerank is {self.rerank!r:.80}: give a cross-encoder's name, or a callable")
-        if self.rerank is not None and self.text == "":
-            raise BadInput("a reranker needs the text of the question: give the text too, or leave rerank out")
+        if self.newer is not None:
+            Newer.read(self.newer)
+        for name in ("like", "unlike"):
+            object.__setattr__(self, name, read_uris(name, getattr(self, name)))
+        if self.unlike and not self.like and self.text == "" and self.vector is None:
+            raise BadInput("unlike alone asks for nothing: give a question, or documents as like")
         row = None if self.vector is None else vector_row(self.vector)
         if row is not None and self.mode == "words":
             raise BadInput("a search by words does not use a vector: leave it out, or use mode dense or hybrid")
-        if row is None or self.mode == "hybrid" or not isinstance(self.text, str) or self.text:
+        if (not self.like and (row is None or self.mode == "hybrid")) or not isinstance(self.text, str) or self.text:
             check_text(self.text)
+        asked, conditions = (self.text, ()) if self.literal else read_conditions(self.text)
+        object.__setattr__(self, "asked", asked)
+        object.__setattr__(self, "conditions", conditions)
+        if self.rerank is not None and not self.words:
+            raise BadInput("a reranker needs the text of the question: give the text too, or leave rerank out")
         object.__setattr__(self, "k", int(self.k))
         object.__setattr__(self, "condition", filter_tree(self.where))
         object.__setattr__(self, "row", row)
         object.__setattr__(self, "_row_bytes", b"" if row is None else row.tobytes())
+        check_min_percentile(self.min_percentile, self.ranked_by)
+        if self.examples and self.ranked_by == "words":
+            raise BadInput("a search by words does not use examples: leave them out, or use mode dense or hybrid")
+
+    @property
+    def ranked_by(self) -> Mode:
+        """The mode that ranks: "words" if the text has only conditions, because then there is nothing to embed."""
+        return "words" if self.conditions and not (self.asked or self.like) and self.row is None else self.mode
+
+    @property
+    def words(self) -> str:
+        """The text that is asked and the words that conditions require, to be marked in hits and read by a reranker."""
+        return " ".join([self.asked, *(" ".join(one.words) for one in self.conditions if not one.excluded)]).strip()
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """The uris of all examples."""
+        return (*self.like, *self.unlike)
 
     @property
     def needs_vector(self) -> bool:
         """Whether the text must be embedded, if the index has a model."""
-        return self.row is None and (self.mode != "words" or bool(self.explain))
+        return self.row is None and bool(self.asked) and (self.mode != "words" or bool(self.explain))
 
     @property
     def depth(self) -> int:
         """Number of hits to rank before a reranker chooses k of them."""
         return self.k if self.rerank is None else max(self.k, self.rerank_depth)
+
+
+def as_query(query: Query | str) -> Query:
+    """Return a question; a text is asked in dense mode."""
+    if not isinstance(query, Query | str):
+        raise BadInput(f"the question is not a string or a Query but {type(query).__name__}")
+    return Query(query) if isinstance(query, str) else query
 
 
 def check_hit_count(name: str, value: object) -> None:

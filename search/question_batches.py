@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+import weakref
+from concurrent.futures import Future
 from dataclasses import dataclass
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 
 from indexer.encoders import Encoder
 from indexer.records import Vector
@@ -31,7 +33,7 @@ class AskedQuestion:
 
 
 class QuestionBatches:
-    """Embeds the questions of all callers in one thread."""
+    """Embeds the questions of all callers in one thread, which ends with this object and lets the process end."""
 
     def __init__(self, timings: Timings | None = None) -> None:
         self._timings = timings or NoTimings()
@@ -40,7 +42,9 @@ class QuestionBatches:
     def _start(self) -> None:
         self._process, self._lock = os.getpid(), Lock()
         self._waiting: list[AskedQuestion] = []
-        self._thread = ThreadPoolExecutor(1, "likewise questions")
+        self._asked = SimpleQueue[QuestionBatches | None]()  # this object, once per question; None ends the thread
+        self._thread: Thread | None = None
+        weakref.finalize(self, self._asked.put, None)
 
     def ask(self, encoder: Encoder, text: str) -> AskedQuestion:
         """Begin to embed a question, and return at once."""
@@ -49,7 +53,10 @@ class QuestionBatches:
         question = AskedQuestion(encoder, text, Future())
         with self._lock:
             self._waiting.append(question)
-        self._thread.submit(self._embed)  # after the batch that takes the question, this does nothing
+            if self._thread is None:
+                self._thread = Thread(target=_embed_all, args=(self._asked,), name="likewise questions", daemon=True)
+                self._thread.start()
+        self._asked.put(self)  # after the batch that takes the question, this does nothing
         return question
 
     def _embed(self) -> None:
@@ -64,6 +71,12 @@ class QuestionBatches:
             begun = time.perf_counter()
             _answer(encoder, batch)
             self._timings.encoded(len(batch), time.perf_counter() - begun)
+
+
+def _embed_all(asked: SimpleQueue[QuestionBatches | None]) -> None:
+    while (batches := asked.get()) is not None:
+        batches._embed()
+        del batches  # the last reference may be this one
 
 
 def _answer(encoder: Encoder, batch: list[AskedQuestion]) -> None:

@@ -7,29 +7,58 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
 from indexer.calibration.sample import DRAWN_PASSAGES
 from indexer.encoders import Encoder, Recipe, get_query_encoder
+from indexer.encoders.recipes.port import of_role
 from indexer.errors import BadInput, Message
 from indexer.filters.tree import Where
 from indexer.indexing.identity import require_recipe
+from indexer.languages.models import reads_english_alone
+from indexer.languages.notes import DEFAULT
+from indexer.languages.questions import pieces_per_word
 from indexer.passages.cut import titled_text
 from indexer.records import Vector
 from indexer.settings import Settings
-from indexer.stores.port import Snapshot, Store, Unit
+from indexer.stores.port import Passage, Snapshot, Store, Unit
 from indexer.stores.words.analysis import stored_analysis
 from search import modes
-from search.fusion import CosineStatistics, probed_words_bias
+from search.examples import without_examples
+from search.families import best_families
+from search.fusion import CosineStatistics, probed_words_bias, unread_words_bias
 from search.hits import Hit, Hits
 from search.marks import QuestionWords
-from search.modes import ScoredCandidates
-from search.query import Mode, check_text
+from search.modes import Ranked, ScoredCandidates
+from search.newer import RankAt, Weights
+from search.query import Query, check_text
 from search.question_batches import AskedQuestion, QuestionBatches
 from search.timings import NoTimings, Timings
 from search.why import DeferredWhy
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The part of one index in a question to several: federation.py.
+
+    Attributes:
+        index: the name of the index.
+        statistics: cosines of all asked indexes with the same model.
+        by_background: rank dense hits by z-scores, because indexes with another model are asked too.
+        scored: in hybrid mode, the candidates of this index, with the weight of the words in all asked indexes.
+        depth: number of best units that are among these candidates.
+        weights: of the documents, for newer ones first.
+    """
+
+    index: str
+    statistics: CosineStatistics | None = None
+    by_background: bool = False
+    scored: ScoredCandidates | None = None
+    depth: int = 0
+    weights: Weights | None = None
 
 
 class Ranker:
@@ -62,19 +91,21 @@ class Ranker:
     def rank(
         self,
         snapshot: Snapshot,
-        text: str,
+        query: Query,
         vector: Vector | None,
         k: int,
         where: Where | None,
-        mode: Mode,
         unit: Unit,
-        exact: bool,
+        weights: Weights | None = None,
+        pool: Pool | None = None,
     ) -> Hits:
         """Return the k best units for a question.
 
         Args:
-            text: the question; empty if only its vector is known.
             vector: the question as a unit row (dimensions,); not needed in words mode.
+            where: the filter to rank with, in place of the query's.
+            weights: of the documents, for newer ones first.
+            pool: given if several indexes are asked together.
 
         Raises:
             NoWords: in words mode, the question has no word to search by.
@@ -82,22 +113,35 @@ class Ranker:
         """
         begun = time.perf_counter()
         notes: list[str] = []
-        if mode == "words":
-            ranked = modes.rank_words(snapshot, text, k, where, unit)
-        elif mode == "dense":
+        mode, text, exact, conditions = query.ranked_by, query.asked, bool(query.exact), query.conditions
+
+        def rank_at(depth: int) -> Ranked:
+            if mode == "words":
+                return modes.rank_words(snapshot, text, depth, where, unit, conditions)
             assert vector is not None
-            ranked = modes.rank_dense(snapshot, vector, k, where, unit, exact)
-        else:
-            assert vector is not None
-            statistics = self._current_statistics(snapshot)
-            scored = modes.score_candidates(snapshot, statistics, text, vector, k, where, unit, exact)
-            if not scored.candidates.terms:
-                notes.append(f"the question {text[:40]!r} has no word to search by: ranked by meaning alone")
-            ranked = modes.rank_hybrid(scored, words_bias(snapshot.settings), k)
-        passages = snapshot.passages_by_id(ranked.passages.tolist())
+            if mode == "dense":
+                background = pool.statistics if pool is not None and pool.by_background else None
+                return modes.rank_dense(snapshot, vector, depth, where, unit, exact, conditions, background)
+            scored = pool.scored if pool is not None else None
+            if scored is None or pool is None or depth > pool.depth:
+                weight = None if scored is None else scored.weight
+                statistics = None if pool is None else pool.statistics
+                scored = self.score_candidates(snapshot, query, vector, depth, where, statistics)
+                scored = replace(scored, weight=weight)
+            if not scored.candidates.terms and text:
+                notes[:] = [f"the question {text[:40]!r} has no word to search by: ranked by meaning alone"]
+            return modes.rank_hybrid(scored, words_bias(snapshot.settings))
+
+        ordered: RankAt = rank_at
+        if query.examples and vector is not None:
+            ordered = without_examples(ordered, snapshot, vector, query.examples, where, unit, conditions)
+        if weights is not None:
+            ordered = weights.newest_first(ordered, exact=exact)
+        ranked, passages, uris = _folded(snapshot, ordered, k) if query.fold else _plain(snapshot, ordered, k)
+        notes += () if weights is None else weights.notes
         calibration = snapshot.settings.calibration
-        question = QuestionWords(stored_analysis(snapshot.settings.language), text)
-        cosines = ranked.cosines or (None,) * len(passages)
+        question = QuestionWords(stored_analysis(snapshot.settings.language), query.words)
+        cosines = [None] * len(passages) if ranked.cosines is None else ranked.cosines.tolist()
         far = -1.0 if calibration is None or mode == "words" else calibration.threshold
         hits = tuple(
             Hit.from_passage(
@@ -105,18 +149,58 @@ class Ranker:
                 score,
                 cosine,
                 calibration.percentile(cosine) if calibration and cosine is not None else None,
-                DeferredWhy(why, passage, question, cosine is not None and cosine < far) if text else why,
+                DeferredWhy(why, passage, question, cosine is not None and cosine < far, conditions)
+                if query.text
+                else why,
+                None if pool is None else pool.index,
+                family,
             )
-            for passage, score, cosine, why in zip(passages, ranked.scores, cosines, ranked.whys, strict=True)
+            for passage, score, cosine, why, family in zip(
+                passages, ranked.scores.tolist(), cosines, map(ranked.why, range(len(passages))), uris, strict=True
+            )
         )
         answered = None
-        if calibration is not None and text and mode != "words":
+        if calibration is not None and query.text and mode != "words":
             near = ranked.nearest >= calibration.threshold
             answered = near or (mode == "hybrid" and _holds_all_words(hits, question))
-        did_you_mean = "" if mode == "dense" else snapshot.corrected(text)
+        did_you_mean = "" if mode == "dense" else snapshot.corrected(query.text)
         notes.extend(snapshot.notes)
         self._timings.ranked(time.perf_counter() - begun)
-        return Hits(hits, ranked.matched, ranked.exact, text, mode, answered, tuple(notes), did_you_mean)
+        return Hits(hits, ranked.matched, ranked.exact, query.text, mode, answered, tuple(notes), did_you_mean)
+
+    def score_candidates(
+        self,
+        snapshot: Snapshot,
+        query: Query,
+        vector: Vector,
+        k: int,
+        where: Where | None,
+        statistics: CosineStatistics | None = None,
+    ) -> ScoredCandidates:
+        """Return the candidates of hybrid mode.
+
+        Args:
+            statistics: cosines of several indexes, in place of those of this index.
+        """
+        statistics = statistics or self.current_statistics(snapshot)
+        unit: Unit = "passage" if query.passages else "document"
+        exact = bool(query.exact)
+        scored = modes.score_candidates(
+            snapshot, statistics, query.asked, vector, k, where, unit, exact, query.conditions
+        )
+        if query.row is not None:  # Nothing is known of how another program made the vector.
+            return scored
+        return replace(scored, unread_bias=self._unread_bias(snapshot, query.asked))
+
+    def _unread_bias(self, snapshot: Snapshot, text: str) -> float:
+        """Return how much more words weigh because the model does not read the question; 0 if nothing says so."""
+        settings = snapshot.settings
+        if not text or settings.recipe is None or settings.language == DEFAULT:
+            return 0.0
+        if not reads_english_alone(settings.recipe.for_questions):
+            return 0.0
+        encoder = of_role(self.encoder_of(snapshot)[0], "query")
+        return unread_words_bias(pieces_per_word(text, encoder.offsets([text])[0]))
 
     def candidates(self, texts: Sequence[str]) -> tuple[list[ScoredCandidates], list[list[str]], list[str]]:
         """Return the scored candidates of hybrid mode for each question, the uris of these candidates, and notes.
@@ -127,10 +211,11 @@ class Ranker:
             check_text(text)
         candidates, uris = [], []
         with self.store.snapshot() as snapshot:
-            statistics = self._current_statistics(snapshot)
+            statistics = self.current_statistics(snapshot)
             vectors, notes = self.encode(snapshot, texts)
             for text, vector in zip(texts, vectors, strict=True):
                 scored = modes.score_candidates(snapshot, statistics, text, vector, 10, None, "document")
+                scored = replace(scored, unread_bias=self._unread_bias(snapshot, text))
                 candidates.append(scored)
                 ids = scored.candidates.passages.tolist()
                 uris.append([passage.uri for passage in snapshot.passages_by_id(ids)])
@@ -156,7 +241,8 @@ class Ranker:
         Raises:
             BadInput: the model reads no token of a question, or the index has no model.
         """
-        encoder, encoder_notes = self.encoder_of(snapshot)
+        both, encoder_notes = self.encoder_of(snapshot)
+        encoder = of_role(both, "query")
         self._last_encoder = encoder
         notes = []
         begun = time.perf_counter()
@@ -210,7 +296,7 @@ class Ranker:
             require_recipe(self.store.address, recipe, encoder.recipe)
             self._checked_recipe = recipe
 
-    def _current_statistics(self, snapshot: Snapshot) -> CosineStatistics:
+    def current_statistics(self, snapshot: Snapshot) -> CosineStatistics:
         """Return statistics of the index's cosines. They are kept until its passages change in number by a tenth."""
         history, passages, cached = snapshot.history, snapshot.passages, self._statistics
         if cached is None or cached[0] != history or abs(passages - cached[1]) > cached[1] / 10:
@@ -219,6 +305,26 @@ class Ranker:
                 rows = np.zeros((1, snapshot.settings.dimensions), np.float32)
             self._statistics = cached = (history, passages, CosineStatistics.from_sample(rows))
         return cached[2]
+
+
+def _plain(snapshot: Snapshot, rank_at: RankAt, k: int) -> tuple[Ranked, list[Passage], list[list[str]]]:
+    """Return the k best units with their passages, and an empty family for each."""
+    ranked = rank_at(k)
+    ranked = ranked.take(np.arange(min(k, len(ranked.passages))))
+    return ranked, snapshot.passages_by_id(ranked.passages.tolist()), [[] for _ in ranked.passages]
+
+
+def _folded(snapshot: Snapshot, rank_at: RankAt, k: int) -> tuple[Ranked, list[Passage], list[list[str]]]:
+    """Return the best unit of each of the k best families with its passage, and the uris of the other units."""
+
+    def fetch(depth: int) -> tuple[tuple[Ranked, list[Passage]], Sequence[str], int]:
+        ranked, passages, _ = _plain(snapshot, rank_at, depth)
+        return (ranked, passages), [passage.text for passage in passages], ranked.matched
+
+    (ranked, passages), founded = best_families(fetch, k)
+    first = [rows[0] for rows in founded]
+    uris = [[passages[row].uri for row in rows[1:]] for rows in founded]
+    return ranked.take(np.array(first, np.int64)), [passages[row] for row in first], uris
 
 
 def _holds_all_words(hits: Sequence[Hit], question: QuestionWords) -> bool:

@@ -12,14 +12,14 @@ from indexer.errors import BadInput
 from indexer.passages.cut import titled_text
 from search.hits import Hits
 
-_FIRST_RANKING = ("cosine", "bm25", "weights", "contributions")
+_FIRST_RANKING = ("cosine", "bm25", "weights", "contributions", "newer")
 """Members of `Hit.why` that explain the first ranking's score; they move under the name "first"."""
 
 DEPTH = 50
 """Number of hits that are scored again; k if this is more."""
 
 
-def rerank(hits: Hits, scorer: str | Scorer, k: int) -> Hits:
+def rerank(hits: Hits, scorer: str | Scorer, question: str, k: int) -> Hits:
     """Return the k best hits by the scorer, which reads each title and passage. The hits have the scorer's scores.
 
     Args:
@@ -38,7 +38,7 @@ def rerank(hits: Hits, scorer: str | Scorer, k: int) -> Hits:
     if not hits:
         return hits
     texts = [titled_text(hit.title, hit.text, hit.format) for hit in hits]
-    returned = scorer(hits.query, texts)
+    returned = scorer(question, texts)
     try:
         # Converted one by one: numpy does not know all of torch's number types. A column has rows of one number.
         scores = [float(np.squeeze(one)) if isinstance(one, np.ndarray | list) else float(one) for one in returned]

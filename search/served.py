@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 from indexer.deadline import Deadline
+from indexer.encoders import Recipe
 from indexer.errors import (
     BadInput,
     DeadlinePassed,
@@ -33,9 +34,13 @@ from indexer.errors import (
 from indexer.filters.mapping import Filter
 from indexer.languages.models import reads_english_alone
 from indexer.languages.questions import other_language
-from indexer.stores.addresses.open import is_uri, name_in, without_passwords
+from indexer.lookup import unknown_uri
+from indexer.records import Vector
+from indexer.stores.addresses.open import is_uri
 from indexer.stores.port import FieldValues, Info
-from search.hits import Hits
+from search.federation import answer_together
+from search.hits import Hit, Hits
+from search.lanes import Overloaded
 from search.query import Mode, Query
 from search.searcher import Searcher
 from search.timings import NoTimings, Timings
@@ -70,9 +75,6 @@ _UNAVAILABLE = {
 _OF_THE_STORE = (StorageError, IndexDamaged, IndexLocked, NewerFormat, NotAnIndex)
 
 _log = logging.getLogger("likewise.server")
-
-_RENAMED = re.compile(r"(\w[\w.-]*)=(.+)", re.DOTALL)
-_UNNAMEABLE = re.compile(r"[^\w.-]+")
 
 
 def client_deadline() -> Deadline:
@@ -122,42 +124,20 @@ class ServedIndex:
         The cause goes to the log once, because clients cannot change it. Python and the shell raise ModelError instead,
         or wait: their caller can, and a different ranking must not get into a measurement.
         """
-        hits = self._answer(query)
-        if query.mode == "words" or (recipe := self.searcher.recipe) is None or not reads_english_alone(recipe):
-            return hits
-        if (language := other_language(query.text)) is None:
-            return hits
-        note = (
-            f"the model of this index reads English alone, and this question seems to be {language}: ask in English, "
-        )
-        return replace(hits, notes=(*hits.notes, note + "or rank by words"))
+        hits = _answer(self.searcher.answer, query, self.name)
+        return _with_note_on_language(hits, query, {self.name: self.searcher.recipe})
 
-    def _answer(self, query: Query) -> Hits:
-        of_scores = query.min_score is not None or query.min_percentile is not None
-        by_either = query.mode == "hybrid" and not of_scores
-        try:
-            return self.searcher.answer(query)
-        except WordsBuilding:
-            if not by_either:
-                raise
-            hits = self.searcher.answer(replace(query, mode="dense"))
-            note = "the words of this index are still being read: ranked by meaning alone"
-            return replace(hits, notes=(*hits.notes, note))
-        except ModelError as error:
-            if error.http_status < 500 or not by_either:
-                raise
-            try:
-                hits = self.searcher.answer(replace(query, mode="words", explain=False))
-            except NoWords:
-                raise error from None
-            _log_once(f"{self.name}: hybrid questions are answered by words alone: {in_shell(error)}")
-            note = "the model of this index does not answer at this moment: ranked by words alone"
-            note += ", and not explained" if query.explain else ""
-            return replace(hits, notes=(*hits.notes, note))
+    def ask_ahead(self, query: Query) -> Callable[[], Future[Vector] | None] | None:
+        """Return what begins to embed a question, as `Searcher.ask_ahead`."""
+        return self.searcher.ask_ahead(query)
 
     def described(self, hits: Hits, members: Sequence[str]) -> dict[str, Any]:
         """Return hits with some of their members as `Hits.as_json`, without the address of the index."""
         return hits.as_json(members) | {"notes": [self.without_address(note) for note in hits.notes]}
+
+    def index_of(self, hit: Hit) -> ServedIndex:
+        """Return the index that holds a hit."""
+        return self
 
     def describe(self) -> dict[str, Any]:
         """Return name, sizes, model and the types of the metadata fields, as `GET /v1/indexes` lists them."""
@@ -230,6 +210,86 @@ class ServedIndex:
         return message
 
 
+@dataclass(frozen=True)
+class ServedTogether:
+    """Several indexes that answer one question together, with the members of `ServedIndex` that answer questions.
+
+    Attributes:
+        indexes: at least one; each only once.
+    """
+
+    indexes: tuple[ServedIndex, ...]
+
+    @property
+    def name(self) -> str:
+        return ",".join(served.name for served in self.indexes)
+
+    @property
+    def default_mode(self) -> Mode:
+        """Hybrid, or words if some index has no model."""
+        return "words" if any(served.default_mode == "words" for served in self.indexes) else "hybrid"
+
+    def until(self, deadline: Deadline) -> ServedTogether:
+        return ServedTogether(tuple(served.until(deadline) for served in self.indexes))
+
+    def answer(self, query: Query) -> Hits:
+        """Return the hits of a question, as `ServedIndex.answer`; each hit names its index."""
+        searchers = {served.name: served.searcher for served in self.indexes}
+        hits = _answer(partial(answer_together, searchers), query, self.name)
+        return _with_note_on_language(hits, query, {name: searcher.recipe for name, searcher in searchers.items()})
+
+    def index_of(self, hit: Hit) -> ServedIndex:
+        return next(served for served in self.indexes if served.name == hit.index)
+
+    def ask_ahead(self, query: Query) -> Callable[[], Future[Vector] | None] | None:
+        """Return what begins to embed a question by the model of the first index, which the others usually share."""
+        return self.indexes[0].ask_ahead(query)
+
+    def described(self, hits: Hits, members: Sequence[str]) -> dict[str, Any]:
+        return hits.as_json(members) | {"notes": [self.without_address(note) for note in hits.notes]}
+
+    def without_address(self, message: str) -> str:
+        for served in self.indexes:
+            message = served.without_address(message)
+        return message
+
+
+def _answer(answer: Callable[[Query], Hits], query: Query, name: str) -> Hits:
+    """Return the hits of a question, of one leg of hybrid mode if the other leg fails."""
+    of_scores = query.min_score is not None or query.min_percentile is not None
+    by_either = query.mode == "hybrid" and not of_scores and not query.examples and query.row is None
+    try:
+        return answer(query)
+    except WordsBuilding:
+        if not by_either:
+            raise
+        hits = answer(replace(query, mode="dense"))
+        note = f"the words of {name} are still being read: ranked by meaning alone"
+        return replace(hits, notes=(*hits.notes, note))
+    except ModelError as error:
+        if error.http_status < 500 or not by_either:
+            raise
+        try:
+            hits = answer(replace(query, mode="words", explain=False))
+        except NoWords:
+            raise error from None
+        _log_once(f"{name}: hybrid questions are answered by words alone: {in_shell(error)}")
+        note = f"the model of {name} does not answer at this moment: ranked by words alone"
+        note += ", and not explained" if query.explain else ""
+        return replace(hits, notes=(*hits.notes, note))
+
+
+def _with_note_on_language(hits: Hits, query: Query, recipes: Mapping[str, Recipe | None]) -> Hits:
+    """Add a note to the hits if a model cannot read the question."""
+    names = ", ".join(name for name, recipe in recipes.items() if recipe is not None and reads_english_alone(recipe))
+    if query.mode == "words" or not names:
+        return hits
+    if (language := other_language(query.asked)) is None:
+        return hits
+    note = f"the model of {names} reads English alone, and this question seems to be {language}: ask in English, "
+    return replace(hits, notes=(*hits.notes, note + "or rank by words"))
+
+
 class ServedIndexes(Mapping[str, ServedIndex]):
     """Open indexes by name. Close them when nobody is served any longer."""
 
@@ -265,18 +325,41 @@ class ServedIndexes(Mapping[str, ServedIndex]):
     def __len__(self) -> int:
         return len(self._indexes)
 
-    def choose(self, name: str | None) -> ServedIndex:
-        """Return the index of this name; without a name, the only one.
+    def choose(self, name: str | None) -> ServedIndex | ServedTogether:
+        """Return the index of this name; without a name, the only one, or all of them for one question.
 
         Raises:
             UnknownIndex: there is no such index.
-            BadInput: there are several, and no name was given.
         """
-        if name is not None:
-            return self[name]
-        if len(self) > 1:
-            raise BadInput(f"several indexes are served: name one as index: {', '.join(self)}")
-        return next(iter(self._indexes.values()))
+        if name is None and len(self) > 1:
+            return self.together(None)
+        return self[next(iter(self)) if name is None else name]
+
+    def with_document(self, uri: str, name: str | None) -> ServedIndex:
+        """Return the index of this name; without a name, the one that has this document, or the only one.
+
+        Raises:
+            UnknownIndex: there is no such index.
+            UnknownUri: no index has the document.
+            BadInput: several indexes have it.
+        """
+        if name is not None or len(self) == 1:
+            return self[next(iter(self)) if name is None else name]
+        having = [served for served in self.values() if uri in served.searcher]
+        if len(having) > 1:
+            names = ", ".join(served.name for served in having)
+            raise BadInput(f"several indexes have a document with this uri: name one as index: {names}")
+        if not having:
+            raise unknown_uri(", ".join(self), uri)
+        return having[0]
+
+    def together(self, names: Sequence[str] | None) -> ServedTogether:
+        """Return the indexes of these names, or all, for one question.
+
+        Raises:
+            UnknownIndex: one of them is not served.
+        """
+        return ServedTogether(tuple(self[name] for name in dict.fromkeys(names or self)))
 
     def warm(self) -> None:
         """Load the encoder of every index, and begin to read its words, so that the first question does not wait."""
@@ -302,7 +385,7 @@ class ServedIndexes(Mapping[str, ServedIndex]):
                 f"the model knows nothing in text {error.texts[0]}, so there is no vector for it: use other words, or "
                 'search with the mode "words"'
             )
-        if error.http_status < 500 or isinstance(error, DeadlinePassed | WordsBuilding):
+        if error.http_status < 500 or isinstance(error, DeadlinePassed | Overloaded | WordsBuilding):
             message = str(error)
             for served in self._indexes.values():
                 message = served.without_address(message)
@@ -318,41 +401,6 @@ class ServedIndexes(Mapping[str, ServedIndex]):
         """Close every searcher."""
         for served in self._indexes.values():
             served.searcher.close()
-
-
-def addresses_by_name(arguments: Sequence[str]) -> dict[str, str]:
-    """Return name and address of indexes as a command line names them: `FOLDER`, `DSN` or `NAME=` either of them.
-
-    A folder gives its name without `.index`, a DSN that of its parameter `index`.
-
-    Raises:
-        BadInput: two indexes have the same name.
-    """
-    named: dict[str, str] = {}
-    for argument in arguments:
-        renamed = _RENAMED.fullmatch(argument)
-        if renamed and not Path(argument).exists():
-            name, address = renamed[1], os.path.expanduser(renamed[2])  # noqa: PTH111 - not every shell expands it here
-        else:
-            name, address = _name_of(argument), argument
-        if name in named:
-            raise BadInput(
-                f"{without_passwords(named[name])} and {without_passwords(address)} are both named {name!r}: give one "
-                f"of them another name, as in other={without_passwords(address)}"
-            )
-        named[name] = address
-    return named
-
-
-def _name_of(address: str) -> str:
-    if is_uri(address):
-        name = name_in(address)
-    else:
-        folder, name = os.path.split(os.path.abspath(address))  # noqa: PTH100 - of "..", the folder's own name
-        if name == ".likewise":  # the default index of a folder
-            name = os.path.basename(folder)  # noqa: PTH119
-        name = name.removesuffix(".index")
-    return _UNNAMEABLE.sub("-", name).strip("-") or "index"
 
 
 def _types(types: Sequence[str], holds_dates: bool) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -67,16 +66,6 @@ def snippet(
         if begin <= start and stop <= end
     )
     return Snippet(f"{lead}{flat[begin:end]}{' …' if end < len(flat) else ''}", marks)
-
-
-def words_of(text: str) -> frozenset[tuple[str, int]]:
-    """Return the words of a text in one case, each with its number among equal words."""
-    seen: Counter[str] = Counter()
-    words = []
-    for word in _WORD.findall(text.casefold()):
-        seen[word] += 1
-        words.append((word, seen[word]))
-    return frozenset(words)
 
 
 def _beginning(

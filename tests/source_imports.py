@@ -1,4 +1,4 @@
-"""The imports between the files of `indexer` and `search`, read from the source without running it."""
+"""The imports between the files of `indexer`, `search` and `likewise`, read from the source without running it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ VALUES = {
     )
 }
 """Modules that every folder may import, also the folders that their own folder imports."""
-FILES = sorted(path.relative_to(ROOT) for room in ("indexer", "search") for path in (ROOT / room).rglob("*.py"))
+FILES = sorted(
+    path.relative_to(ROOT) for room in ("indexer", "likewise", "search") for path in (ROOT / room).rglob("*.py")
+)
 
 
 @cache

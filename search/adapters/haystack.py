@@ -201,7 +201,7 @@ class LikewiseDocumentStore:
         where = _EMBEDDED if condition is None else {"and": [condition, _EMBEDDED]}
         try:
             with _filter_errors():
-                hits = with_notes_logged(self._searcher.search_vector(query_embedding, top_k, where))
+                hits = with_notes_logged(self._searcher.search_vector(query_embedding, top_k, where=where))
         except BadInput:
             if not self._searcher.count(_EMBEDDED):  # the width is that of no embedding
                 return []

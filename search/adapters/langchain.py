@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike, fspath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -202,7 +202,7 @@ class LikewiseVectorStore(VectorStore):
         return np.asarray(self._embedding.embed_query(query))
 
     def _nearest(self, vector: np.ndarray[Any, Any], k: int, where: Filter | None) -> Sequence[Hit]:
-        return with_notes_logged(self._searcher.search_vector(vector, k, where))
+        return with_notes_logged(self._searcher.search_vector(vector, k, where=where))
 
 
 class LikewiseRetriever(BaseRetriever):
@@ -235,10 +235,13 @@ class LikewiseRetriever(BaseRetriever):
     encoder: Any = None
     _searcher: Searcher = PrivateAttr()
 
-    def model_post_init(self, context: Any, /) -> None:
-        super().model_post_init(context)
-        Query("-", self.k, self.where, self.mode)
-        self._searcher = Searcher(fspath(self.address), self.encoder)
+    if not TYPE_CHECKING:  # which take the arguments from the members
+
+        def __init__(self, **members: Any) -> None:
+            super().__init__(**members)
+            # Not in a validator of pydantic, which would make a ValidationError of BadInput.
+            Query("-", self.k, self.where, self.mode)
+            self._searcher = Searcher(fspath(self.address), self.encoder)
 
     def _get_relevant_documents(
         self,
@@ -253,8 +256,8 @@ class LikewiseRetriever(BaseRetriever):
         hits = self._searcher.search(
             query,
             self.k if k is None else k,
-            self.where if where is None else where,
-            self.mode if mode is None else mode,
+            where=self.where if where is None else where,
+            mode=self.mode if mode is None else mode,
         )
         return [_document(hit, details=self.details) for hit in with_notes_logged(hits)]
 

@@ -205,7 +205,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         where = self._where(query.node_ids or None, query.doc_ids or None, query.filters)
         k = query.similarity_top_k
         if query.mode == _MODES.DEFAULT:
-            return _result(with_notes_logged(self._searcher.search_vector(_vector(query), k, where)))
+            return _result(with_notes_logged(self._searcher.search_vector(_vector(query), k, where=where)))
         if query.mode == _MODES.MMR:
             return self._diverse(query, where, mmr_prefetch_k or _MMR_PREFETCH * k)
         if query.mode in (_MODES.TEXT_SEARCH, _MODES.SPARSE):
@@ -213,7 +213,9 @@ class LikewiseVectorStore(BasePydanticVectorStore):
         if query.mode == _MODES.HYBRID and query.alpha is None:
             k = query.hybrid_top_k or k
             return _result(
-                with_notes_logged(self._searcher.search(_text(query), k, where, "hybrid", vector=_vector(query)))
+                with_notes_logged(
+                    self._searcher.search(_text(query), k, where=where, mode="hybrid", vector=_vector(query))
+                )
             )
         if query.mode == _MODES.HYBRID:
             return self._weighed(query, where)
@@ -221,7 +223,7 @@ class LikewiseVectorStore(BasePydanticVectorStore):
 
     def _diverse(self, query: VectorStoreQuery, where: Condition | None, depth: int) -> VectorStoreQueryResult:
         vector = _vector(query)
-        near = with_notes_logged(self._searcher.search_vector(vector, max(depth, query.similarity_top_k), where))
+        near = with_notes_logged(self._searcher.search_vector(vector, max(depth, query.similarity_top_k), where=where))
         hits = {hit.uri: hit for hit in near}
         if not hits:
             return _result(())
@@ -242,12 +244,12 @@ class LikewiseVectorStore(BasePydanticVectorStore):
             raise ValueError(f"alpha is {alpha}: give a number from 0, words alone, to 1, embeddings alone")
         vector, text = _vector(query), _text(query)
         depth = max(query.similarity_top_k, query.sparse_top_k or 0, query.hybrid_top_k or 0, _HYBRID_DEPTH)
-        candidates = [hit.uri for hit in self._searcher.search_vector(vector, depth, where)]
+        candidates = [hit.uri for hit in self._searcher.search_vector(vector, depth, where=where)]
         candidates += [hit.uri for hit in by_words(self._searcher, text, depth, where)]
         if not candidates:
             return _result(())
         among: Condition = {"uri": {"in": list(dict.fromkeys(candidates))}}
-        near = with_notes_logged(self._searcher.search_vector(vector, len(candidates), among))
+        near = with_notes_logged(self._searcher.search_vector(vector, len(candidates), where=among))
         words = {hit.uri: hit.score for hit in by_words(self._searcher, text, len(candidates), among)}
         most = max(words.values(), default=1.0)
         scores = {
@@ -366,6 +368,8 @@ def _to_stored(node: BaseNode) -> indexer.Document:
             del kept["text"]
         own["node"] = {json.dumps(kept): None}
         same = _from_stored(node.node_id, text, metadata) == node
+    except BadInput:
+        raise
     except (TypeError, ValueError) as error:
         raise BadInput(f"{node.node_id}: the node cannot be written as JSON and read back: {error}") from error
     if not same:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from indexer import BadInput, Filter, Index, NotAnIndex, NoWords
+from indexer import BadInput, Filter, Index, NoWords
 from search import Hit, Hits, Searcher
 
 R = TypeVar("R")
@@ -31,10 +31,7 @@ def open_or_create(address: str | PathLike[str] | None) -> Index:
     """
     if address is None:
         return Index.temporary(dimensions="auto")
-    try:
-        return Index.open(address)
-    except NotAnIndex:
-        return Index.create(address, dimensions="auto")
+    return Index.open(address, create=True, dimensions="auto")
 
 
 def log_notes(notes: Iterable[str]) -> None:
@@ -52,7 +49,7 @@ def with_notes_logged(hits: Hits) -> tuple[Hit, ...]:
 def by_words(searcher: Searcher, text: str, k: int, where: Filter | None) -> tuple[Hit, ...]:
     """Return the k best hits by BM25. A question without a word to rank by has no hits, and the reason is logged."""
     try:
-        return with_notes_logged(searcher.search(text, k, where, "words"))
+        return with_notes_logged(searcher.search(text, k, where=where, mode="words"))
     except NoWords as error:
         log_notes([str(error)])
         return ()

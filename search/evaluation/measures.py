@@ -1,6 +1,6 @@
 """Evaluating rankings: questions, judgments (qrels), run files and the standard measures.
 
-The measures are computed by ir_measures. Nothing here searches an index or prints.
+The measures are those of trec_eval, by their names in ir_measures. Nothing here searches an index or prints.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from indexer.errors import BadInput
 from search.evaluation.topics import parse_tabbed, parse_topics
@@ -24,6 +23,11 @@ Run = Mapping[str, Sequence[tuple[str, float]]]
 
 MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
 """The default measures of `evaluate`. The average of AP is MAP, that of RR@10 is MRR@10."""
+
+_MEASURE = re.compile(r"(nDCG|AP|RR|(R|P)(?=@))(@[1-9][0-9]*)?")
+"""The name of a measure with its depth. Recall and precision need one."""
+
+Grades = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +65,32 @@ def evaluate(run: Run, qrels: Qrels, measures: Sequence[str] = MEASURES) -> Eval
     """Evaluate a run on the queries that have a relevant document. A query without results counts 0.
 
     The order of the run is judged, not its scores: trec_eval would order equal scores by document id, which is not
-    the order that a user sees. So trec_eval gets strictly falling scores.
+    the order that a user sees.
 
     Args:
-        measures: names as ir_measures spells them, such as "nDCG@10".
+        measures: nDCG, AP (average precision), RR (reciprocal rank), R (recall) and P (precision), with a depth such as
+            "nDCG@10". Gains of nDCG are the grades, discounted by log2(rank + 1).
 
     Raises:
         BadInput: no query is judged, a name is not a measure, or a ranking holds a document twice.
     """
-    import ir_measures
-
     judged = qrels.judged
     if not judged:
         raise BadInput("no query of the qrels has a relevant document: at least one grade must be 1 or more")
-    parsed = _parse_measures(tuple(measures))
+    for name in measures:
+        if not _MEASURE.fullmatch(name):
+            raise BadInput(f"{name!r} is not a measure: use names such as {', '.join(MEASURES)}")
     values = {query: dict.fromkeys(measures, 0.0) for query in judged}
-    ranked = {query: _by_rank(query, run[query]) for query in judged if run.get(query)}
-    graded = {query: {d: max(g, 0) for d, g in qrels.grades[query].items()} for query in ranked}
-    if ranked:
-        names = {measure: name for name, measure in parsed.items()}
-        for metric in ir_measures.iter_calc(list(names), graded, ranked):
-            values[metric.query_id][names[metric.measure]] = float(metric.value)
+    ranked = [query for query in judged if run.get(query)]
+    for query in ranked:
+        gains = _gains(query, run[query], qrels.grades[query])
+        ideal = np.sort([grade for grade in qrels.grades[query].values() if grade > 0])[::-1]
+        values[query] = {name: _measure(name, gains, ideal) for name in measures}
     averages = {name: sum(values[query][name] for query in judged) / len(judged) for name in measures}
     return Evaluation(
         averages=MappingProxyType(averages),
         per_query=MappingProxyType({query: MappingProxyType(row) for query, row in values.items()}),
-        empty=tuple(query for query in judged if query not in ranked),
+        empty=tuple(query for query in judged if not run.get(query)),
     )
 
 
@@ -230,21 +234,31 @@ def _lines(path: str | Path) -> Iterator[tuple[str, str]]:
             yield f"{path}:{number}", line.rstrip("\r")
 
 
-def _by_rank(query: str, ranking: Sequence[tuple[str, float]]) -> dict[str, float]:
-    scores = {document: float(-rank) for rank, (document, _) in enumerate(ranking)}
-    if len(scores) != len(ranking):
+def _gains(query: str, ranking: Sequence[tuple[str, float]], grades: Mapping[str, int]) -> Grades:
+    """Return the grade of each ranked document (n,), 0 for unjudged and negative ones."""
+    if len({document for document, _ in ranking}) != len(ranking):
         raise BadInput(f"the ranking for the query {query!r} holds a document twice: rank each once")
-    return scores
+    return np.array([max(grades.get(document, 0), 0) for document, _ in ranking])
 
 
-@cache
-def _parse_measures(names: tuple[str, ...]) -> dict[str, Any]:
-    import ir_measures
+def _measure(name: str, gains: Grades, ideal: Grades) -> float:
+    """Return one measure of one ranking.
 
-    parsed = {}
-    for name in names:
-        try:
-            parsed[name] = ir_measures.parse_measure(name)
-        except (ValueError, NameError) as error:
-            raise BadInput(f"{name!r} is not a measure: use names such as {', '.join(MEASURES)}") from error
-    return parsed
+    Args:
+        gains: grades of the ranked documents (n,), best first.
+        ideal: grades of all relevant documents, highest first.
+    """
+    kind, _, depth = name.partition("@")
+    shown = gains[: int(depth)] if depth else gains
+    ranks = np.flatnonzero(shown) + 1
+    if kind == "nDCG":
+        return _dcg(shown) / _dcg(ideal[: int(depth)] if depth else ideal)
+    if kind == "RR":
+        return float(1 / ranks[0]) if len(ranks) else 0.0
+    if kind == "AP":
+        return float((np.arange(1, len(ranks) + 1) / ranks).sum() / len(ideal))
+    return len(ranks) / (len(ideal) if kind == "R" else int(depth))
+
+
+def _dcg(gains: Grades) -> float:
+    return float((gains / np.log2(np.arange(2, len(gains) + 2))).sum())

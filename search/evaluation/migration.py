@@ -27,6 +27,7 @@ from indexer.settings import MIN_PSEUDO_QUESTIONS
 from indexer.stores.port import Info, Passage, Snapshot, Store
 from search.evaluation.measures import Qrels, evaluate
 from search.evaluation.significance import estimate_averages
+from search.query import Query
 from search.ranker import Ranker
 
 HITS = 10
@@ -212,7 +213,7 @@ class _Side:
             if self._vectors is None and texts:
                 self._vectors = self._encode(snapshot, texts)
             for text, vector in zip(texts, () if self._vectors is None else self._vectors, strict=True):
-                hits = self._ranker.rank(snapshot, text, vector, HITS, None, mode, "document", False)
+                hits = self._ranker.rank(snapshot, Query(text, mode=mode), vector, HITS, None, "document")
                 answers.append([(hit.uri, hit.score) for hit in hits])
         return answers
 
@@ -223,7 +224,7 @@ class _Side:
             for text in texts:
                 begun = time.perf_counter()
                 vector = self._encode(snapshot, [text])[0]
-                self._ranker.rank(snapshot, text, vector, HITS, None, "dense", "document", False)
+                self._ranker.rank(snapshot, Query(text), vector, HITS, None, "document")
                 times.append(1000 * (time.perf_counter() - begun))
         return statistics.median(times)
 

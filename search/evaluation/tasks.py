@@ -20,7 +20,7 @@ from search.evaluation.significance import Estimate, estimate_averages, estimate
 from search.evaluation.sts import JudgedPairs
 
 MEASURES = {"nDCG@10": "nDCG@10", "recall@100": "R@100", "MRR@10": "RR@10"}
-"""The measures of retrieval: printed name to the name in ir_measures."""
+"""The measures of retrieval: printed name to the name in `measures`."""
 
 RELATED = 0.8
 """Minimum score of a related pair, as a share of the range of a file's scores: 4 of 0 to 5, "mostly equivalent" in

@@ -74,9 +74,8 @@ def _per_question(
     run = {}
     for query, scored, uris in questions:
         uri_of = dict(zip(scored.candidates.passages.tolist(), uris, strict=True))
-        ranked = rank_hybrid(scored, words_bias, 10)
-        run[query] = [
-            (uri_of[passage], score) for passage, score in zip(ranked.passages.tolist(), ranked.scores, strict=True)
-        ]
+        ranked = rank_hybrid(scored, words_bias)
+        best = zip(ranked.passages[:10].tolist(), ranked.scores[:10].tolist(), strict=True)
+        run[query] = [(uri_of[passage], score) for passage, score in best]
     per_query = evaluate(run, qrels, [_MEASURE]).per_query
     return [per_query[query][_MEASURE] for query, _, _ in questions]

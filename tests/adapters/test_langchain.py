@@ -229,7 +229,7 @@ def test_a_retriever_asks_the_indexs_own_model_in_every_mode(tmp_path: Path, enc
     searcher = Searcher(address, encoder)
     for mode in ("dense", "words", "hybrid"):
         retriever = LikewiseRetriever(address=address, k=3, mode=mode, where="n < 3")  # type: ignore[arg-type]
-        expected = searcher.search("green apple", 3, "n < 3", mode)  # type: ignore[arg-type]
+        expected = searcher.search("green apple", 3, where="n < 3", mode=mode)  # type: ignore[arg-type]
         assert [(d.id, d.page_content, d.metadata) for d in retriever.invoke("green apple")] == [
             (hit.uri, hit.text, hit.metadata) for hit in expected
         ]

@@ -378,7 +378,7 @@ def test_what_would_be_lost_is_refused(metadata: dict[str, Any]) -> None:
 def test_nodes_that_cannot_be_kept_are_refused() -> None:
     store = LikewiseVectorStore()
     for node, message in (
-        (OtherNode(text="x", embedding=[1.0]), "OtherNode"),
+        (OtherNode(text="x", embedding=[1.0]), r"^\S+: is a OtherNode, which is none of"),
         (TextNode(text="x", embedding=[1.0], metadata={"_llamaindex": 1}), "_llamaindex"),
         (TextNode(text="x", embedding=[0.0]), "only zeros"),
     ):

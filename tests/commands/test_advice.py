@@ -67,7 +67,25 @@ def delete(path: str) -> Callable[[], object]:
 RECORD = '{"id": "r", "text": "the moon is full"}\n'
 FROM_STDIN = "index s.index -"
 
+MANY_CONDITIONS = "frogs " + " ".join(f"-w{number}" for number in range(65))
+
 ADVICE = {
+    " (--literal)": (
+        Walk(
+            f"search x.index '{MANY_CONDITIONS}'",
+            r"65 conditions, and 64 is the limit: .* as it stands \((--literal)\)",
+            (f"search x.index '{MANY_CONDITIONS}' {{0}}",),
+            f"search x.index '{MANY_CONDITIONS}' --literal",
+        ),
+    ),
+    "; --literal asks for the text as it stands": (
+        Walk(
+            "search x.index 'frogs -moon'",
+            r"read as conditions: -moon; (--literal) asks",
+            ("search x.index 'frogs -moon' {0}",),
+            "search x.index 'frogs -moon' --literal",
+        ),
+    ),
     "; make one with: likewise index {} {}": (
         Walk("info new.index", r"(likewise index \S+) SOURCE", ("{0} notes",)),
         Walk("search new.index", r"(likewise index \S+) SOURCE", ("{0} notes",), "search new.index frogs"),
@@ -333,6 +351,7 @@ ELSEWHERE = {
     "search/cli/commands/embed.py": INSIDE,
     "search/cli/commands/evaluate.py": USAGE,
     "search/cli/commands/export.py": "computes a map, which takes seconds: tests/commands/test_map_command.py",
+    "search/cli/arguments/workers.py": USAGE,
     "search/cli/commands/index.py": USAGE,
     "search/cli/commands/info.py": MODEL,
     "search/cli/commands/migrate.py": MODEL,

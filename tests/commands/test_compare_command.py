@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,24 @@ def test_the_command(run: Callable[..., tuple[int, str, str]], files: Path, mode
     assert "1 id came more than once" in err
     once, again = (each["recipes"][0]["measures"]["nDCG@10"]["value"] for each in (found, json.loads(out)))
     assert again == pytest.approx(once)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["compare", "--recipe", "x", "--sts", "x.tsv", "--plot", "p.png"], ["embed", "a b", "--histogram", "p.png"]],
+    ids=["compare", "embed"],
+)
+def test_pictures_need_an_extra(
+    arguments: list[str], here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from search.cli import main
+
+    (here / "x.tsv").write_text("5\ta\tb\n")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "needs matplotlib, which is not installed: pip install 'likewise[map]'" in capsys.readouterr().err
 
 
 def test_wrong_usage_of_the_command(run: Callable[..., tuple[int, str, str]], files: Path, model: str) -> None:

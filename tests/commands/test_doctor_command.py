@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from indexer.errors import to_install
 from search.cli.commands import doctor as _  # noqa: F401 - its command hides the module of this name
 
 DOCTOR = sys.modules["search.cli.commands.doctor"]
@@ -43,10 +46,19 @@ def test_what_is_missing_is_named_with_a_line_to_paste(
     monkeypatch.setattr(DOCTOR, "_installed", lambda name: None if name.startswith("no-such") else installed(name))
     said = likewise("doctor")
     assert said.code == 1
-    assert "problem: not installed: no-such-core\n             pip install no-such-core" in said.out
+    assert "problem: not installed: no-such-core\n             pip install likewise\n" in said.out
     assert "serve: no-such-extra not installed\n             pip install 'likewise[serve]'" in said.out
     assert "watch: installed" in said.out
     assert said.out.endswith("1 problem\n")
+
+
+def test_pip_follows_the_advice_without_an_index(likewise: Callable[..., Any]) -> None:
+    extras = {text.partition(":")[0] for text in topics(likewise("doctor", "--json").json, "extras")}
+    advised = [shlex.split(to_install(extra))[-1] for extra in ("", "ray", *extras)]
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", *advised]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Requirement already satisfied: likewise" in done.stdout
+    assert "does not provide the extra" not in done.stderr
 
 
 def test_a_reader_that_cannot_be_imported_is_a_problem(

@@ -69,7 +69,7 @@ def test_what_cannot_be_tested_is_said(likewise: Callable[..., Any], index: Path
     file.write_text("- question: bread\n  top 3: bread\n- question: moon\n  top 1: moon\n  where: yaer = 1\n")
     said = likewise("expect", index, file)
     assert said.code == 2
-    assert 'question 2: filter: no field "yaer"' in said.err
+    assert 'question 2: filter: no document has a field "yaer"' in said.err
 
 
 def test_what_the_index_does_not_have_is_not_found(likewise: Callable[..., Any], index: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -315,3 +316,71 @@ def test_a_hit_above_the_working_folder_has_the_shorter_path(
         monkeypatch.chdir(folder)
         assert likewise("search", "frogs").out.splitlines()[1] == f"    {path}:1"
         assert likewise("show", path).code == 0
+
+
+PHRASES = [
+    # the arguments after INDEX, and the documents of the hits; None without conditions
+    (['"the dough" -moon'], ["bread"]),
+    (["what +moon -dough does"], ["tides"]),
+    (["--", "rises", "-moon", "-fuel"], ["bread"]),
+    (["--literal", '"the dough" -moon'], None),
+    (["--literal", "--", "rises", "-moon"], None),
+    (["rises", "+moon"], None),
+    (["--json", '"the dough" -moon'], None),
+    (["-l", "sea -dough +the"], ["rocket", "tides"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected"), PHRASES)
+def test_conditions_are_read_in_one_argument_or_after_dashes(
+    likewise: Callable[..., Any], folder: Path, arguments: list[str], expected: list[str] | None
+) -> None:
+    said = likewise("search", folder, *arguments)
+    assert said.code == 0
+    found = [uri for uri in ("bread", "rocket", "tides") if re.search(uri, said.out, re.IGNORECASE)]
+    assert found == (expected or ["bread", "rocket", "tides"])
+    assert ("read as conditions: " in said.err) == (expected is not None)
+    assert ("; --literal asks for the text as it stands" in said.err) == (expected is not None)
+
+
+def test_questions_of_standard_input_have_no_conditions(likewise: Callable[..., Any], folder: Path) -> None:
+    said = likewise("search", folder, "-", stdin='"the dough" -moon\n')
+    assert "Tides" in said.out
+    assert said.err == ""
+
+
+def test_a_condition_that_leaves_nothing_is_named(likewise: Callable[..., Any], folder: Path) -> None:
+    said = likewise("search", folder, '"the doughs" yeast')
+    assert (said.code, said.out) == (0, "nothing to rank: the index is empty, or no document passes the filter\n")
+    assert 'no document holds "the doughs"; it has dough in place of doughs' in said.err
+
+
+def test_each_condition_is_explained(likewise: Callable[..., Any], folder: Path) -> None:
+    said = likewise("search", folder, '"moon PULLS" +tides -dough', "--explain")
+    assert '    condition "moon PULLS" here as moon pulls\n' in said.out
+    assert "    condition +tides in the title or elsewhere in the document\n" in said.out
+    assert "    condition -dough is in none of it\n" in said.out
+
+
+def test_a_word_with_a_hyphen_after_a_question_is_advised(likewise: Callable[..., Any], folder: Path) -> None:
+    said = likewise("search", folder, "the sea", "-dough")
+    assert said.code == 2
+    advice = re.search(r"make the question one argument, ('[^']*'), or put -- before it", said.err)
+    assert advice, said.err
+    assert shlex.split(advice[1]) == ["the sea -dough"]
+    for arguments in (shlex.split(advice[1]), ["--", "sea", "-dough"]):
+        answered = likewise("search", folder, *arguments)
+        assert "Bread" not in answered.out
+        assert "Tides" in answered.out
+    assert "put -- before it" not in likewise("search", folder, "-dough").err
+
+
+@pytest.mark.parametrize("question", ["-water", '-"a phrase" tea'])
+def test_a_question_that_begins_with_a_hyphen_is_told_how_to_be_asked(
+    likewise: Callable[..., Any], folder: Path, question: str
+) -> None:
+    """It was taken for a file: if -water is a file, write ./-water."""
+    said = likewise("search", folder, question)
+    assert said.code == 2
+    assert f"(a QUERY that begins with a hyphen follows --, as in -- {shlex.quote(question)})" in said.err
+    assert likewise("search", folder, "--", question).code == 0

@@ -27,6 +27,7 @@ def candidates(random: np.random.Generator, answer: int) -> ScoredCandidates:
     cosines = random.uniform(0, 1, 10).astype(np.float32)
     found = Candidates(
         passages=np.arange(10),
+        documents=np.arange(10),
         cosines=cosines,
         best_means=cosines.astype(np.float64),
         words=words,

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import secrets
 import tempfile
 import threading
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,11 +51,11 @@ from indexer.stores.port import (
     Unit,
 )
 from indexer.stores.vectors import cosines, from_blobs, to_blobs
-from indexer.stores.words.analysis import Analysis, Terms, characters, code, is_compound
+from indexer.stores.words.analysis import UNSPACED, Analysis, Terms, characters, code, is_compound
 from indexer.stores.words.tantivy_index import COMPOUND_WEIGHT, OCCURRENCES
 
 EXTRACTED = {"html", "pdf", "docx", "pptx", "xlsx", "epub", "eml", "mbox", "maildir", "rtf", "xml"}
-EXTRACTED |= {"odt", "ods", "odp", "json", "jsonl", "csv", "tsv"}
+EXTRACTED |= {"odt", "ods", "odp", "json", "jsonl", "csv", "tsv", "ipynb"}
 """Formats whose text is not the file's own: their passages have no line number."""
 
 HELD = ("indexed", "updated", "unchanged")
@@ -152,6 +154,30 @@ class Bm25:
         return scores
 
 
+@cache
+def rows_of_words(text: str) -> str:
+    """Return a text as conditions compare it: its words between spaces, one character each in unspaced scripts."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    apart = ""
+    for character in folded:
+        if re.match(f"[{UNSPACED}]", character):
+            apart += f" {character} "
+        elif character == "\u00ad":  # a soft hyphen
+            continue
+        elif unicodedata.category(character)[0] in "LNM" or character == "_":
+            apart += character
+        else:
+            apart += " "
+    return f" {' '.join(word.strip('_') for word in apart.split() if word.strip('_'))} "
+
+
+def meets(title: str, visible: str, conditions: Sequence[port.Condition]) -> bool:
+    """Return whether a title or a visible text has the words of each condition in a row, or has not if excluded."""
+    parts = rows_of_words(title), rows_of_words(visible)
+    rows = [(f" {' '.join(condition.words)} ", condition.excluded) for condition in conditions]
+    return all(any(row in part for part in parts) != excluded for row, excluded in rows)
+
+
 def rounded_length(length: int) -> int:
     """Return a length as Lucene keeps it in a byte: exact up to 40, then with four significant bits."""
     if length <= 40:
@@ -199,17 +225,24 @@ class ReferenceSnapshot:
         return ()
 
     @cached_property
-    def _bm25(self) -> dict[Unit, Bm25]:
-        """Documents, each by the id of its first passage, and passages. Both are found by their title too."""
+    def _visible(self) -> dict[Unit, dict[int, tuple[str, str]]]:
+        """Title and visible text of documents, each by the id of its first passage, and of passages."""
         whole, parts, texts = {}, {}, {}
         for id_, (stored, passage) in self._stored.items():
             document = stored.document
             if id_ == stored.passages[0].id:
                 texts[stored.id] = VisibleText.read(document.text, document.format)
-                whole[id_] = f"{document.title} {texts[stored.id].text}"
-            visible = texts[stored.id].part(passage.span.start, passage.span.end)
-            parts[id_] = f"{document.title} {visible}"
-        return {"document": Bm25(whole, self._analysis), "passage": Bm25(parts, self._analysis)}
+                whole[id_] = document.title, texts[stored.id].text
+            parts[id_] = document.title, texts[stored.id].part(passage.span.start, passage.span.end)
+        return {"document": whole, "passage": parts}
+
+    @cached_property
+    def _bm25(self) -> dict[Unit, Bm25]:
+        """Documents, each by the id of its first passage, and passages. Both are found by their title too."""
+        return {
+            unit: Bm25({id_: " ".join(text) for id_, text in texts.items()}, self._analysis)
+            for unit, texts in self._visible.items()
+        }
 
     # documents
 
@@ -285,6 +318,20 @@ class ReferenceSnapshot:
             counts[min(bins - 1, int((float(value) - low) * (bins / (high - low))))] += 1
         return counts
 
+    def dates(self, field: str, where: Where | None = None) -> tuple[Any, Any]:
+        def latest(kind: str, documents: Iterable[StoredDocument]) -> list[tuple[int, int]]:
+            read = [
+                (stored.id, [date.start for value in values if (date := read_date(f"{value}"))])
+                for stored in documents
+                if (values := [each for each in values_of(stored.fields.get(field)) if type_of(each) == kind])
+            ]
+            return [(id_, max(dates)) for id_, dates in read if dates]
+
+        every, allowed = self._state.documents.values(), self._allowed(where)
+        rows = latest("text", every) or latest("number", every)
+        pairs = np.array(sorted(row for row in rows if row[0] in allowed), np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+
     def values(self, field: str, limit: int, where: Where | None = None) -> port.FieldValues:
         every = [values_of(stored.fields.get(field)) for stored in self._state.documents.values()]
         allowed = self._allowed(where)
@@ -315,44 +362,80 @@ class ReferenceSnapshot:
 
     # ranking
 
-    def dense(
-        self, vector: Vector, k: int, where: Where | None = None, unit: Unit = "document", exact: bool = False
-    ) -> Ranking:
+    def holding(self, conditions: port.Conditions, where: Where | None, unit: Unit) -> int:
+        return len(self._meeting(conditions, where, unit))
+
+    def similar_words(self, word: str) -> list[str]:
+        return []  # what is similar is not settled by the interface
+
+    def _meeting(self, conditions: port.Conditions, where: Where | None, unit: Unit) -> list[int]:
+        """Return the units that filter and conditions leave: passages, or the first passages of documents."""
         allowed = self._allowed(where)
+        return [
+            id_
+            for id_, text in self._visible[unit].items()
+            if self._stored[id_][0].id in allowed and meets(*text, conditions)
+        ]
+
+    def dense(
+        self,
+        vector: Vector,
+        k: int,
+        where: Where | None = None,
+        unit: Unit = "document",
+        exact: bool = False,
+        conditions: port.Conditions = (),
+    ) -> Ranking:
+        allowed = self._meeting(conditions, where, unit)
         scores = cosines(self._vectors, vector)
         best = np.lexsort((self._ids, -scores))
-        best = best[np.isin(self._owners[best], list(allowed))]
         if unit == "document":
+            owners = [self._stored[id_][0].id for id_ in allowed]
+            best = best[np.isin(self._owners[best], owners)]
             best = best[np.sort(np.unique(self._owners[best], return_index=True)[1])]
-        matched = len(allowed) if unit == "document" else len(best)
+        else:
+            best = best[np.isin(self._ids[best], allowed)]
         best = best[:k]
-        return Ranking(self._ids[best], self._owners[best], scores[best], matched, exact=True)
+        return Ranking(self._ids[best], self._owners[best], scores[best], len(allowed), exact=True)
 
-    def words(self, text: str, k: int, where: Where | None = None, unit: Unit = "document") -> Ranking:
-        terms = self._analysis.question_terms(text)
-        if not terms:
+    def words(
+        self, text: str, k: int, where: Where | None = None, unit: Unit = "document", conditions: port.Conditions = ()
+    ) -> Ranking:
+        terms = asked = self._analysis.question_terms(text)
+        if not terms and not conditions:
             reason = "has only words that are too common" if self._analysis.words(text) else "has no word"
             raise NoWords(f"the question {text!r} {reason}")
-        allowed = self._allowed(where)
+        meeting = self._meeting(conditions, where, unit)
+        if not asked:
+            required = [" ".join(condition.words) for condition in conditions if not condition.excluded]
+            terms = self._analysis.question_terms(" ".join(required))
         scores = self._bm25[unit].scores(terms)
-        ranked = sorted((-score, id_) for id_, score in scores.items() if self._stored[id_][0].id in allowed)
+        ranked = sorted((-scores.get(id_, 0.0), id_) for id_ in meeting if id_ in scores or not asked)
         shown = [id_ for _, id_ in ranked[:k]]
         if unit == "document":
             of_passages = self._bm25["passage"].scores(terms)
+            first = set() if asked else set(self._meeting(conditions, where, "passage"))
             owned = [[passage.id for passage in self._stored[id_][0].passages] for id_ in shown]
-            shown = [max(ids, key=lambda id_: (of_passages.get(id_, 0.0), -id_)) for ids in owned]
+            shown = [max(ids, key=lambda id_: (id_ in first, of_passages.get(id_, 0.0), -id_)) for ids in owned]
         passages = np.array(shown, np.int64)
         owners = np.array([self._stored[id_][0].id for id_ in shown], np.int64)
         best = np.array([-score for score, _ in ranked[:k]], np.float32)
         return Ranking(passages, owners, best, len(ranked), exact=True)
 
     def candidates(
-        self, vector: Vector, text: str, depth: int, where: Where | None, unit: Unit, exact: bool
+        self,
+        vector: Vector,
+        text: str,
+        depth: int,
+        where: Where | None,
+        unit: Unit,
+        exact: bool,
+        conditions: port.Conditions = (),
     ) -> port.Candidates:
         terms = self._analysis.question_terms(text)
-        legs = [near := self.dense(vector, depth, where, unit, exact)]
+        legs = [near := self.dense(vector, depth, where, unit, exact, conditions)]
         if terms:
-            legs.append(self.words(text, depth, where, unit))
+            legs.append(self.words(text, depth, where, unit, conditions))
         units = self._ids if unit == "passage" else self._owners
         scores, of_words = cosines(self._vectors, vector), self._bm25[unit].scores(terms)
         shown, means, words = [], [], []
@@ -364,7 +447,8 @@ class ReferenceSnapshot:
             words.append(of_words.get(int(self._ids[own[0]]), 0.0))
         at, complete = np.array(shown, np.int64), len(shown) == near.matched
         best_means, of_units = np.array(means, np.float64), np.array(words, np.float32)
-        return port.Candidates(self._ids[at], scores[at], best_means, of_units, len(terms), near.matched, complete)
+        shown_ids, owners = self._ids[at], self._owners[at]
+        return port.Candidates(shown_ids, owners, scores[at], best_means, of_units, len(terms), near.matched, complete)
 
     # passages
 
@@ -372,6 +456,10 @@ class ReferenceSnapshot:
         if missing := [id_ for id_ in ids if id_ not in self._stored]:
             raise IndexDamaged(f"there is no passage {missing[0]}")
         return [as_passage(*self._stored[id_]) for id_ in ids]
+
+    def passages_of(self, uri: str) -> list[port.Passage] | None:
+        stored = self._state.documents.get(uri)
+        return None if stored is None else [as_passage(stored, passage) for passage in stored.passages]
 
     def vectors_of(self, uri: str) -> Vector | None:
         stored = self._state.documents.get(uri)

@@ -57,7 +57,9 @@ DOORS = {
     "show": Door(("INDEX", "guide.md", "--json")),
     "list": Door(("INDEX", "--where", "year < 2003", "--json")),
     "remove": Door(("INDEX", "gone", "--json"), before=("index", "INDEX", "-")),
-    "info": Door(("INDEX", "--json"), ("bytes", "format_version", "history", "segments", "unsealed", "words")),
+    "info": Door(
+        ("INDEX", "--json"), ("bytes", "format_version", "history", "segments", "shard_count", "unsealed", "words")
+    ),
     "check": Door(("INDEX", "--json"), ("notes",)),
     "compact": Door(("INDEX", "--json"), ("bytes", "bytes_before")),
     "compile": Door(("INDEX",), code=2, prints="words"),

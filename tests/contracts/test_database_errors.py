@@ -22,10 +22,10 @@ from postgres_server import address_of, new_address, server_uri
 
 import search.cli.commands.serve
 from indexer import Document, Index
-from indexer.errors import BadInput, IndexDamaged
+from indexer.errors import BadInput, IndexDamaged, LikewiseError, NotPermitted, StorageError
 from indexer.stores.addresses.open import open_store
 from indexer.stores.postgres.address import parse_address
-from indexer.stores.postgres.connections import connect
+from indexer.stores.postgres.connections import connect, translated
 from search import Searcher
 
 PASSWORD = "never-to-be-shown"
@@ -184,6 +184,37 @@ def test_a_role_without_rights(likewise: Callable[..., Any], weak: str) -> None:
             connection.execute(f"DROP OWNED BY {weak}")
 
 
+@pytest.mark.parametrize(
+    ("statement", "kind", "ends"),
+    [
+        (
+            "CREATE EXTENSION nothing",
+            StorageError,
+            "is not available; install its package on the server (docs/postgres.md)",
+        ),
+        (
+            "SET ROLE weak; ALTER SCHEMA public RENAME TO x",
+            NotPermitted,
+            "must be owner of schema public; ask the owner",
+        ),
+        ("SET ROLE weak; SELECT FROM pg_authid", NotPermitted, "pg_authid; ask for the grants of docs/postgres.md"),
+        (
+            "SET default_transaction_read_only = on; CREATE TABLE x ()",
+            NotPermitted,
+            "in a read-only transaction: this server only reads, as a standby does: write to the primary",
+        ),
+    ],
+)
+def test_each_refusal_says_what_helps(statement: str, kind: type[LikewiseError], ends: str, weak: str) -> None:
+    address = parse_address(address_of("anything"))
+    statement = statement.replace("weak", weak)
+    with pytest.raises(kind) as refusal, translated(address), connect(address) as connection:
+        for part in statement.split("; "):
+            connection.execute(part)  # type: ignore[call-overload]
+    assert str(refusal.value).endswith(ends)
+    assert "\n" not in str(refusal.value)
+
+
 def test_a_role_that_only_reads_one_index(
     likewise: Callable[..., Any], weak: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -193,6 +224,7 @@ def test_a_role_that_only_reads_one_index(
     monkeypatch.setattr("indexer.stores.postgres.words.KEPT_PASSAGES", 2)
     address = address_of(f"read {os.getpid()}")
     assert likewise("index", address, "-", stdin=RECORDS).code == 0
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "reader"))
     hidden = "FUNCTION pg_control_checkpoint(), pg_control_system()"
     with administrator() as connection:
         query = "SELECT tables FROM likewise.index WHERE name = %s"
@@ -207,7 +239,7 @@ def test_a_role_that_only_reads_one_index(
                 hit["uri"] for hit in likewise("search", mine, "bread", "--mode", "words", "--json").json["hits"]
             ] == ["a"]
             assert likewise("check", mine, "--json").json["ok"]
-            assert len(list((tmp_path / "likewise" / "words").glob("*/*"))) == 1
+            assert len(list((tmp_path / "reader" / "likewise" / "words").glob("*/*"))) == 1
         finally:
             connection.execute(f"GRANT EXECUTE ON {hidden} TO public; DROP OWNED BY {weak}")  # type: ignore[arg-type]
 

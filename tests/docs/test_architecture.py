@@ -1,9 +1,10 @@
-"""The drawing of docs/architecture.md has the arrows that the imports have, and its tables name what there is."""
+"""The lists of docs/architecture.md have the arrows that the imports have, and its tables name what there is."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from source_imports import FILES, MODULES, ROOT, VALUES, edges, module_of, tree
@@ -13,19 +14,16 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 Arrow = tuple[str, str]
 
 
-def drawn(page: str) -> set[Arrow]:
-    """The arrows of the drawing, between folders, as `from --> to & to`."""
-    drawing = page.partition("```mermaid\n")[2].partition("```")[0]
-    folders = dict(re.findall(r'(\w+)\["([\w/]+)"\]', drawing))
-    lines = re.sub(r"\[[^]]*\]", "", drawing).splitlines()
-    arrows = [line.split("-->") for line in lines if "-->" in line]
-    return {(folders[start.strip()], folders[end.strip()]) for start, ends in arrows for end in ends.split("&")}
+def listed(page: str) -> tuple[set[Arrow], set[Arrow]]:
+    """The arrows between folders and those between sub-folders, which are listed without `indexer/`."""
+    between, inside = (block.partition("```")[0] for block in page.split("```text\n")[1:3])
+    return set(_arrows(between)), {(_whole(start), _whole(end)) for start, end in _arrows(inside)}
 
 
-def listed(page: str) -> set[Arrow]:
-    """The arrows of the list of sub-folders; those of `indexer/` are listed without its name."""
-    lines = [line.split(" → ") for line in page.partition("```text\n")[2].partition("```")[0].splitlines()]
-    return {(_whole(start), _whole(end)) for start, ends in lines for end in ends.split(", ")}
+def _arrows(block: str) -> Iterator[Arrow]:
+    for line in block.splitlines():
+        start, ends = line.split(" → ")
+        yield from ((start, end) for end in ends.split(", "))
 
 
 def _whole(folder: str) -> str:
@@ -33,7 +31,7 @@ def _whole(folder: str) -> str:
 
 
 def room(file: Path) -> str:
-    """The node of the drawing that a file belongs to."""
+    """The folder in the first list that a file belongs to."""
     if module_of(file) in VALUES:
         return "values"
     return "/".join(file.parent.parts[:2])
@@ -51,22 +49,18 @@ def imported() -> tuple[set[Arrow], set[Arrow]]:
     return between, inside
 
 
-def test_every_import_between_two_folders_is_drawn_and_every_arrow_is_an_import() -> None:
+def test_every_import_between_two_folders_is_listed_and_every_arrow_is_an_import() -> None:
     between, inside = imported()
     by_rule = {(start, end) for start, end in between if end == "values"}
-    assert drawn(PAGE) == between - by_rule
-    assert listed(PAGE) == inside
+    assert listed(PAGE) == (between - by_rule, inside)
     assert len(by_rule) >= 8
 
 
-def test_the_drawing_is_read_as_it_is_meant() -> None:
-    assert drawn('```mermaid\ngraph TD\n  a["x"] --> b & c\n  b["x/y"] --> c["z"]\n```') == {
-        ("x", "x/y"),
-        ("x", "z"),
-        ("x/y", "z"),
-    }
-    assert listed("```text\na → b, a/c\n```") == {("indexer/a", "indexer/b"), ("indexer/a", "indexer/a/c")}
-    assert listed("```text\nsearch/a → search/a/b\n```") == {("search/a", "search/a/b")}
+def test_the_lists_are_read_as_they_are_meant() -> None:
+    assert listed("```text\nx → x/y, z\n```\n```text\na → b, a/c\nsearch/a → search/a/b\n```") == (
+        {("x", "x/y"), ("x", "z")},
+        {("indexer/a", "indexer/b"), ("indexer/a", "indexer/a/c"), ("search/a", "search/a/b")},
+    )
 
 
 def test_every_value_is_listed_and_imported_by_another_folder() -> None:
@@ -83,7 +77,7 @@ def test_every_value_is_listed_and_imported_by_another_folder() -> None:
 
 
 def test_every_folder_is_described() -> None:
-    described = set(re.findall(r"^\| `((?:indexer|search)[\w/]*)` \|", PAGE, re.MULTILINE))
+    described = set(re.findall(r"^\| `((?:indexer|likewise|search)[\w/]*)` \|", PAGE, re.MULTILINE))
     assert described == {room(file) for file in FILES} - {"values"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from asyncio import timeout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,8 +12,7 @@ from typing import Any
 import pytest
 from source_imports import ROOT
 
-from indexer import Index, LikewiseError
-from search import BadInput, ModelError, NotAnIndex, RecipeMismatch, UnknownUri
+from indexer import Index, errors
 
 PAGE = (ROOT / "docs" / "back-ends.md").read_text(encoding="utf-8")
 
@@ -63,7 +63,7 @@ def test_the_blocks_that_need_no_framework(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.usefixtures("in_folder")
 def test_the_blocks_are_all_run() -> None:
-    assert {package for package, _ in _BLOCK.findall(PAGE)} == {"", "fastapi", "writer", "django", "pandas"}
+    assert {package for package, _ in _BLOCK.findall(PAGE)} == {"", "fastapi", "async", "writer", "django", "pandas"}
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -87,6 +87,21 @@ def test_fastapi(monkeypatch: pytest.MonkeyPatch) -> None:
         assert client.get("/search", params={"q": "bread"}).status_code == 503
         Path("gone.index").rename("notes.index")
         assert client.get("/search", params={"q": "bread"}).status_code == 200
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_fastapi_with_coroutines(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastapi")
+    from fastapi.testclient import TestClient
+
+    run(blocks()[0], {})
+    (code,) = blocks("async")
+    page = module("fastapi_async_page", code, monkeypatch)
+    with TestClient(page.app) as client:
+        (hit,) = client.get("/search", params={"q": "why is my loaf hard", "k": 1}).json()["hits"]
+        assert hit["uri"] == "note-1"
+        monkeypatch.setattr("asyncio.timeout", lambda _: timeout(0))
+        assert client.get("/search", params={"q": "why is my loaf hard"}).status_code == 503
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -155,8 +170,9 @@ def test_pandas(capsys: pytest.CaptureFixture[str]) -> None:
     names["index"].close()
 
 
-def test_the_errors_are_told_apart_as_the_page_says() -> None:
-    for error in (UnknownUri, NotAnIndex, ModelError, RecipeMismatch):
-        assert issubclass(error, BadInput)
-        assert error.exit_code == 2
-    assert issubclass(BadInput, LikewiseError)
+def test_the_table_of_errors_has_their_statuses() -> None:
+    rows = re.findall(r"^\| (`\w+`.*?) \|.*?\| (\d{3}) \|", PAGE, re.MULTILINE)
+    assert {status for _, status in rows} == {"400", "404", "500", "502", "503", "507"}
+    for first, status in rows:
+        kind = getattr(errors, re.findall(r"`(\w+)`", first)[0])
+        assert (kind.__name__, kind.http_status) == (kind.__name__, int(status))

@@ -34,7 +34,7 @@ def test_an_older_index_opens_answers_and_grows(golden: Path, tmp_path: Path) ->
             hits = searcher.search_vector(ROWS[number], 5)
             assert [hit.uri for hit in hits] == [uris[at] for at in order]
             assert [hit.score for hit in hits] == pytest.approx(scores[order].tolist(), abs=1e-3)
-        assert searcher.search_vector(ROWS[0], 3, "even = true and n < 100").matched == 50
+        assert searcher.search_vector(ROWS[0], 3, where="even = true and n < 100").matched == 50
         if golden.name != "version-1.index":  # the days begin with 2020, and every sixth is not written as a date
             assert searcher.count("day < 2020-01-07") == 5
             assert searcher.count("day >= 2020-02-01 and day <= 2020-02") == 24

@@ -9,4 +9,4 @@ from contracts.reference import ReferenceEngine
 @pytest.fixture
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make indexes and searchers use reference stores; a path is only a name."""
-    monkeypatch.setattr("indexer.stores.addresses.open.engine_of", lambda address: ReferenceEngine.at(str(address)))
+    monkeypatch.setattr("indexer.stores.addresses.open.engine_of", lambda address, *_: ReferenceEngine.at(str(address)))

@@ -71,20 +71,24 @@ def reverse_length(query: str, texts: list[str]) -> list[float]:
 
 CALLS: list[Callable[[Any], Any]] = [
     lambda s: s.search("the moon"),
-    lambda s: s.search("moon and bread", 5, 'year >= 2010 and lang = "en"', "hybrid", True, explain=True),
+    lambda s: s.search(
+        "moon and bread", 5, where='year >= 2010 and lang = "en"', mode="hybrid", passages=True, explain=True
+    ),
     lambda s: s.search("moon", k=3, where={"year": {"in": [2003, 2005]}}, mode="words", min_score=0.1),
     lambda s: s.search("star", exact=True, min_percentile=10.0),
+    lambda s: s.search('sky +moon -"no phrase"', 5, mode="hybrid", literal=False, explain=True),
+    lambda s: s.search('sky "moon"', 3, literal=False, rerank=reverse_length),
     lambda s: s.search("star", k=4, rerank=reverse_length, rerank_depth=20, min_score=-80),
     lambda s: s.search("star", k=4, rerank=reverse_length, rerank_depth=20, explain=True, mode="hybrid"),
     lambda s: s.search("", vector=np.arange(1, 65, dtype=np.float32)),
-    lambda s: s.search_vector(np.arange(1, 65) / 7, 3, "year < 2030"),
+    lambda s: s.search_vector(np.arange(1, 65) / 7, 3, where="year < 2030"),
     lambda s: s.search("moon", where='lang = "fr"'),
     lambda s: s.answer(Query("sky", k=2, mode="words", where='exists deep.tags and not title like "%1%"')),
-    lambda s: s.search_many(["moon", "oven", "the"], 4, "words", [None, "year > 2020", {}]),
+    lambda s: s.search_many(["moon", "oven", "the"], 4, mode="words", where=[None, "year > 2020", {}]),
     lambda s: s.search_many([f"moon {number}" for number in range(7)], mode="hybrid", where="year > 2020", k=2),
     lambda s: s.search_many(["", ""], 2, vectors=np.eye(64)[:2], passages=True, exact=True),
     lambda s: s.search_many([]),
-    lambda s: s.similar("d7", 3, "year != 2008"),
+    lambda s: s.similar("d7", 3, where="year != 2008"),
     lambda s: s.get("d11"),
     lambda s: s.get_many(["d5", "none", "d2", 7, "", "d5"]),
     lambda s: list(s.documents()),
@@ -229,3 +233,12 @@ def test_requests_are_cut_by_number_hits_and_bytes(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(search.client, "_MAX_BATCH_BYTES", 40)
     parts = list(search.client._batches(["a" * 20, "b" * 20, "c" * 90, *"defg"], 3))
     assert [[len(value) for value in part] for part in parts] == [[20], [20], [90], [1, 1, 1], [1]]
+
+
+@pytest.mark.parametrize("answer", ["[]", '{"status": "ok"}', "<html>"])
+def test_another_service_is_named_in_a_sentence(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client("http://127.0.0.1:1")
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, text=answer))
+    monkeypatch.setattr(client, "_http", httpx.Client(transport=transport, base_url="http://127.0.0.1:1"))
+    with pytest.raises(LikewiseError, match=r"127\.0\.0\.1:1: status 200, and not an answer of likewise"):
+        client.search("moon")

@@ -66,7 +66,30 @@ def reference(documents: list[str], grades: dict[str, int]) -> dict[str, float]:
     }
 
 
-def test_agrees_with_numpy_on_random_rankings() -> None:
+def test_the_published_example_of_ndcg() -> None:
+    """Wikipedia, "Discounted cumulative gain": grades 3 2 3 0 1 2, and 3 and 2 of two documents that are not ranked."""
+    grades = {"D1": 3, "D2": 2, "D3": 3, "D4": 0, "D5": 1, "D6": 2, "D7": 3, "D8": 2}
+    report = evaluate({"q": ranking("D1", "D2", "D3", "D4", "D5", "D6")}, Qrels({"q": grades}), ["nDCG@6"])
+    assert report.averages["nDCG@6"] == pytest.approx(6.861 / 8.740, abs=1e-4)
+
+
+RECORDED = {
+    "nDCG@10": 0.089675624,
+    "nDCG@100": 0.220248501,
+    "nDCG": 0.373538156,
+    "AP": 0.109095891,
+    "AP@10": 0.011793999,
+    "RR": 0.297547464,
+    "RR@10": 0.282073413,
+    "R@10": 0.031620855,
+    "R@100": 0.324614834,
+    "P@5": 0.145,
+    "P@10": 0.1425,
+}
+"""Averages of the random rankings below by ir_measures 0.4.3, which asked pytrec_eval-terrier 0.5.11."""
+
+
+def test_agrees_with_numpy_and_ir_measures_on_random_rankings() -> None:
     random = np.random.default_rng(7)
     names = [f"d{i}" for i in range(300)]
     run, grades = {}, {}
@@ -77,6 +100,7 @@ def test_agrees_with_numpy_on_random_rankings() -> None:
     report = evaluate(run, Qrels(grades))
     for query, row in report.per_query.items():
         assert row == pytest.approx(reference([d for d, _ in run[query]], grades[query]), abs=1e-6)
+    assert evaluate(run, Qrels(grades), list(RECORDED)).averages == pytest.approx(RECORDED, abs=1e-8)
 
 
 def test_refuses_what_it_cannot_judge() -> None:
@@ -84,8 +108,9 @@ def test_refuses_what_it_cannot_judge() -> None:
         evaluate({}, Qrels({"q": {"a": 0}}))
     with pytest.raises(BadInput, match="holds a document twice"):
         evaluate({"q": ranking("a", "a")}, Qrels({"q": {"a": 1}}))
-    with pytest.raises(BadInput, match="'nonsense' is not a measure"):
-        evaluate({}, Qrels({"q": {"a": 1}}), measures=["nonsense"])
+    for name in ("nonsense", "R", "P@0", "nDCG@", "nDCG@10 "):
+        with pytest.raises(BadInput, match=f"'{name}' is not a measure: use names such as nDCG@10, AP"):
+            evaluate({}, Qrels({"q": {"a": 1}}), measures=[name])
 
 
 def write(path: Path, text: str) -> Path:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from word_encoder import WordEncoder
 
+from indexer import Document, Index
 from indexer.settings import PROBE_VERSION, Probed
 from indexer.stores.reading.units import best_passages
-from search.fusion import CosineStatistics, fuse, mean_with_best, probed_words_bias, words_weight
+from search import Searcher
+from search.fusion import CosineStatistics, fuse, mean_with_best, probed_words_bias, unread_words_bias, words_weight
 
 
 def test_a_score_is_the_convex_combination_and_the_sum_of_its_contributions() -> None:
@@ -49,6 +56,12 @@ def test_pseudo_questions_count_only_if_one_leg_is_clearly_better_and_never_with
     assert bias_of(0.9, 0.1) == 2.5
     assert bias_of(0.1, 0.9) == -2.5
     assert bias_of(0.9, 0.1, 49) == 0
+
+
+def test_words_weigh_more_for_questions_that_the_tokenizer_cuts_into_pieces() -> None:
+    assert [unread_words_bias(pieces) for pieces in (0.5, 1.0, 1.2)] == [0, 0, 0]
+    assert unread_words_bias(2.0) == pytest.approx(1.5 * math.log(2 / 1.2))
+    assert unread_words_bias(7.0) == 1.1
 
 
 def test_an_index_that_an_earlier_version_measured_keeps_its_ranking() -> None:
@@ -97,3 +110,31 @@ def test_a_document_counts_half_its_best_passage_and_half_the_mean_of_its_three_
     )
     nothing = np.empty(0, np.int64)
     assert [each.size for each in best_passages(nothing, nothing, np.empty(0, np.float32))] == [0, 0, 0, 0]
+
+
+class _InPieces(WordEncoder):
+    """An encoder by the name of a model of English, whose tokens are at most four letters long."""
+
+    def offsets(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        return [np.array([m.span() for m in re.finditer(r"\w{1,4}", text)], np.int32).reshape(-1, 2) for text in texts]
+
+
+def test_words_weigh_more_in_an_index_that_its_model_does_not_read(
+    tmp_path: Path, register: Callable[..., None]
+) -> None:
+    encoder = _InPieces("all-MiniLM-L6-v2", max_tokens=64)
+    register(encoder)
+    documents = [Document(str(n), f"Krankenkassen zahlen Beitrag {n} von alle Tage") for n in range(5)]
+    odds = {}
+    for language in ("none", "en"):
+        with Index.create(tmp_path / language, encoder, language=language) as index:
+            index.add(documents)
+        with Searcher(tmp_path / language, encoder=encoder) as searcher:
+            for question in ("Krankenkassen", "Tage", "Beitrag Tage"):
+                why = searcher.search(question, mode="hybrid")[0].why
+                assert why is not None
+                odds[language, question] = math.log(why["weights"]["words"] / why["weights"]["cosine"])
+    for question, pieces in (("Krankenkassen", 4), ("Tage", 1), ("Beitrag Tage", 1.5)):
+        difference = odds["none", question] - odds["en", question]
+        assert difference == pytest.approx(unread_words_bias(pieces), abs=1e-6)
+    assert unread_words_bias(4) == 1.1

@@ -78,7 +78,7 @@ def test_words_rank_by_bm25_and_load_no_model(collection: Path, encoder: Any) ->
             text = texts[int(hit.uri[1:])]
             assert [word for word in hit.why["words"] if text[word["start"] : word["end"]] != word["text"]] == []
         assert encoder.seen == []
-        assert searcher.search(query, 10, "even = true", "words").matched == (scores[::2] > 0).sum()
+        assert searcher.search(query, 10, where="even = true", mode="words").matched == (scores[::2] > 0).sum()
 
 
 @pytest.mark.parametrize("unit", ["document", "passage"])
@@ -168,7 +168,7 @@ def test_hybrid_asks_exactly_where_it_is_told_to(collection: Path, monkeypatch: 
     candidates = ReferenceSnapshot.candidates
 
     def spy(self: ReferenceSnapshot, *arguments: Any) -> Any:
-        asked.append(arguments[-1])
+        asked.append(arguments[5])
         return candidates(self, *arguments)
 
     monkeypatch.setattr(ReferenceSnapshot, "candidates", spy)
@@ -197,12 +197,12 @@ def test_the_nearest_sentence_is_found_on_request(collection: Path, encoder: Any
     with Index.open(collection, encoder) as index:
         index.add([Document("s", "Nothing here. The moomig of flokle! And more.\n\nEnd")])
     with Searcher(collection) as searcher:
-        (hit,) = searcher.search("moomig flokle", 1, 'uri = "s"', explain=True)
+        (hit,) = searcher.search("moomig flokle", 1, where='uri = "s"', explain=True)
         assert hit.why["sentence"]["text"] == "The moomig of flokle!"
         assert (hit.why["sentence"]["start"], hit.why["sentence"]["end"]) == (14, 35)
         asked, said = encoder.encode(["moomig flokle", "The moomig of flokle!"])
         assert hit.why["sentence"]["cosine"] == pytest.approx(float(asked @ said), abs=1e-5)
-        assert "sentence" not in searcher.search("moomig flokle", 1, 'uri = "s"')[0].why
+        assert "sentence" not in searcher.search("moomig flokle", 1, where='uri = "s"')[0].why
 
 
 def test_the_shell_explains(folder: Path, likewise: Callable[..., Any]) -> None:

@@ -126,6 +126,9 @@ def test_questions_pages_modes_filters_and_hits(terminal: Terminal, here: Path) 
     assert terminal.read("/notes/3.txt")
     assert terminal.ask("1\r", "opened +1 ")
     assert terminal.read("/notes/5.txt")
+    answer = terminal.ask("moon -5 +notfound\r", "no hits")
+    assert "read as conditions: -5, +notfound; --literal asks for the text as it stands" in answer
+    terminal.ask("moon\r", " 2  ")
     terminal.ask("9\r", "there is no hit 9")
     terminal.ask(":filter size > 99\r", "no hits")
     terminal.ask(":filter sizes > 1\r", "sizes")  # an error is a line, and the earlier filter stays

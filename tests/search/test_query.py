@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 from indexer import BadInput, FilterError, FilterSyntaxError
 from indexer.filters.tree import And, Compare
 from search import Query
+from search.query import SENT_MEMBERS
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,8 @@ def test_a_question_is_a_value() -> None:
     assert row.tolist() == pytest.approx([0.6, 0.8])
     with pytest.raises(ValueError, match="read-only"):
         row[0] = 1
+
+
+def test_every_member_of_a_question_is_sent_to_a_service_or_has_a_form_of_its_own() -> None:
+    own = {"text", "where", "mode", "rerank", "rerank_depth"}
+    assert {each.name for each in fields(Query) if each.init} == {*SENT_MEMBERS, *own}

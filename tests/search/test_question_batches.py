@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -93,6 +95,23 @@ def test_a_question_that_is_cancelled_is_not_embedded() -> None:
     assert encoder.calls == [["first"], ["stayed"]]
 
 
+def test_the_thread_ends_with_its_owner_and_holds_up_no_process() -> None:
+    encoder, batches = SlowEncoder(), QuestionBatches()
+    encoder.go.set()
+    batches.ask(encoder, "first").vector.result(20)  # type: ignore[arg-type]
+    thread = batches._thread
+    del batches
+    assert thread is not None
+    thread.join(20)
+    assert not thread.is_alive()
+    program = (
+        "import threading\nfrom search.question_batches import QuestionBatches\n"
+        "class Endless:\n    def encode(self, *args, **options): started.set(); threading.Event().wait()\n"
+        "started = threading.Event()\nQuestionBatches().ask(Endless(), 'moon')\nassert started.wait(20)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
+
+
 def test_threads_that_search_one_searcher_are_embedded_together(
     tmp_path: Path, make_encoder: Callable[..., Any]
 ) -> None:
@@ -126,12 +145,16 @@ def test_a_question_that_is_asked_ahead_is_embedded_once_and_by_the_encoder_of_t
         index.add([Document("a", "the moon"), Document("b", "the sun")])
     with Searcher(tmp_path / "x.index", encoder) as searcher:
         query = Query("moon", 1)
-        assert searcher.until(NEVER).ask_ahead(query) is None  # no snapshot has named the encoder yet
+        begin = searcher.until(NEVER).ask_ahead(query)
+        assert begin is not None
+        assert begin() is None  # no snapshot has named the encoder yet
         expected = searcher.answer(query)
         calls = list[list[str]]()
         encoder.ask = lambda texts: calls.append(list(texts))
         own = searcher.until(NEVER)
-        vector = own.ask_ahead(query)
+        begin = own.ask_ahead(query)
+        assert begin is not None
+        vector = begin()
         assert vector is not None
         vector.result(20)
         assert own.answer(query) == expected
@@ -139,7 +162,7 @@ def test_a_question_that_is_asked_ahead_is_embedded_once_and_by_the_encoder_of_t
         assert searcher.until(NEVER).ask_ahead(Query("moon", 1, mode="words")) is None
         assert searcher.until(NEVER).ask_ahead(Query("moon", 1, vector=np.ones(64))) is None
         other = searcher.until(NEVER)
-        other._ahead = AskedQuestion(
+        other.answering.ahead = AskedQuestion(
             make_encoder(), "moon", vector
         )  # as if another index had replaced this one in between
         assert other.answer(query) == expected

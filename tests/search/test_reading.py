@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import FrozenInstanceError, asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from indexer import BadInput, Document, FilterError, Index, UnknownField, UnknownUri
-from search import Hits, Query, Searcher
+from indexer import BadInput, Document, FilterError, Index, Section, UnknownField, UnknownUri
+from search import Hit, Hits, Query, Searcher
 
 ROWS = np.random.default_rng(3).normal(size=(40, 8)).astype(np.float32)
 UNIT = ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)
@@ -76,11 +76,48 @@ def test_values_of_a_field_are_counted_again_after_a_commit(searcher: Searcher, 
     with Index.open(tmp_path / "x.index") as index:
         index.remove(["d0"])
     assert searcher.values("kind").frequent == (("moon", 10), ("river", 10), ("vault", 10), ("bread", 9))
-    with pytest.raises(UnknownField, match='no field "yaer" in this index'):
+    with pytest.raises(UnknownField, match='no document has a field "yaer"'):
         searcher.values("yaer")
     with pytest.raises(BadInput, match="limit is 0"):
         searcher.values("kind", 0)
     assert Searcher(tmp_path / "x.index", unknown_fields="empty").values("yaer").documents == 0
+
+
+def test_the_passages_of_a_document_have_their_places(tmp_path: Path) -> None:
+    text = "# Bread\n\nBake it.\n\n# Moon\n\nIt orbits."
+    sections = (Section(0, "Bread", 1), Section(19, "Moon", 2))
+    document = Document("a", text, "Notes", {"year": 2024}, "/n/a.md", "markdown", sections=sections)
+    with Index.create(tmp_path / "x.index", dimensions=2) as index, Searcher(tmp_path / "x.index") as searcher:
+        index.add(
+            [document, Document("b", "other")],
+            vectors=[np.eye(2), np.eye(2)[:1]],
+            spans=[[(19, 37), (0, 17)], [(0, 5)]],
+        )
+        passages = searcher.passages("a")
+        places = [(p.text, p.start, p.end, p.heading, p.page, p.line) for p in passages]
+        assert places == [(text[19:37], 19, 37, "Moon", 2, 5), (text[:17], 0, 17, "Bread", 1, 1)]
+        np.testing.assert_array_equal(searcher.vectors("a"), np.eye(2))  # in the same order
+        assert (passages[0].uri, passages[0].title, passages[0].metadata) == ("a", "Notes", {"year": 2024})
+        for unknown in ("nothing", "\ud800", 7):
+            with pytest.raises(UnknownUri, match="has no document"):
+                searcher.passages(unknown)  # type: ignore[arg-type]
+
+
+def test_the_reasons_of_a_hit_are_made_once_and_when_they_are_read() -> None:
+    made = []
+
+    def why() -> dict[str, Any]:
+        made.append(1)
+        return {"cosine": 0.5}
+
+    hit = Hit("a", "title", "text", 0, 4, 0.5, 0.5, why=why)  # type: ignore[arg-type]  # as a searcher does
+    assert made == []
+    assert (hit.why, hit.why, made) == ({"cosine": 0.5}, {"cosine": 0.5}, [1])
+    assert replace(hit, score=0.4).why == {"cosine": 0.5}
+    assert hit == Hit("a", "title", "text", 0, 4, 0.5, 0.5, why={"cosine": 0.5})
+    assert Hit("a", "title", "text", 0, 4, 0.5, 0.5).why is None
+    with pytest.raises(FrozenInstanceError):
+        hit.why = {}  # type: ignore[misc]
 
 
 def test_an_empty_index_is_true_and_has_nothing(tmp_path: Path) -> None:
@@ -93,7 +130,7 @@ def test_an_empty_index_is_true_and_has_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["dense", "hybrid"])
 def test_a_question_brings_its_own_vector(searcher: Searcher, mode: Any) -> None:
     vector = UNIT[11] + 0.1
-    hits = searcher.search("river", 40, {"n": {">=": 8}}, mode, vector=vector)
+    hits = searcher.search("river", 40, where={"n": {">=": 8}}, mode=mode, vector=vector)
     assert (len(hits), hits.matched) == (32, 32)
     for hit in hits:
         cosine = float(UNIT[int(hit.uri[1:])] @ vector / np.linalg.norm(vector))
@@ -109,7 +146,7 @@ def test_a_question_brings_its_own_vector(searcher: Searcher, mode: Any) -> None
 def test_answer_is_search(searcher: Searcher) -> None:
     query = Query("moon", k=4, where="n < 30", mode="words", passages=True, min_score=0.1)
     hits = searcher.answer(query)
-    assert hits == searcher.search("moon", 4, "n < 30", "words", True, 0.1)
+    assert hits == searcher.search("moon", 4, where="n < 30", mode="words", passages=True, min_score=0.1)
     assert {hit.metadata["kind"] for hit in hits} == {"moon"}
 
 
@@ -117,7 +154,7 @@ def test_many_questions_with_filters_and_vectors_of_their_own(searcher: Searcher
     wheres = ["n < 10", None, {"kind": "moon"}]
     many = searcher.search_many(["a", "b", "c"], 50, where=wheres, vectors=UNIT[:3], min_score=0.0)
     for at, (hits, where) in enumerate(zip(many, wheres, strict=True)):
-        one = searcher.search("abc"[at], 50, where, min_score=0.0, vector=UNIT[at])
+        one = searcher.search("abc"[at], 50, where=where, min_score=0.0, vector=UNIT[at])
         assert [(hit.uri, hit.score) for hit in hits] == [(hit.uri, hit.score) for hit in one]
         assert [hit for hit in hits if not (hit.score >= 0)] == []
         assert hits.matched == [10, 40, 10][at]
@@ -144,7 +181,7 @@ def test_an_index_without_a_width_has_no_hits_for_a_vector_of_any(tmp_path: Path
 
 
 def test_a_question_of_stop_words_among_many_is_told_of(searcher: Searcher) -> None:
-    first, second = searcher.search_many(["what is it", "moon"], 5, "words")
+    first, second = searcher.search_many(["what is it", "moon"], 5, mode="words")
     assert (first.hits, len(first.notes)) == ((), 1)
     assert "too common" in first.notes[0]
     assert (len(second), second.notes) == (5, ())
@@ -152,7 +189,7 @@ def test_a_question_of_stop_words_among_many_is_told_of(searcher: Searcher) -> N
 
 
 def test_unknown_fields_are_an_error_or_hold_for_no_document(searcher: Searcher, tmp_path: Path) -> None:
-    with pytest.raises(UnknownField, match='no field "yaer"') as caught:
+    with pytest.raises(UnknownField, match='no document has a field "yaer"') as caught:
         searcher.search_vector(UNIT[0], where="yaer = 1")
     assert caught.value.field == "yaer"
     with Searcher(tmp_path / "x.index", unknown_fields="empty") as lenient:
@@ -167,11 +204,11 @@ def test_unknown_fields_are_an_error_or_hold_for_no_document(searcher: Searcher,
         for where, count in asked:
             assert lenient.count(where) == count
             assert len(list(lenient.documents(where))) == count
-            hits = lenient.search_vector(UNIT[0], 50, where)
+            hits = lenient.search_vector(UNIT[0], 50, where=where)
             assert (len(hits), hits.matched, hits.exact) == (count, count, True)
-            assert lenient.search("text", 50, where, "words").matched == count
-        assert lenient.similar("d1", 50, "yaer = 1").matched == 0
-        assert lenient.similar("d1", 50, "not yaer = 1").matched == 39
+            assert lenient.search("text", 50, where=where, mode="words").matched == count
+        assert lenient.similar("d1", 50, where="yaer = 1").matched == 0
+        assert lenient.similar("d1", 50, where="not yaer = 1").matched == 39
         with pytest.raises(FilterError, match="field n cannot be compared"):
             lenient.count('yaer = 1 and n = "x"')
     with pytest.raises(BadInput, match="unknown_fields"):

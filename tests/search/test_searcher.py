@@ -16,7 +16,7 @@ from opened import store_of
 from indexer import Document, Index
 from indexer.errors import BadInput, FilterError, NotAnIndex, RecipeMismatch, UnknownUri
 from indexer.stores.local import seal
-from search import Searcher
+from search import Hit, Searcher
 
 _WORDS = "bread yeast flour oven salt water river bank money vault tide moon star rocket engine fuel cat dog"
 WORDS = _WORDS.split()
@@ -72,7 +72,7 @@ def assert_ranked_as_brute_force(
     with store_of(searcher).snapshot() as snapshot:
         (row,), _ = searcher._ranker.encode(snapshot, [question])
     expected = brute_force(folder, row.astype(np.float64), passages, keep)
-    hits = searcher.search(question, k, where, passages=passages)
+    hits = searcher.search(question, k, where=where, passages=passages)
     assert (len(hits), hits.matched, hits.exact) == (min(k, len(expected)), len(expected), True)
     scores = [hit.score for hit in hits]
     np.testing.assert_allclose(scores, [score for *_, score in expected[:k]], rtol=0, atol=1e-5)
@@ -245,7 +245,7 @@ def test_many_questions_as_one_by_one(tmp_path: Path, encoder: Any) -> None:
         together = searcher.search_many(QUESTIONS, 7, where="even = true")
         for question, hits in zip(QUESTIONS, together, strict=True):
             assert hits.query == question
-            assert hits.hits == searcher.search(question, 7, "even = true").hits
+            assert hits.hits == searcher.search(question, 7, where="even = true").hits
         assert searcher.search_many([]) == []
         assert len(searcher.search_many(question for question in ("bread", "moon"))) == 2
         with pytest.raises(BadInput, match="not a list but NoneType"):
@@ -261,7 +261,7 @@ def test_similar_goes_by_the_mean_of_the_passages(tmp_path: Path, encoder: Any) 
         hits = searcher.similar("d5", 6)
         assert [hit.uri for hit in hits] == [uri for uri, *_ in expected[:6]]
         assert hits.matched == 39
-        assert [hit.uri for hit in searcher.similar("d5", 3, "even = true")] == [
+        assert [hit.uri for hit in searcher.similar("d5", 3, where="even = true")] == [
             uri for uri, *_ in expected if int(uri[1:]) % 2 == 0
         ][:3]
 
@@ -426,7 +426,7 @@ def test_equal_vectors_have_equal_scores_and_come_in_the_order_they_were_added(t
         for _ in range(20):
             question = rows[11] + chance.normal(size=384).astype(np.float32)
             for k in (1, 5, 37):
-                hits = searcher.search_vector(question, k, "uri >= 'd011' and uri < 'd048'")
+                hits = searcher.search_vector(question, k, where="uri >= 'd011' and uri < 'd048'")
                 assert ([hit.uri for hit in hits], len({hit.score for hit in hits})) == (same[:k], 1)
 
 
@@ -446,7 +446,7 @@ def test_similar_counts_the_document_itself_only_where_the_filter_leaves_it(tmp_
         for uri in ("d4", "d305"):
             even = uri == "d4"
             assert searcher.similar(uri, 400).matched == len(searcher.similar(uri, 400)) == 309
-            hits = searcher.similar(uri, 400, "even = true")
+            hits = searcher.similar(uri, 400, where="even = true")
             assert hits.matched == len(hits) == 155 - even
             assert uri not in [hit.uri for hit in hits]
 
@@ -473,3 +473,18 @@ def test_an_encoder_of_ones_own_asks_an_index_of_vectors_of_ones_own(tmp_path: P
     with Searcher(tmp_path / "x.index", encoder) as searcher:
         for mode in ("dense", "words", "hybrid"):
             assert searcher.search("pear", 1, mode=mode)[0].uri == "green pear"
+
+
+def test_reasons_that_another_thread_has_made_meanwhile_are_taken() -> None:
+    """The other thread puts the reasons in place of the function between two looks at it."""
+
+    class Changing(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            value = super().__getitem__(name)
+            if name == "_why" and callable(value):
+                self[name] = {"cosine": 1.0}
+            return value
+
+    hit = Hit("a", "", "", 0, 0, 1.0, None, why=lambda: {"cosine": 1.0})  # type: ignore[arg-type]
+    object.__setattr__(hit, "__dict__", Changing(vars(hit)))
+    assert hit.why == {"cosine": 1.0}

@@ -58,7 +58,7 @@ def test_lines_are_broken_at_words_and_each_address_is_written_once(
     likewise: Callable[..., Any], folder: Path, screen: Callable[..., None]
 ) -> None:
     screen(46)
-    said = likewise("search", "moon", "water", "-k", 2)
+    said = likewise("search", "moon", "water", "-k", 1)
     assert said.out.splitlines()[1:] == [
         "    The moon pulls the water of the sea, twice",
         "    a day and at full moon the most.",

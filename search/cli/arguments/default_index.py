@@ -35,7 +35,7 @@ def indexes_to_serve(arguments: Sequence[str]) -> dict[str, str]:
     Raises:
         UsageError: there is none.
     """
-    from search.served import addresses_by_name
+    from search.index_names import addresses_by_name
 
     arguments = arguments or [*filter(None, [os.environ.get("LIKEWISE_INDEX") or find_default()])]
     if not arguments:

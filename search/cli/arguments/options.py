@@ -44,6 +44,23 @@ where_option = click.option(
     "exists contains startswith endswith like.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+like_option = click.option(
+    "--like", multiple=True, metavar="URI", help="Rank by nearness to this document too; it is left out. Repeatable."
+)
+unlike_option = click.option(
+    "--unlike", multiple=True, metavar="URI", help="Rank what is like this document lower; it is left out. Repeatable."
+)
+fold_option = click.option(
+    "--fold/--no-fold",
+    default=None,
+    help="Print one hit for each family of hits with nearly the same passage.  [default: on a terminal]",
+)
+newer_option = click.option(
+    "--newer",
+    cls=RareOption,
+    metavar="90d[:FIELD]",
+    help="Newer documents first: a score halves for each 90 days of age, by modified or by the dates of FIELD.",
+)
 queries_option = click.option(
     "--queries",
     required=True,
@@ -72,6 +89,13 @@ recall_option = click.option(
     metavar="R",
     help="Share of the ten nearest passages that an approximate segment must find.  [default: 0.98]",
 )
+shards_option = click.option(
+    "--shards",
+    cls=RareOption,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Shards of a new index in a database with Citus; 0: plain tables.  [default: one for each node]",
+)
 trust_option = click.option(
     "--trust-remote-code",
     cls=RareOption,
@@ -90,12 +114,20 @@ document_prompt_option = click.option(
     metavar="TEXT",
     help="Text put before each document.  [default: the model's own]",
 )
+question_model_option = click.option(
+    "--question-model",
+    cls=RareOption,
+    metavar="NAME|PATH",
+    help="Another model that embeds questions into the space of --model.  [default: --model]",
+)
 no_wait_option = click.option(
     "--no-wait", cls=RareOption, is_flag=True, help="Fail at once if another process is writing."
 )
 
 
 _NAMED_URIS = 10
+INDEXES = "likewise.indexes"
+"""Key of click's `Context.meta`: the paths that were given with --index, or LIKEWISE_INDEX."""
 
 
 class IndexCommand(HelpfulCommand):
@@ -103,10 +135,12 @@ class IndexCommand(HelpfulCommand):
 
     Attributes:
         creates: INDEX may be new; then a SOURCE alone goes into the default index.
+        asks_several: --index may be given several times.
         configurable: names of the parameters that configuration files may set.
     """
 
     creates = False
+    asks_several = False
     configurable: tuple[str, ...] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -117,7 +151,8 @@ class IndexCommand(HelpfulCommand):
                 ["--index", "_index"],
                 metavar="PATH",
                 expose_value=False,
-                help="The index, in place of the INDEX argument or LIKEWISE_INDEX.",
+                help="The index, in place of the INDEX argument or LIKEWISE_INDEX."
+                + self.asks_several * " Several are asked together.",
             )
         )
 
@@ -129,8 +164,15 @@ class IndexCommand(HelpfulCommand):
             dashed = next((each for each in typed if each.startswith(error.option_name) and len(each) > 2), "")
             if dashed.startswith("--") and not os.path.lexists(dashed):
                 raise
-            hint = f"if {dashed} is a file, write ./{dashed}" if dashed else "an argument that begins with - follows --"
+            hint = self._hint(typed, error.option_name)
+            if not hint and dashed:
+                hint = f"if {dashed} is a file, write ./{dashed}"
+            hint = hint or "an argument that begins with - follows --"
             raise click.UsageError(f"{error.format_message()} ({hint})", ctx) from error
+
+    def _hint(self, typed: list[str], option: str) -> str:
+        """Return what the user may have meant by an argument that looks like an unknown option; usually empty."""
+        return ""
 
     def _parse(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -141,8 +183,12 @@ class IndexCommand(HelpfulCommand):
 
             settings = read_configuration()
             ctx.default_map = {name: settings[name] for name in self.configurable if name in settings}
-        if path := _take_index(args) or os.environ.get("LIKEWISE_INDEX"):
-            return super().parse_args(ctx, [path, *args])
+        paths = _take_indexes(args) or [*filter(None, [os.environ.get("LIKEWISE_INDEX")])]
+        if len(paths) > 1 and not self.asks_several:
+            raise click.UsageError(f"{self.name} takes one index: {' and '.join(paths)} are several", ctx)
+        if paths:
+            ctx.meta[INDEXES] = paths
+            return super().parse_args(ctx, [paths[0], *args])
         from search.cli.arguments.default_index import complete, complete_writer
 
         positionals = self._positionals(ctx, args)
@@ -189,16 +235,18 @@ def unless_configured(address: str, *, model: str | None, language: str | None) 
     return model if typed["model"] else None, language if typed["language"] else None
 
 
-def _take_index(args: list[str]) -> str | None:
-    """Remove --index PATH or --index=PATH from the arguments and return PATH; None if the option is missing."""
-    end = args.index("--") if "--" in args else len(args)
-    for position, argument in enumerate(args[:end]):
-        if argument.startswith("--index="):
-            return args.pop(position).partition("=")[2]
-        if argument == "--index" and position + 1 < end:
+def _take_indexes(args: list[str]) -> list[str]:
+    """Remove each --index PATH or --index=PATH from the arguments and return the paths."""
+    paths, position = list[str](), 0
+    while position < len(args) and args[position] != "--":
+        if args[position].startswith("--index="):
+            paths.append(args.pop(position).partition("=")[2])
+        elif args[position] == "--index" and args[position + 1 : position + 2] not in ([], ["--"]):
             _, path = args.pop(position), args.pop(position)
-            return path
-    return None
+            paths.append(path)
+        else:
+            position += 1
+    return paths
 
 
 def complete_path(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -44,7 +44,11 @@ _PERCENTILES = (5, 25, 50, 75, 95)
     "--qrels", type=_FILE, metavar="FILE", help="Judgments: query-id, corpus-id, score; or TREC's four columns."
 )
 @click.option(
-    "--plot", "picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the comparison into FILE (.png)."
+    "--plot",
+    "picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw the comparison into FILE (.png); extra map.",
 )
 @click.option(
     "--device", cls=RareOption, default="auto", show_default=True, help="Device of the models: cpu, cuda, ..."
@@ -68,9 +72,9 @@ def compare(
 ) -> None:
     """Measure recipes side by side on pairs of sentences (--sts) and on questions (--corpus, --queries, --qrels).
 
-    A recipe is MODEL[:POOLING[@LAYERS][+COMBINE][+POST][+DIMENSIONS]]. MODEL alone gives the model's own vectors.
-    The other parts pool its hidden states (cls, mean, max, ...), choose layers, combine them (mean, sum, concat),
-    post-process the vectors (center, whiten) and shorten them.
+    A recipe is MODEL:POOLING@LAYERS+COMBINE+POST+DIMENSIONS. MODEL alone gives the model's own vectors.
+    The other parts, which may be left out, pool its hidden states (cls, mean, max, ...), choose layers, combine them
+    (mean, sum, concat), post-process the vectors (center, whiten) and shorten them.
 
     Prints Spearman x 100, nDCG@10, recall@100 and MRR@10, each with a 95 % interval and the p-value against the
     first recipe (paired bootstrap); then dimensions, texts per second and bytes per vector. STS files have the
@@ -86,9 +90,9 @@ def compare(
     from search.evaluation.sts import read_sts
 
     if picture is not None:
-        from indexer.encoders.inspection.plots import picture as check_picture
+        from search.cli.terminal.extras import picture_file
 
-        check_picture(picture)
+        picture_file(picture)
     retrieval = _retrieval(corpus, queries, qrels)
     sts = _distinct([read_sts(file) for file in sts_files], sts_files)
     if not sts and retrieval is None:

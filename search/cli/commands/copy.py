@@ -7,7 +7,7 @@ from contextlib import closing
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import HelpfulCommand, complete_path, json_option
+from search.cli.arguments.options import HelpfulCommand, complete_path, json_option, shards_option
 from search.cli.terminal.output import number, say, say_json, shown, warn_of, without_passwords
 
 
@@ -15,8 +15,9 @@ from search.cli.terminal.output import number, say, say_json, shown, warn_of, wi
 @click.argument("source", metavar="FROM", shell_complete=complete_path)
 @click.argument("destination", metavar="TO", required=False, shell_complete=complete_path)
 @click.option("--drop", is_flag=True, help="Remove what an interrupted copy or backup to TO has left; give TO alone.")
+@shards_option
 @json_option
-def copy_command(source: str, destination: str | None, drop: bool, as_json: bool) -> None:
+def copy_command(source: str, destination: str | None, drop: bool, shards: int | None, as_json: bool) -> None:
     """Copy the index FROM to TO: from a folder to a database, back, or between two of a kind.
 
     Documents, vectors, the ledger and all that was learned are the same in the copy, and nothing is embedded. A new TO
@@ -46,7 +47,7 @@ def copy_command(source: str, destination: str | None, drop: bool, as_json: bool
     with closing(open_store(source)) as store, CopyProgress() as progress:
         with store.snapshot() as snapshot:
             notes = snapshot.notes
-        done = copy(store, destination, progress)
+        done = copy(store, destination, progress, shards)
     warn_of(notes)
     if as_json:
         numbers = {"copied": done.copied, "documents": done.documents, "passages": done.passages}

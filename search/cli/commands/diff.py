@@ -53,7 +53,7 @@ def diff(path: str, other: str, queries: Path, k: int, mode: Mode, trust_remote_
     questions = read_queries(queries)
     trust = trust_remote_code
     with Searcher(path, trust_remote_code=trust) as first, Searcher(other, trust_remote_code=trust) as second:
-        answers = [searcher.search_many(list(questions.values()), k, mode) for searcher in (first, second)]
+        answers = [searcher.search_many(list(questions.values()), k, mode=mode) for searcher in (first, second)]
         rankings = [[[hit.uri for hit in hits] for hits in side] for side in answers]
         shared = [_share(searcher, side) for searcher, side in zip((second, first), rankings, strict=True)]
     warn_of(note for side in answers for hits in side for note in hits.notes)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from indexer.errors import LikewiseError, count_of, in_shell
+from indexer.errors import LikewiseError, count_of, in_shell, to_install
 from search.cli.arguments.options import HelpfulCommand, complete_path, json_option
 from search.cli.terminal.output import number, printable, quoted, say, say_json, shown, without_passwords
 
@@ -106,8 +106,7 @@ def _versions() -> Iterator[Finding]:
     )
     missing = [name for name in core if _installed(name) is None]
     if missing:
-        advice = f"pip install {' '.join(missing)}"
-        yield Finding("libraries", f"not installed: {', '.join(missing)}", problem=True, advice=advice)
+        yield Finding("libraries", f"not installed: {', '.join(missing)}", problem=True, advice=to_install())
 
 
 def _processor() -> Iterator[Finding]:
@@ -175,7 +174,7 @@ def _readers() -> Iterator[Finding]:
     texts = len({each.name for each in FORMATS.values()} - named)
     yield Finding("readers", f"{', '.join(sorted(named - lost))}, and text in {texts} languages and notations")
     for module, reason in broken.items():
-        yield Finding("readers", f"{module}: {reason}", True, "pip install --force-reinstall --no-deps likewise")
+        yield Finding("readers", f"{module}: {reason}", problem=True, advice=to_install())
 
 
 def _extras() -> Iterator[Finding]:
@@ -184,9 +183,7 @@ def _extras() -> Iterator[Finding]:
             continue
         missing = [name for name in packages if _installed(name) is None]
         if missing:
-            yield Finding(
-                "extras", f"{extra}: {', '.join(missing)} not installed", advice=f"pip install 'likewise[{extra}]'"
-            )
+            yield Finding("extras", f"{extra}: {', '.join(missing)} not installed", advice=to_install(extra))
         else:
             yield Finding("extras", f"{extra}: installed")
 

@@ -63,7 +63,9 @@ _HISTOGRAM_TEXTS = 1024
 @click.option("--words", is_flag=True, help="Write one vector per word: the mean of its tokens' vectors.")
 @click.option("-o", "--output", type=Path, metavar="FILE", help="The .npy, .safetensors or .jsonl file to write.")
 @click.option("--format", "kind", metavar="F", help="npy, safetensors or jsonl.  [default: by the ending of the file]")
-@click.option("--histogram", type=Path, metavar="FILE", help="Draw the distribution of hidden values in each layer.")
+@click.option(
+    "--histogram", type=Path, metavar="FILE", help="Draw the distribution of hidden values in each layer; extra map."
+)
 @click.option(
     "--precision",
     cls=RareOption,
@@ -111,10 +113,10 @@ def embed(
     likewise embed "on the river bank" --tokens --layers -4..-1 --combine concat -o tokens.npy
     """
     from indexer.encoders.chain.parts import calibrate_int8
-    from indexer.encoders.inspection.plots import picture
     from indexer.encoders.inspection.vector_files import format_of, open_vectors
     from indexer.encoders.load import load_encoder
     from indexer.errors import BadInput
+    from search.cli.terminal.extras import picture_file
     from search.cli.terminal.texts import read_texts
 
     if bool(texts) == (path is not None) or ("-" in texts and len(texts) > 1):
@@ -129,7 +131,7 @@ def embed(
         return load_encoder(spec, precision=chosen_precision, device=device, trust_remote_code=trust)  # type: ignore[arg-type]
 
     file_kind = format_of(output, kind)
-    histogram_file = picture(histogram) if histogram else None
+    histogram_file = picture_file(histogram) if histogram else None
     source = read_texts(texts, path, jsonl)
     size = _BATCH_TEXTS_OF_TOKENS if tokens or words else _BATCH_TEXTS
     count = cut = 0

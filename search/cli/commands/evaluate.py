@@ -82,7 +82,7 @@ def evaluate(
         judged, missing = as_stored(searcher, judgments, path)
         other = _evaluate_other(searcher, other_run, judged, path) if other_run is not None else None
         queries_judged = list(judged.judged)
-        answers = searcher.search_many([texts[query] for query in queries_judged], k, mode)
+        answers = searcher.search_many([texts[query] for query in queries_judged], k, mode=mode)
     notes = list(dict.fromkeys(note for hits in answers for note in hits.notes))
     warn_of(notes)
     run = {query: [(hit.uri, hit.score) for hit in hits] for query, hits in zip(queries_judged, answers, strict=True)}

@@ -43,7 +43,7 @@ def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int
     \b
     likewise expect papers.index expectations.yaml
     """
-    from indexer.errors import BadInput, in_shell
+    from indexer.errors import BadInput, ModelError, NotAnIndex, in_shell
     from search.evaluation.expectations import broken_expectations, read_expectations
     from search.searcher import Searcher
 
@@ -52,8 +52,10 @@ def expect(path: str, file: Path, trust_remote_code: bool, as_json: bool) -> int
 
         def ask(question: Question) -> list[str]:
             try:
-                hits = searcher.search(question.text, question.depth, resolve_where(question.where), question.mode)
-            except BadInput as error:
+                hits = searcher.search(
+                    question.text, question.depth, where=resolve_where(question.where), mode=question.mode
+                )
+            except (BadInput, ModelError, NotAnIndex) as error:
                 raise BadInput(f"{question.place}: {in_shell(error)}") from error
             warn_of(hits.notes)
             return [hit.uri for hit in hits]

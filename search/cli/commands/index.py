@@ -15,10 +15,13 @@ from search.cli.arguments.options import (
     json_option,
     no_wait_option,
     query_prompt_option,
+    question_model_option,
     recall_option,
+    shards_option,
     trust_option,
     unless_configured,
 )
+from search.cli.arguments.workers import resources_of, worker_resources_option, workers_option
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import warn
 
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
 @click.option("--dimensions", cls=RareOption, type=int, metavar="N",
               help="With --model, keep the first N dimensions of its vectors. Without it, make an index without a "
               "model, for records that bring vectors of N numbers.")  # fmt: skip
+@question_model_option
 @query_prompt_option
 @document_prompt_option
 @click.option("--glob", multiple=True, metavar="G", help="In folders, read only files that match G. Repeatable.")
@@ -109,7 +113,12 @@ if TYPE_CHECKING:
 )
 @trust_option
 @click.option("--no-cache", cls=RareOption, is_flag=True, help="Embed without the cache of vectors: likewise cache.")
+@workers_option
+@worker_resources_option
+@click.option("--share", cls=RareOption, metavar="I/N",
+              help="Index only share I of N of the documents: N processes on any machines divide them.")  # fmt: skip
 @click.option("--stream", cls=RareOption, is_flag=True, help="Print the uris of each commit as a line of JSON.")
+@shards_option
 @no_wait_option
 @json_option
 def index_command(
@@ -124,6 +133,7 @@ def index_command(
     max_tokens: int | None,
     overlap: int | None,
     dimensions: int | None,
+    question_model: str | None,
     query_prompt: str | None,
     document_prompt: str | None,
     glob: tuple[str, ...],
@@ -142,7 +152,11 @@ def index_command(
     device: str,
     trust_remote_code: bool,
     no_cache: bool,
+    workers: str | None,
+    worker_resources: tuple[str, ...],
+    share: str | None,
     stream: bool,
+    shards: int | None,
     no_wait: bool,
     as_json: bool,
 ) -> int:
@@ -162,7 +176,7 @@ def index_command(
     likewise index mine.index --dimensions 256 records-with-vectors.jsonl
     """
     from indexer.errors import BadInput
-    from indexer.sources import FieldOfFiles, ReadOptions, open_sources
+    from indexer.sources import FieldOfFiles, ReadOptions, Share, open_sources
     from indexer.sources.source import STDIN
     from search.cli.arguments.configuration import read_extractors
     from search.cli.indexing.runs import RunOptions, run_and_report
@@ -196,15 +210,35 @@ def index_command(
         input_type,
         query_prompt,
         document_prompt,
+        question_model,
     )
     _refuse_together(vector_options, rebuild, stream)
+    if share is not None and prune:
+        raise BadInput("--share reads a part of the SOURCEs, so nothing can be pruned: leave --prune out")
+    if share is not None and rebuild:
+        raise BadInput("--rebuild embeds all documents, and not a share of them: leave out --share, or --rebuild")
+    if workers is not None and precision == "int8":
+        raise BadInput("int8 is calibrated on the documents of one process: leave out --workers, or --precision int8")
     if prune and set(sources) == {STDIN}:
         warn("--prune does nothing with standard input, which is not a whole collection")
     return run_and_report(
         path,
         [(options, opened)],
         vector_options,
-        RunOptions(prune, yes, rebuild, no_wait, stream, as_json, recall, no_cache=no_cache),
+        RunOptions(
+            prune,
+            yes,
+            rebuild,
+            no_wait,
+            stream,
+            as_json,
+            recall,
+            no_cache=no_cache,
+            shards=shards,
+            workers=workers,
+            worker_resources=resources_of(workers, worker_resources),
+            share=None if share is None else Share.parse(share),
+        ),
         bare,
     )
 

@@ -83,7 +83,7 @@ def info(path: str, ledger: str | None, as_json: bool) -> None:
     say(f"{shown(address)}: {count_of(state.documents, 'document')}, {count_of(state.passages, 'passage')}")
     rows = []
     if recipe and settings:
-        rows.append(("model", f"{recipe}, {state.dimensions} dimensions, fingerprint {recipe.fingerprint[:12]}"))
+        rows += _model_rows(recipe)
         tokens = f"up to {settings.max_tokens} tokens, {settings.overlap} of overlap"
         rows.append(("passages", f"{tokens}, {count_of(state.tokens, 'token')} in all"))
         if runtime:
@@ -120,6 +120,14 @@ def _list_ledger(snapshot: Snapshot, wanted: str, as_json: bool) -> None:
         else:
             file = "" if row.uri.startswith(row.file) or row.file == STDIN else f"in {shown(row.file)}"
             say("  ".join((f"{row.state:<9} {shown(row.uri)}", *filter(None, (file, reason, *notes)))))
+
+
+def _model_rows(recipe: Recipe) -> list[tuple[str, str]]:
+    """Return the line about the model of an index, or one for each of its two models."""
+    models = [("model", recipe.for_documents)] + ([("questions", recipe.question)] if recipe.question else [])
+    return [
+        (name, f"{each}, {each.dimensions} dimensions, fingerprint {each.fingerprint[:12]}") for name, each in models
+    ]
 
 
 def _search_row(address: str, state: Info) -> tuple[str, str]:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indexer.errors import count_of
-from search.cli.arguments.options import IndexCommand, RareOption, json_option, no_wait_option, trust_option
+from search.cli.arguments.options import (
+    IndexCommand,
+    RareOption,
+    json_option,
+    no_wait_option,
+    question_model_option,
+    trust_option,
+)
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import number, quoted, say, say_json, shown, warn, warn_of
 from search.cli.terminal.tables import print_table
@@ -28,6 +35,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--tokenizer", cls=RareOption, metavar="NAME|PATH", help="What cuts passages for the model of an endpoint."
 )
+@question_model_option
 @click.option("--max-tokens", type=int, help="Most tokens in a passage; required for an endpoint.")
 @click.option(
     "--input-type", cls=RareOption, is_flag=True, help="Tell the endpoint whether a text is a query or a document."
@@ -45,6 +53,7 @@ def migrate(
     path: str,
     model: str | None,
     tokenizer: str | None,
+    question_model: str | None,
     max_tokens: int | None,
     input_type: bool,
     queries: Path | None,
@@ -74,8 +83,10 @@ def migrate(
         raise click.UsageError("choose one of --model NAME, --back and --drop")
     if (queries is None) != (qrels is None):
         raise click.UsageError("--queries and --qrels belong together: give both")
-    if model is None and (queries or tokenizer or max_tokens is not None or input_type or yes):
-        raise click.UsageError("--queries, --qrels, --tokenizer, --max-tokens, --input-type and --yes are for --model")
+    if model is None and (queries or tokenizer or question_model or max_tokens is not None or input_type or yes):
+        raise click.UsageError(
+            "--queries, --qrels, --tokenizer, --question-model, --max-tokens, --input-type and --yes are for --model"
+        )
     if back:
         _back(path, no_wait, no_cache, trust_remote_code, as_json)
     elif drop:
@@ -85,6 +96,7 @@ def migrate(
             *(model, None, None, None, max_tokens, None, "auto", "auto", None, trust_remote_code),
             tokenizer=tokenizer,
             input_type=input_type,
+            question_model=question_model,
         )
         _change(path, options, queries, qrels, yes, no_cache, no_wait, as_json)
 

@@ -30,10 +30,25 @@ def model(name: str, as_json: bool) -> None:
     with quiet_libraries():
         description = describe(name)
     if as_json:
-        members = asdict(description)
-        members["files"] = [{"file": file, "bytes": size} for file, size in description.files]
-        say_json({**members, "dtype": description.dtype, "total": description.total})
+        say_json(_members(description))
         return
+    _print(description)
+    if description.question is not None:
+        say("\nquestions are embedded by")
+        _print(description.question)
+
+
+def _members(description: ModelDescription) -> dict[str, object]:
+    members = asdict(description)
+    members["files"] = [{"file": file, "bytes": size} for file, size in description.files]
+    if description.question is None:
+        del members["question"]
+    else:
+        members["question"] = _members(description.question)
+    return {**members, "dtype": description.dtype, "total": description.total}
+
+
+def _print(description: ModelDescription) -> None:
     print_table(_summary(description))
     say("")
     print_table(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,29 +14,64 @@ from typing import TYPE_CHECKING
 import click
 
 from search.cli.arguments.options import (
+    INDEXES,
     RankingCommand,
     RareOption,
+    fold_option,
     json_option,
     k_option,
+    like_option,
     mode_option,
+    newer_option,
+    resolve_uri,
     resolve_where,
     trust_option,
+    unlike_option,
     where_option,
 )
-from search.cli.hits.hits import Presentation, print_hits, stem_of
+from search.cli.hits.hits import Presentation, folds, print_hits, stem_of
 from search.cli.terminal.output import say, warn, warn_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from search.cli.hits.context import Surroundings
     from search.cli.hits.hit_formats import LineFormat
-    from search.hits import Hits
+    from search.hits import Hit, Hits
     from search.query import Mode, Query
     from search.searcher import Searcher
 
 
-@click.command(cls=RankingCommand)
+_AFTER_DASHES = "likewise.after_dashes"
+
+
+class SearchCommand(RankingCommand):
+    """A command whose arguments are a question, in which a word may begin with a hyphen."""
+
+    asks_several = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_AFTER_DASHES] = "--" in args
+        return super().parse_args(ctx, args)
+
+    def _hint(self, typed: list[str], option: str) -> str:
+        from search.cli.arguments.default_index import names_index
+
+        short = (place for place, each in enumerate(typed) if each.startswith("-") and option[1:] in each[1:])
+        place = next(short, 0)
+        before = [each for each in typed[:place] if not each.startswith("-")]
+        question = before[1:] if before and names_index(before[0]) else before
+        if option.startswith("--"):
+            return ""
+        if not question and len(typed[place]) > len(option) and not os.path.lexists(typed[place]):
+            return f"a QUERY that begins with a hyphen follows --, as in -- {shlex.quote(typed[place])}"
+        if not question:
+            return ""
+        whole = shlex.quote(" ".join([*question, *typed[place:]]))
+        return f"to leave out documents that hold a word, make the question one argument, {whole}, or put -- before it"
+
+
+@click.command(cls=SearchCommand)
 @click.argument("words", nargs=-1, metavar="QUERY...")
 @k_option
 @where_option
@@ -53,6 +91,15 @@ if TYPE_CHECKING:
 @click.option("--rerank-depth", cls=RareOption, default=50, show_default=True, help="How many hits --rerank reads.")
 @click.option(
     "--exact", cls=RareOption, is_flag=True, help="Compare with every vector, even if an approximate segment is faster."
+)
+@like_option
+@unlike_option
+@fold_option
+@newer_option
+@click.option(
+    "--literal",
+    is_flag=True,
+    help='Ask for the QUERY as it stands: "a phrase", +word and -word are no conditions in it.',
 )
 @click.option("--explain", is_flag=True, help="Explain each score, and show the sentence nearest to the question.")
 @click.option(
@@ -81,6 +128,11 @@ def search(
     rerank: str | None,
     rerank_depth: int,
     exact: bool,
+    like: tuple[str, ...],
+    unlike: tuple[str, ...],
+    fold: bool | None,
+    newer: str | None,
+    literal: bool,
     explain: bool,
     context: int,
     paths_only: bool,
@@ -96,12 +148,17 @@ def search(
     questions are read from standard input, one per line. A line that is not UTF-8 is reported, and the others are
     answered. Without a QUERY, a prompt on a terminal asks for questions.
 
+    In a QUERY that is one argument or follows --, "a phrase" and +word must be in each document as they are written,
+    and -word and -"a phrase" must not. The rest is asked. With - and --json, a QUERY is asked as it stands.
+
     \b
     likewise search papers.index "how do vaccines work" -k 5
     likewise search how do vaccines work --where 'year >= 2020' --json
     likewise search how do vaccines work --format '{path}:{line}: {text}'
+    likewise search papers.index 'how do "mRNA vaccines" work -cancer'
     likewise search papers.index - < questions.txt
     likewise search papers.index
+    likewise search --index papers.index --index notes.index "how do vaccines work"
     """
     from search.cli.arguments.default_index import names_index
     from search.query import Query
@@ -109,7 +166,7 @@ def search(
 
     if not words and not names_index(path):
         Searcher(path)  # says what is wrong with the name, which matters more than the missing question
-    query = _joined(words)
+    query = "" if like and not words else _joined(words)
     outputs = {"--json": as_json, "-l": paths_only or nul, "--format": line_format is not None, "--open": open_first}
     chosen = [name for name, given in outputs.items() if given]
     if len(chosen) > 1:
@@ -117,6 +174,8 @@ def search(
     # OpenVINO works without its converter, whose import (with telemetry) takes 60 ms.
     sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
     pattern = _line_format(line_format)
+    output = _Output(as_json, explain, context, paths_only, nul, pattern, open_first)
+    reads_conditions = len(words) < 2 or click.get_current_context().meta[_AFTER_DASHES]
     ask = partial(
         Query,
         k=k,
@@ -129,20 +188,56 @@ def search(
         rerank=rerank,
         rerank_depth=rerank_depth,
         explain=explain,
+        fold=folds(fold if output.for_people and query != "-" else bool(fold)),
+        newer=newer,
+        literal=literal or as_json or query == "-" or not reads_conditions,
     )
-    output = _Output(as_json, explain, context, paths_only, nul, pattern, open_first)
-    with Searcher(path, trust_remote_code=trust_remote_code) as searcher:
+    paths = click.get_current_context().meta.get(INDEXES, [path])
+    if query is None and (not output.for_people or len(paths) > 1):
+        raise click.UsageError("Missing argument 'QUERY'.", click.get_current_context())
+    with ExitStack() as stack:
+        indexes = _Indexes(stack, paths, trust_remote_code)
+        liked, unliked = ([resolve_uri(indexes.first, paths[0], uri) for uri in uris] for uris in (like, unlike))
+        ask = partial(ask, like=liked, unlike=unliked)
         if query is None:
             from search.cli.hits.prompt import Prompt
 
-            if not output.for_people:
-                raise click.UsageError("Missing argument 'QUERY'.", click.get_current_context())
-            Prompt(searcher, ask, partial(output.print, searcher), k=k, mode=mode, where=where).run()
+            Prompt(indexes.first, ask, partial(output.print, indexes), k=k, mode=mode, where=where).run()
             return 0
         if query != "-":
-            output.print(searcher, searcher.answer(ask(text=query)))
+            output.print(indexes, indexes.answer(ask(text=query)))
             return 0
-        return _answer_lines(searcher, ask, mode, output)
+        return _answer_lines(indexes, ask, mode, output)
+
+
+class _Indexes:
+    """The index that is asked, or several."""
+
+    def __init__(self, stack: ExitStack, paths: Sequence[str], trust_remote_code: bool) -> None:
+        """Open the indexes, until the end of the stack."""
+        from search.searcher import Searcher
+
+        named = {"": paths[0]}
+        if len(paths) > 1:
+            from search.index_names import addresses_by_name
+
+            named = addresses_by_name(paths)
+        self._searchers = {
+            name: stack.enter_context(Searcher(path, trust_remote_code=trust_remote_code))
+            for name, path in named.items()
+        }
+        self.first = next(iter(self._searchers.values()))
+
+    def answer(self, query: Query) -> Hits:
+        if len(self._searchers) == 1:
+            return self.first.answer(query)
+        from search.federation import answer_together
+
+        return answer_together(self._searchers, query)
+
+    def of(self, hit: Hit) -> Searcher:
+        """Return the searcher of the index that holds a hit."""
+        return self._searchers[hit.index or ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +256,11 @@ class _Output:
     def for_people(self) -> bool:
         return not (self.as_json or self.paths_only or self.nul or self.pattern or self.open_first)
 
-    def print(self, searcher: Searcher, hits: Hits, first_rank: int = 1) -> None:
+    def print(self, indexes: _Indexes, hits: Hits, first_rank: int = 1) -> None:
         """Print hits in the form that was asked for, or open the first."""
         if self.as_json or self.for_people:
-            surroundings = self._surroundings(searcher, hits, first_rank)
-            stem = stem_of(searcher.language)
+            surroundings = self._surroundings(indexes, hits, first_rank)
+            stem = stem_of(indexes.first.language)
             print_hits(hits, self.as_json, Presentation(self.explain, stem, surroundings, first_rank))
             return
         from search.cli.hits.hit_formats import open_hit, print_lines, print_paths
@@ -174,19 +269,19 @@ class _Output:
         if self.paths_only or self.nul:
             print_paths(hits, nul=self.nul)
         elif self.pattern:
-            print_lines(hits, self.pattern, stem_of(searcher.language))
+            print_lines(hits, self.pattern, stem_of(indexes.first.language))
         elif hits:
             open_hit(hits[0])
         else:
             say("no hits")
 
-    def _surroundings(self, searcher: Searcher, hits: Hits, first_rank: int) -> dict[int, Surroundings]:
+    def _surroundings(self, indexes: _Indexes, hits: Hits, first_rank: int) -> dict[int, Surroundings]:
         """Return the neighbours of each hit by its rank, if they were asked for."""
         if not self.context:
             return {}
         from search.cli.hits.context import surroundings_of
 
-        return {rank: surroundings_of(searcher, hit, self.context) for rank, hit in enumerate(hits, first_rank)}
+        return {rank: surroundings_of(indexes.of(hit), hit, self.context) for rank, hit in enumerate(hits, first_rank)}
 
 
 def _line_format(pattern: str | None) -> LineFormat | None:
@@ -197,9 +292,9 @@ def _line_format(pattern: str | None) -> LineFormat | None:
     return LineFormat(pattern)
 
 
-def _answer_lines(searcher: Searcher, ask: Callable[..., Query], mode: Mode, output: _Output) -> int:
+def _answer_lines(indexes: _Indexes, ask: Callable[..., Query], mode: Mode, output: _Output) -> int:
     """Answer the questions of standard input, one per line; return the exit code."""
-    from indexer.errors import BadInput, NoWords, in_shell
+    from indexer.errors import BadInput, ModelError, NotAnIndex, NoWords, in_shell
     from search.hits import Hits
 
     code = 0
@@ -216,14 +311,14 @@ def _answer_lines(searcher: Searcher, ask: Callable[..., Query], mode: Mode, out
         if not question:
             continue
         try:
-            hits = searcher.answer(ask(text=question))
+            hits = indexes.answer(ask(text=question))
         except NoWords as error:  # the next questions are still asked
             hits = Hits((), 0, True, question, mode, notes=(f"-:{number}: {in_shell(error)}",))
-        except BadInput as error:
+        except (BadInput, ModelError, NotAnIndex) as error:
             raise BadInput(f"-:{number}: {in_shell(error)}") from error
         if output.for_people:
             say(question)
-        output.print(searcher, hits)
+        output.print(indexes, hits)
     return code
 
 

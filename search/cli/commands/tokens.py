@@ -59,7 +59,7 @@ def tokens(
     likewise tokens "How old is she?" "She is twelve." --words --json
     """
     from indexer.encoders.inspection.tokens import TokenReader, words_of
-    from indexer.encoders.recipes.locate import DEFAULT_MODEL
+    from indexer.encoders.recipes.locate import DEFAULT_MODEL, find_model, has_two_routes
     from indexer.encoders.recipes.recipe import RecipeSpec
     from indexer.encoders.torch.checkpoint import Checkpoint
     from indexer.errors import BadInput, TextTooLong
@@ -73,7 +73,8 @@ def tokens(
             raise BadInput(f"text {number} is not UTF-8: convert it first")
     with quiet_libraries():
         spec = RecipeSpec.parse(model or DEFAULT_MODEL)
-        checkpoint = Checkpoint(spec, trust_remote_code)
+        route = "document" if has_two_routes(find_model(spec.model)) else ""
+        checkpoint = Checkpoint(replace(spec, route=route), trust_remote_code)
         reader = TokenReader(checkpoint)
     try:
         read = reader.read(text, text2)

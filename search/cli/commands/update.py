@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from search.cli.arguments.options import IndexCommand, RareOption, json_option, no_wait_option, trust_option
+from search.cli.arguments.workers import resources_of, worker_resources_option, workers_option
 from search.cli.indexing.vector_options import VectorOptions
 from search.cli.terminal.output import quoted
 
@@ -27,6 +28,8 @@ from search.cli.terminal.output import quoted
     '"SOURCE"\' removes them. Repeatable.',
 )
 @trust_option
+@workers_option
+@worker_resources_option
 @no_wait_option
 @json_option
 def update(
@@ -36,6 +39,8 @@ def update(
     rehash: bool,
     forget: tuple[str, ...],
     trust_remote_code: bool,
+    workers: str | None,
+    worker_resources: tuple[str, ...],
     no_wait: bool,
     as_json: bool,
 ) -> int:
@@ -53,6 +58,7 @@ def update(
     from search.cli.arguments.configuration import read_extractors
     from search.cli.indexing.runs import RunOptions, recorded_groups, run_and_report
 
+    resources = resources_of(workers, worker_resources)
     with closing(open_store(path)) as store:
         with store.snapshot() as snapshot:
             recorded = snapshot.settings.sources
@@ -76,4 +82,5 @@ def update(
         forget_it = f"likewise update {quoted(path)} --forget SOURCE"
         raise SourceError(f"{in_shell(error)}, or leave out what is gone for good: {forget_it}") from error
     as_it_is = VectorOptions(None, None, None, None, None, None, "auto", "auto", None, trust_remote_code)
-    return run_and_report(path, opened, as_it_is, RunOptions(prune, yes, no_wait=no_wait, as_json=as_json))
+    run_options = RunOptions(prune, yes, no_wait=no_wait, as_json=as_json, workers=workers, worker_resources=resources)
+    return run_and_report(path, opened, as_it_is, run_options)

@@ -21,9 +21,7 @@ class Surroundings:
 
 def surroundings_of(searcher: Searcher, hit: Hit, count: int) -> Surroundings:
     """Return up to `count` passages before a hit and as many after it."""
-    vectors = searcher.vectors(hit.uri)
-    passages = searcher.search_vector(vectors[0], len(vectors), {"uri": hit.uri}, passages=True, exact=True)
-    spans = sorted((passage.start, passage.end) for passage in passages)
+    spans = sorted((passage.start, passage.end) for passage in searcher.passages(hit.uri))
     text = searcher.get(hit.uri).text
     if (hit.start, hit.end) not in spans:  # the document was changed after the question was answered
         return Surroundings((), ())

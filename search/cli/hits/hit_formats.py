@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FIELDS = (
     *("rank", "path", "line", "page", "heading", "text", "title", "uri", "score", "cosine", "percentile"),
-    *("start", "end", "format", "modified"),
+    *("start", "end", "format", "modified", "index"),
 )
 _METADATA = "metadata."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _NO_ANSWER = "nothing here seems to answer this: the best hit is no nearer than the best hits of unrelated questions"
 _INDENT = "    "
-_ALIKE = 0.8
-"""Minimum share of common words of two passages that are folded into one on a terminal."""
+_LISTED_FAMILY = 10
+"""Maximum uris of a family that are printed."""
 _LONGEST_TITLE = 3
 """Maximum lines of a title on a terminal. Some titles are a paragraph."""
 
@@ -66,6 +66,11 @@ def print_hits(hits: Hits, as_json: bool, presentation: Presentation | None = No
             click.echo("\n".join([*_lines(rank, hit, presentation), *reasons, ""]))
 
 
+def folds(fold: bool | None) -> bool:
+    """Return whether hits that a person reads are folded: as asked, or else on a terminal."""
+    return terminal() is not None if fold is None else fold
+
+
 def stem_of(language: str) -> Callable[[str], Hashable]:
     """Return the function that maps a word to its stem, as a search by words does in this language."""
     from indexer.stores.words.analysis import stored_analysis
@@ -89,27 +94,30 @@ def _lines(rank: int, hit: Hit, presentation: Presentation) -> Iterable[str]:
 
     A record without a title has its uri as title, and the uri is not repeated.
     """
-    where = _place_in_file(hit) if _is_record(hit) and hit.title in ("", hit.uri) else place(hit)
+    where = place(hit)
+    if _is_record(hit) and hit.title in ("", hit.uri):
+        where = _of_index(hit) + _place_in_file(hit)
     yield f"{rank:>2}  {_score(hit)}  {printable(hit.title or shown(hit.uri))}"
     yield f"{_INDENT}{printable(where)}"
     for text, _ in _passages(rank, hit, presentation):
         yield f"{_INDENT}{text}"
+    if family := _family(hit):
+        yield f"{_INDENT}{family}"
 
 
 def _print_on_terminal(hits: Hits, presentation: Presentation, screen: Terminal) -> None:
-    """Print hits with lines broken at words, and hits that are nearly the same folded into one."""
+    """Print hits with lines broken at words."""
     from rich.text import Text
 
-    for rank, hit, alike in folded(hits.hits, presentation.first_rank):
+    for rank, hit in enumerate(hits, presentation.first_rank):
         lines = _head(rank, hit, screen)
         for shown_text, marks in _passages(rank, hit, presentation):
             text = Text(shown_text)
             for start, end in marks:
                 text.stylize("bold green", start, end)
             lines += screen.lines(text, _INDENT)
-        if alike:
-            names = ", ".join(dict.fromkeys(printable(_address(other)) for other in alike))
-            lines += screen.lines(Text(f"and {len(alike)} more like this: {names}"), _INDENT)
+        if family := _family(hit):
+            lines += screen.lines(Text(family), _INDENT)
         for label, reason in _reasons_if(hit, presentation):
             lines += screen.lines(Text(reason), label)
         click.echo("\n".join([*lines, ""]))
@@ -117,24 +125,15 @@ def _print_on_terminal(hits: Hits, presentation: Presentation, screen: Terminal)
         click.echo("\n".join(screen.lines(Text(_NO_ANSWER, "bold yellow"))))
 
 
-def folded(hits: Sequence[Hit], first_rank: int = 1) -> list[tuple[int, Hit, list[Hit]]]:
-    """Return the rank of each printed hit, the hit, and the later hits whose passage is nearly the same."""
-    from search.snippets import words_of
-
-    groups: list[tuple[int, Hit, list[Hit], frozenset[tuple[str, int]]]] = []
-    for rank, hit in enumerate(hits, first_rank):
-        words = words_of(hit.text)
-        same = next((group for group in groups if _are_alike(words, group[3])), None)
-        if same is None:
-            groups.append((rank, hit, [], words))
-        else:
-            same[2].append(hit)
-    return [(rank, hit, alike) for rank, hit, alike, _ in groups]
-
-
-def _are_alike(first: frozenset[tuple[str, int]], second: frozenset[tuple[str, int]]) -> bool:
-    common = len(first & second)
-    return common >= _ALIKE * (len(first) + len(second) - common) > 0
+def _family(hit: Hit) -> str:
+    """Return a line on the other hits of a family; empty if there are none."""
+    if not hit.family_size:
+        return ""
+    names = [printable(short_path(uri) if os.path.isabs(uri) else uri) for uri in hit.family[:_LISTED_FAMILY]]  # noqa: PTH117
+    if hit.family_indexes:
+        names = [f"{index}: {name}" for index, name in zip(hit.family_indexes, names, strict=False)]
+    more = ", …" if len(hit.family) > len(names) else ""
+    return f"and {hit.family_size} more like this{': ' if names else ''}{', '.join(names)}{more}"
 
 
 def _head(rank: int, hit: Hit, screen: Terminal) -> list[str]:
@@ -145,7 +144,7 @@ def _head(rank: int, hit: Hit, screen: Terminal) -> list[str]:
 
     head, named = f"{rank:>2}  {_score(hit)}  ", _is_named_by(hit)
     link = Style(bold=named, dim=not named, link=screen.address(hit.path, hit.line))
-    where = Text(f"{printable(_address(hit))}{_position(hit)}", link)
+    where = Text(f"{_of_index(hit)}{printable(_address(hit))}{_position(hit)}", link)
     rest = Text(printable(_below(hit)), "dim")
     title = [] if named else screen.lines(Text(printable(hit.title), "bold"), head, _LONGEST_TITLE)
     margin = head if named else _INDENT
@@ -220,10 +219,19 @@ def _reasons(hit: Hit) -> Iterable[tuple[str, str]]:
         for name, part in why.get("contributions", {}).items()
     ]
     yield "    why       ", f"{reranked}{' + '.join(parts)}"
+    if (weight := why.get("newer")) is not None:
+        yield "    newer     ", f"weight {weight:.2g} for the age of the document, in the numbers above"
     if hit.percentile is not None:
         yield "    rarity    ", f"nearer than {hit.percentile:.2f} % of random passages are to an unrelated question"
     if words := list(dict.fromkeys(word["text"].casefold() for word in why.get("words", ()))):
         yield "    words     ", printable(", ".join(words))
+    for condition in why.get("conditions", ()):
+        places = ", ".join(dict.fromkeys(" ".join(place["text"].split()) for place in condition["places"]))
+        where = f"here as {places}" if places else "in the title or elsewhere in the document"
+        yield (
+            "    condition ",
+            printable(f"{condition['text']} {'is in none of it' if condition['excluded'] else where}"),
+        )
     if sentence := why.get("sentence"):
         text = " ".join(visible_text(sentence["text"], hit.format).split())
         yield "    sentence  ", f"{printable(text)} ({sentence['cosine']:.3f})"
@@ -232,9 +240,14 @@ def _reasons(hit: Hit) -> Iterable[tuple[str, str]]:
 def place(hit: Hit) -> str:
     """Return where the passage is: path:line, path and page, or the uri; with its heading."""
     if _is_record(hit):
-        return f"{shown(hit.uri)} {_place_in_file(hit)}"
-    where = f"{shown(hit.uri)}{_position(hit)}"
+        return f"{_of_index(hit)}{shown(hit.uri)} {_place_in_file(hit)}"
+    where = f"{_of_index(hit)}{shown(hit.uri)}{_position(hit)}"
     return f"{where}  {hit.heading}" if hit.heading else where
+
+
+def _of_index(hit: Hit) -> str:
+    """Return the name of the index before an address, if several were asked."""
+    return "" if hit.index is None else f"{hit.index}: "
 
 
 def _place_in_file(hit: Hit) -> str:

@@ -146,6 +146,10 @@ class Prompt:
     def _query(self, text: str, k: int) -> Query:
         return self._ask(text=text, k=k, mode=self._mode, where=resolve_where(self._where))
 
+    def _like(self, uri: str, k: int) -> Query:
+        where = resolve_where(self._where)
+        return self._ask(text="", k=k, mode="dense", where=where, rerank=None, like=[uri])
+
     def _begin(self, answer: Callable[[int], Hits]) -> None:
         self._repeat = answer
         self._again()
@@ -196,7 +200,7 @@ class Prompt:
         if not rank.isdecimal():
             say("give the number of a hit, as in :similar 3")
         elif (hit := self._hit(int(rank))) is not None:
-            self._begin(lambda k: self._searcher.similar(hit.uri, k, resolve_where(self._where)))
+            self._begin(lambda k: self._searcher.answer(self._like(hit.uri, k)))
 
     def _edit_filter(self, session: PromptSession[str]) -> None:
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from indexer.errors import count_of, in_shell
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from indexer.cache.vector_cache import VectorCache
     from indexer.indexing.context import Context
     from indexer.indexing.core import IndexCore
+    from indexer.indexing.embedder import Embedder, Workers
     from indexer.indexing.ingest import Summary
     from indexer.indexing.runs import Outcome
+    from indexer.listener import Listener
     from indexer.settings import RecordedSource
-    from indexer.sources import ExtractorProgram, ReadOptions, Source
+    from indexer.sources import ExtractorProgram, ReadOptions, Share, Source
+    from indexer.workers.pool import Pool
 
 _COUNTS = ("seen", "indexed", "unchanged", "updated", "skipped", "failed", "pruned")
 
@@ -37,6 +40,10 @@ class RunOptions:
     as_json: bool = False
     recall: float | None = None
     no_cache: bool = False
+    shards: int | None = None
+    workers: str | None = None
+    worker_resources: Mapping[str, float] = field(default_factory=dict)
+    share: Share | None = None
 
 
 def recorded_groups(
@@ -100,11 +107,13 @@ def run_and_report(
     notes: list[str] = []
     with (
         vectors_cached(not options.no_cache, notes) as cache,
+        opened_workers(options.workers, options.worker_resources, progress, notes) as workers,
         open_for_writing(
             address,
             vector_options,
-            Context(vector_options.runtime, cache, progress, wait=not options.no_wait),
+            Context(vector_options.runtime, cache, progress, wait=not options.no_wait, workers=workers),
             rebuild=options.rebuild,
+            shards=options.shards,
         ) as (index, rebuild_notes),
         index.writer() as writer,
         progress,
@@ -113,7 +122,15 @@ def run_and_report(
         if (width := vector_options.dimensions) is not None and not index.settings.dimensions:
             index.take_width(width)
         try:
-            outcome = index_sources(index, writer, groups, prune=options.prune, yes=options.yes, recall=options.recall)
+            outcome = index_sources(
+                index,
+                writer,
+                groups,
+                prune=options.prune,
+                yes=options.yes,
+                recall=options.recall,
+                share=options.share,
+            )
         except KeyboardInterrupt:
             if not options.rebuild:  # an interrupted rebuild leaves the index as it was
                 say(
@@ -160,10 +177,39 @@ def vectors_cached(wanted: bool, notes: list[str]) -> Iterator[VectorCache | Non
 
 
 @contextmanager
+def opened_workers(
+    named: str | None, resources: Mapping[str, float], listener: Listener, notes: list[str]
+) -> Iterator[Callable[[Embedder], Workers] | None]:
+    """Yield what makes the workers of --workers; None without. At the end they are closed, and their notes added."""
+    pools: list[Pool] = []
+
+    def make(embedder: Embedder) -> Workers:
+        from indexer.workers import ProcessWorkers, RayWorkers
+
+        assert named is not None
+        if named.isdecimal():
+            pools.append(ProcessWorkers(embedder, int(named), listener=listener))
+        else:
+            address = None if named == "ray" else named
+            pools.append(RayWorkers(embedder, address, resources=resources, listener=listener))
+        return pools[-1]
+
+    try:
+        yield None if named is None else make
+    finally:
+        for pool in pools:
+            pool.close()
+            notes.extend(pool.notes)
+
+
+@contextmanager
 def open_for_writing(
-    address: str, options: VectorOptions, context: Context, *, rebuild: bool = False
+    address: str, options: VectorOptions, context: Context, *, rebuild: bool = False, shards: int | None = None
 ) -> Iterator[tuple[IndexCore, tuple[str, ...]]]:
     """Open the index to write into: a new index, the existing index, or a rebuilt index that replaces it at the end.
+
+    Args:
+        shards: number of shards of a new index in a database with Citus; see `engine_of`.
 
     Yields:
         The index, and the notes of a rebuild.
@@ -171,12 +217,12 @@ def open_for_writing(
     from indexer.errors import BadInput
     from indexer.indexing.core import IndexCore
     from indexer.indexing.rebuild import rebuild_index
-    from indexer.stores.addresses.open import create_store, is_store
+    from indexer.stores.addresses.open import create_store, is_store, open_store, require_shards
 
     if not is_store(address):
         settings, encoder = options.settings(cache=context.cache)
         try:
-            store = create_store(address, settings)
+            store = create_store(address, settings, shards)
         except BadInput:
             if not is_store(address):
                 raise
@@ -185,7 +231,9 @@ def open_for_writing(
             with IndexCore(store, encoder, context) as index:
                 yield index, ()
             return
-    with IndexCore.open(address, context=context) as index:
+    with IndexCore(open_store(address, shards), None, context) as index:
+        if not rebuild:
+            require_shards(index.store, shards)
         if rebuild:
             with rebuild_index(index, lambda: options.settings(index, context.cache)) as successor:
                 yield successor

@@ -33,10 +33,15 @@ class VectorOptions:
     input_type: bool = False
     query_prompt: str | None = None
     document_prompt: str | None = None
+    question_model: str | None = None
+
+    @property
+    def _names_documents_model(self) -> bool:
+        return any((self.model, self.pooling, self.layers, self.combine))
 
     @property
     def names_model(self) -> bool:
-        return any((self.model, self.pooling, self.layers, self.combine))
+        return self._names_documents_model or self.question_model is not None
 
     @property
     def own_vectors(self) -> bool:
@@ -109,8 +114,9 @@ class VectorOptions:
 
             spec = self._spec(recipe)
             index = index.with_model(spec)
-            if self.model and recipe and (place := lasting_name(spec.model)) != recipe.model:
-                index.record_model_place(place)
+            if recipe and (self.model or self.question_model):
+                question = spec if recipe.route else spec.question
+                index.record_model_place(lasting_name(spec.model), lasting_name(question.model) if question else None)
         dimensions = index.settings.dimensions
         if not dimensions and self.dimensions is not None and self.dimensions > 0:  # the index has no width yet
             dimensions = self.dimensions
@@ -122,7 +128,7 @@ class VectorOptions:
             ("--max-tokens", self.max_tokens, settings and settings.max_tokens),
             ("--overlap", self.overlap, settings and settings.overlap),
             ("--language", language, index.settings.language),
-            ("--query-prompt", self.query_prompt, recipe and recipe.query_prompt),
+            ("--query-prompt", self.query_prompt, recipe and recipe.for_questions.query_prompt),
             ("--document-prompt", self.document_prompt, recipe and recipe.document_prompt),
         ):
             if option is not None and option != stored:
@@ -148,7 +154,9 @@ class VectorOptions:
     def _names_endpoint_alone(self) -> bool:
         from indexer.encoders.recipes.recipe import is_endpoint
 
-        return is_endpoint(self.model or "") and not (self.pooling or self.layers or self.combine)
+        return is_endpoint(self.model or "") and not (
+            self.pooling or self.layers or self.combine or self.question_model
+        )
 
     def _at_endpoint(self, index: IndexCore, recipe: Recipe) -> IndexCore:
         """Return the index with its model at the address of --model, and record a new address.
@@ -184,7 +192,7 @@ class VectorOptions:
         name = self.model or (stored.model if stored else DEFAULT_MODEL)
         spec = RecipeSpec.chosen(name, self.pooling, self.layers, self.combine)
         roles = self.model is None and stored is not None and stored.remote is not None and stored.remote.input_type
-        if stored is not None and not self.names_model:
+        if stored is not None and not self._names_documents_model:
             kept = None if stored.post else stored.dimensions
             spec = replace(spec, pooling=stored.pooling, layers=stored.layers or None, combine=stored.combine)
             spec = replace(spec, post=stored.post, dimensions=kept).with_prompts(
@@ -192,6 +200,12 @@ class VectorOptions:
             )
         if self.dimensions is not None:
             spec = replace(spec, dimensions=self.dimensions)
+        if self.question_model is not None:
+            spec = spec.with_question(RecipeSpec.parse(self.question_model))
+        elif stored and stored.question and not stored.route and not self._names_documents_model:
+            from indexer.encoders.load import spec_of
+
+            spec = spec.with_question(spec_of(stored.question))
         spec = spec.with_prompts(self.query_prompt, self.document_prompt)
         return replace(spec, tokenizer=self.tokenizer, input_type=self.input_type or roles)
 
@@ -199,7 +213,9 @@ class VectorOptions:
         """Return whether the named model is the index's own model. Its weights are compared when it is loaded."""
         from indexer.encoders.recipes.locate import lasting_name
 
-        return lasting_name(self.model or "") == recipe.model and not (self.pooling or self.layers or self.combine)
+        named = (self.model, recipe.model), (self.question_model, recipe.for_questions.model)
+        same = all(name is None or lasting_name(name) == stored for name, stored in named)
+        return same and not (self.pooling or self.layers or self.combine)
 
 
 def _shown(value: object) -> object:

@@ -43,7 +43,7 @@ class _WithBar(Console):
 
     def __init__(self, description: str) -> None:
         super().__init__()
-        self._counts = ""  # of the commits so far
+        self._counts = self._workers = ""  # of the commits so far; workers that embed
         self._shown = 0.0  # when anything was shown last
         self._bar = _bar() if on_terminal() else None
         if self._bar is not None:
@@ -74,7 +74,7 @@ class _WithBar(Console):
 
         self._shown = time.monotonic()
         counts = f"{self._counts}; " if self._counts else ""
-        self._bar.update(self._task, description=escape(f"{counts}{text}"))
+        self._bar.update(self._task, description=escape(f"{counts}{text}{self._workers}"))
 
 
 class RunProgress(_WithBar):
@@ -116,6 +116,11 @@ class RunProgress(_WithBar):
 
     def embedding(self, documents: int) -> None:
         self._show(f"embedding {count_of(documents, 'document')}")
+
+    def workers(self, busy: int, workers: int) -> None:
+        """Show who waits: workers for documents to be read, or the run for its workers."""
+        waiting = f", {number(workers - busy)} waiting" if busy < workers else ""
+        self._workers = f" on {count_of(workers, 'worker')}{waiting}"
 
 
 class CopyProgress(_WithBar):

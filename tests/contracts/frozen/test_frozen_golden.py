@@ -56,7 +56,7 @@ def test_the_recipe_of_the_index(folder: Path) -> None:
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["text"])
 def test_its_answers_in_every_mode(searcher: Searcher, question: dict[str, Any], mode: Any) -> None:
     hits = searcher.search(question["text"], 5, mode=mode)
-    (many,) = searcher.search_many([question["text"]], 5, mode)
+    (many,) = searcher.search_many([question["text"]], 5, mode=mode)
     assert [hit.uri for hit in hits] == [hit.uri for hit in many] == [uri for uri, _ in question[mode]]
     assert [hit.score for hit in hits] == pytest.approx([score for _, score in question[mode]], abs=1e-3)
     assert (hits.query, hits.mode) == (question["text"], mode)
@@ -117,7 +117,7 @@ def test_passages_and_a_file_as_a_hit(searcher: Searcher) -> None:
     ],
 )
 def test_filters_over_files_records_and_typed_columns(searcher: Searcher, where: str, matched: int) -> None:
-    assert searcher.search(STARS["text"], 5, where).matched == matched
+    assert searcher.search(STARS["text"], 5, where=where).matched == matched
 
 
 def test_similar(searcher: Searcher) -> None:
@@ -144,7 +144,7 @@ def test_the_first_golden_index(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "version-1.index", folder)
     rows = np.random.default_rng(2024).normal(size=(302, 8)).astype(np.float32)
     with Searcher(folder) as searcher:
-        hits = searcher.search_vector(rows[3], 3, "even = false and n < 50")
+        hits = searcher.search_vector(rows[3], 3, where="even = false and n < 50")
         assert (hits[0].uri, hits.matched, hits[0].score) == ("d3", 24, pytest.approx(1, abs=1e-3))
         words = searcher.search("text 12", 3, mode="words")
         assert words[0].uri == "d12"

@@ -294,10 +294,10 @@ def test_what_is_refused(searcher: Searcher, ask: Callable[[Searcher], Any], nam
 )
 def test_a_filter(searcher: Searcher, where: str, uris: str) -> None:
     expected = {"/files/e.md" if letter == "e" else letter for letter in uris}
-    hits = searcher.search("bread moon tea money dog", 10, where)
+    hits = searcher.search("bread moon tea money dog", 10, where=where)
     assert ({hit.uri for hit in hits}, hits.matched) == (expected, len(expected))
-    assert searcher.search("bread moon tea money dog", 10, where, mode="hybrid").matched == len(expected)
-    words = searcher.search("bread moon tea money dog", 10, where, mode="words")
+    assert searcher.search("bread moon tea money dog", 10, where=where, mode="hybrid").matched == len(expected)
+    words = searcher.search("bread moon tea money dog", 10, where=where, mode="words")
     assert {hit.uri for hit in words} == expected
 
 
@@ -321,7 +321,7 @@ def test_vectors_of_ones_own(tmp_path: Path) -> None:
         hits = searcher.search_vector(rows[2], 4)
         assert hits[0].uri == "d2"
         assert [hit.score for hit in hits] == pytest.approx(sorted(unit @ unit[2], reverse=True), abs=1e-3)
-        assert searcher.search_vector(rows[2], 4, "n < 2").matched == 2
+        assert searcher.search_vector(rows[2], 4, where="n < 2").matched == 2
         assert searcher.search("text 3", 1, mode="words")[0].uri == "d3"
         assert error(lambda: searcher.search("text")) == "BadInput"
 

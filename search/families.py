@@ -1,0 +1,85 @@
+"""Families: of hits whose passages have nearly the same text, the best takes the others. Nothing here ranks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from indexer.stores.words.analysis import UNSPACED
+
+NEAR = 0.7
+"""Minimum share of common words of two passages of one family. docs/asking.md has the measurement."""
+
+_FOLDED_DEPTH = 2
+"""Number of hits that are ranked at first for each family that is asked for."""
+
+MAX_LISTED = 100
+"""Maximum uris that a hit lists of its family."""
+
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+
+Words = frozenset[tuple[str, int]]
+Fetched = TypeVar("Fetched")
+
+
+def words_of(text: str) -> Words:
+    """Return the words of a text in one case, each with its number among equal words. In scripts without spaces each
+    character is a word."""
+    seen: Counter[str] = Counter()
+    words = []
+    for word in _WORD.findall(text.casefold()):
+        seen[word] += 1
+        words.append((word, seen[word]))
+    return frozenset(words)
+
+
+def common_share(first: Words, second: Words) -> float:
+    """Return the number of common words divided by the number of all words; 0 for two texts without words."""
+    common = len(first & second)
+    return common / ((len(first) + len(second) - common) or 1)
+
+
+def families(texts: Sequence[str], near: float = NEAR) -> list[list[int]]:
+    """Return the positions of texts as families, in the order of their first texts.
+
+    Each text belongs to the first text that founded a family and that it is near to; without one it founds a family.
+    So a text that is near to a member, and not to the founder, is not in the family: there are no chains.
+
+    Two texts are near only if one of the rarest words of the one is among the rarest words of the other: of n words the
+    n - near * n + 1 rarest (prefix filtering: Chaudhuri, Ganti, Kaushik 2006). So few pairs are compared.
+    """
+    words = [words_of(text) for text in texts]
+    frequency = Counter(word for each in words for word in each)
+    founded: list[list[int]] = []
+    by_word: dict[tuple[str, int], list[int]] = {}
+    for position, own in enumerate(words):
+        rarest = sorted(own, key=lambda word: (frequency[word], word))[: len(own) - math.ceil(near * len(own)) + 1]
+        candidates = sorted({family for word in rarest for family in by_word.get(word, ())})
+        same = next((one for one in candidates if common_share(own, words[founded[one][0]]) >= near), None)
+        if same is not None:
+            founded[same].append(position)
+            continue
+        for word in rarest:
+            by_word.setdefault(word, []).append(len(founded))
+        founded.append([position])
+    return founded
+
+
+def best_families(
+    fetch: Callable[[int], tuple[Fetched, Sequence[str], int]], k: int
+) -> tuple[Fetched, list[list[int]]]:
+    """Return the best hits, and the positions of the k best families among them; fewer if there are no more.
+
+    Args:
+        fetch: returns the n best hits, their texts, and how many hits there are in all.
+    """
+    depth = k * _FOLDED_DEPTH
+    while True:
+        hits, texts, matched = fetch(depth)
+        founded = families(texts)[:k]
+        if len(founded) == k or len(texts) >= matched:
+            return hits, founded
+        depth *= 4

@@ -1,0 +1,171 @@
+"""Newer first, families and examples on every store: what is refused, and the cases that a person can check.
+
+test_precise_questions.py compares random questions with brute force.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from contracts.stores.suite import ENGINES
+
+from indexer import BadInput, Document, FilterError, Index, UnknownField, UnknownUri
+from search import Hits, Query, Searcher
+from search.families import families
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+DIMENSIONS, DOCUMENTS = 6, 70
+WORDS = ["bread", "river", "moon", "vault", "tea", "star", "oven", "cat"]
+
+
+def documents() -> tuple[list[Document], list[np.ndarray[Any, Any]], list[list[tuple[int, int]]]]:
+    """Random documents of one to three passages, with their vectors and spans. A fifth has no date."""
+    random = np.random.default_rng(8)
+    made, vectors, spans = [], [], []
+    for n in range(DOCUMENTS):
+        parts = [" ".join(random.choice(WORDS, int(random.integers(4, 12)))) for _ in range(int(random.integers(1, 4)))]
+        day = (NOW - timedelta(days=float(random.integers(-30, 700)))).isoformat()
+        metadata = {"n": n, "kind": "ab"[n % 2], "year": 2026 - n % 5}
+        if n % 5:
+            metadata["sent"] = [day, "2001-01-01"] if n % 7 == 0 else day
+        if n % 4 == 1:  # a copy of a passage before, with another word
+            parts[0] = " ".join([*made[-1].text.split("\n")[0].split()[1:], "cat"])
+        ends = np.cumsum([len(part) + 1 for part in parts]).tolist()
+        spans.append([(end - len(part) - 1, end - 1) for part, end in zip(parts, ends, strict=True)])
+        made.append(Document(f"d{n}", "\n".join(parts), metadata=metadata, modified=day if n % 3 else None))
+        vectors.append(random.normal(size=(len(parts), DIMENSIONS)))
+    return made, vectors, spans
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def searcher(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searcher]:
+    with pytest.MonkeyPatch.context() as patch:
+        engine = ENGINES[request.param]
+        patch.setattr("indexer.stores.addresses.open.engine_of", lambda address, *_: engine.at(str(address)))
+        path: Path = tmp_path_factory.mktemp("orders") / "x.index"
+        made, vectors, spans = documents()
+        with Index.create(path, dimensions=DIMENSIONS) as index:
+            index.add(made, vectors=vectors, spans=spans)
+        with Searcher(path) as opened:
+            yield opened
+
+
+@pytest.fixture(autouse=True)
+def today(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexer.filters.dates.now", lambda: NOW)
+
+
+def every(searcher: Searcher, query: Query) -> Hits:
+    """Return the plain ranking of all units."""
+    options: dict[str, Any] = {"mode": query.mode, "passages": query.passages, "vector": query.vector}
+    return searcher.search(query.text, 1000, where=query.where, **options)
+
+
+def share(first: str, second: str) -> float:
+    """Return the share of common words of two texts, equal words counted one by one."""
+    one, other = Counter(first.split()), Counter(second.split())
+    return (one & other).total() / (one | other).total()
+
+
+def test_the_search_widens_until_there_are_enough_families(tmp_path: Path) -> None:
+    """150 copies of one text are nearest; their family lists a hundred of them."""
+    with Index.create(tmp_path / "x.index", dimensions=2) as index:
+        copies = [Document(f"c{n}", f"one text that is copied again and again and again to {n}") for n in range(150)]
+        index.add(copies, vectors=np.tile([1.0, 0.0], (150, 1)))
+        index.add([Document(f"o{n}", f"other {n}") for n in range(3)], vectors=np.tile([0.6, 0.8], (3, 1)))
+    with Searcher(tmp_path / "x.index") as searcher:
+        hits = searcher.search_vector([1.0, 0.0], 4)
+        assert [hit.uri for hit in hits] == ["c0", "c1", "c2", "c3"]
+        hits = searcher.answer(Query(vector=[1.0, 0.0], k=4, fold=True))
+        assert [hit.uri for hit in hits] == ["c0", "o0", "o1", "o2"]
+        assert (hits.matched, hits[0].family_size, hits[1].family) == (153, 149, ())
+        assert hits[0].family == tuple(f"c{n}" for n in range(1, 101))
+
+
+def test_one_liked_document_alone_is_what_similar_asks_for(searcher: Searcher) -> None:
+    stored = {document.uri: searcher.vectors(document.uri) for document in searcher.documents()}
+    mean = stored["d7"].mean(axis=0)
+    best = {uri: float((rows @ (mean / np.linalg.norm(mean))).max()) for uri, rows in stored.items() if uri != "d7"}
+    expected = sorted(best, key=lambda uri: -best[uri])
+    for hits in (searcher.similar("d7", 9), searcher.search("", 9, like=["d7"])):
+        assert [hit.uri for hit in hits] == expected[:9]
+        assert [hit.score for hit in hits] == pytest.approx([best[uri] for uri in expected[:9]], abs=1e-4)
+        assert (hits.matched, hits.exact, hits.query, hits.notes) == (DOCUMENTS - 1, True, "", ())
+    assert [hit.uri for hit in searcher.search("", 9, like=["d7"], mode="hybrid")] != []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"text": "a", "like": "d1"}, r'like is \'d1\': give a list of uris, such as like=\["notes/bread.txt"\]'),
+        ({"text": "a", "unlike": [1]}, r"unlike is \[1\]: give a list of uris"),
+        ({"text": "a", "like": ["d1"], "mode": "words"}, "a search by words does not use examples"),
+        ({"like": ["d1"], "rerank": "a-model"}, "a reranker needs the text of the question"),
+        ({"unlike": ["d1"]}, "unlike alone asks for nothing: give a question, or documents as like"),
+        ({"text": "", "like": []}, "the question is empty"),
+    ],
+)
+def test_examples_that_cannot_be_asked_for_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        Query(**arguments)
+
+
+def test_an_unknown_example_is_refused(searcher: Searcher) -> None:
+    for examples in ({"like": ["d1", "nothing"]}, {"like": ["d1"], "unlike": ["nothing"]}):
+        with pytest.raises(UnknownUri, match="has no document 'nothing'"):
+            searcher.search("", **examples)  # type: ignore[arg-type]
+
+
+def test_there_are_no_chains() -> None:
+    """The second text is near to the first, the third to the second alone."""
+    words = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]
+    texts = [" ".join(words), " ".join([*words[1:], "k"]), " ".join([*words[2:], "k", "l"]), "", ""]
+    assert [round(share(texts[0], other), 2) for other in texts[1:3]] == [0.82, 0.67]
+    assert share(texts[1], texts[2]) > 0.7
+    assert families(texts) == [[0, 1], [2], [3], [4]]
+
+
+def test_a_ranking_that_stops_early_is_not_exact(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search.newer.MAX_DEPTH", 8)
+    vector = [1.0, *[0.5] * (DIMENSIONS - 1)]
+    early = searcher.search_vector(vector, 4)
+    assert early.exact
+    query = Query(vector=vector, k=2, newer="1d")
+    assert not searcher.answer(query).exact
+    assert searcher.answer(Query(vector=vector, k=2, newer="1d", exact=True)).exact
+
+
+def test_a_collection_without_dates_is_ranked_as_it_is(searcher: Searcher) -> None:
+    query = Query("bread", mode="words", where="not exists modified", newer="90d")
+    hits = searcher.answer(query)
+    assert hits.notes == ("newer: no document has a date in modified, so their ages change nothing",)
+    assert [hit.score for hit in hits] == [hit.score for hit in every(searcher, query)[:10]]
+
+
+@pytest.mark.parametrize(
+    ("newer", "message"),
+    [
+        ("90", "newer is '90': give a half-life such as 90d"),
+        ("0d", "newer is '0d'"),
+        ("90d:", "newer is '90d:'"),
+        (90, "newer is 90"),
+        ("9999y", "newer is '9999y': the year 1 is nearer: give a shorter half-life"),
+    ],
+)
+def test_what_is_no_half_life_is_refused(newer: Any, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        Query("a", newer=newer)
+
+
+def test_a_field_without_dates_is_refused(searcher: Searcher) -> None:
+    with pytest.raises(UnknownField, match='no document has a field "sen"; near: sent'):
+        searcher.search("bread", mode="words", newer="90d:sen")
+    for field in ("kind", "title"):
+        with pytest.raises(FilterError, match=f"newer: field {field} holds no dates: name a field of dates"):
+            searcher.search("bread", mode="words", newer=f"90d:{field}")
