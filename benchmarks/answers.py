@@ -48,7 +48,7 @@ def main() -> None:
                 ]
                 cells = [str(collection.relative_to(folder)), f"{known.threshold:.2f}" if known else "none"]
                 for mode in _MODES:
-                    own, others = (searcher.search_many(some, 1, mode) for some in (asked[collection], strange))
+                    own, others = (searcher.search_many(some, 1, mode=mode) for some in (asked[collection], strange))
                     missed = sum(hits.answered is False for hits in own) / len(own)
                     false = sum(hits.answered is not False for hits in others) / len(others)
                     cells += [f"{missed:.1%}", f"{false:.1%}"]

@@ -28,14 +28,26 @@ from indexer.calibration.bm25 import Bm25
 from indexer.calibration.probe import probe
 from indexer.calibration.sample import DRAWN_PASSAGES, sample_by_content
 from indexer.encoders import Encoder
+from indexer.languages.detect import languages_of
+from indexer.languages.notes import DEFAULT, word_language
+from indexer.languages.questions import pieces_per_word
 from indexer.records import Vector
 from indexer.settings import Probed
 from indexer.stores.addresses.open import open_store
 from indexer.stores.port import Store
 from indexer.stores.reading.units import best_passages
-from indexer.stores.words.analysis import Analysis
+from indexer.stores.words.analysis import stored_analysis
 from search.evaluation.measures import Qrels, evaluate, read_qrels, read_queries
-from search.fusion import CANDIDATES, CosineStatistics, Scores, fuse, mean_with_best, probed_words_bias, words_weight
+from search.fusion import (
+    CANDIDATES,
+    CosineStatistics,
+    Scores,
+    fuse,
+    mean_with_best,
+    probed_words_bias,
+    unread_words_bias,
+    words_weight,
+)
 
 FIXED_WEIGHTS = tuple(round(step / 10, 1) for step in range(1, 10))
 """Weights of the cosine in the convex combinations of min-max scores."""
@@ -57,6 +69,7 @@ class Candidates:
         z_scores: of the cosines that rank them (candidates,).
         words: their BM25 scores (candidates,).
         terms: how many different terms the question has.
+        pieces: tokens per word of the question.
     """
 
     uris: Sequence[str]
@@ -64,6 +77,7 @@ class Candidates:
     z_scores: Scores
     words: Scores
     terms: int
+    pieces: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +87,13 @@ class Legs:
     Attributes:
         questions: candidates by question id.
         probed: the result of its pseudo-questions.
+        language: the language in which words are searched.
     """
 
     questions: Mapping[str, Candidates]
     qrels: Qrels
     probed: Probed
+    language: str
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], k: int = 60) -> dict[int, float]:
@@ -96,14 +112,16 @@ def min_max(scores: NDArray[np.floating]) -> Scores:
     return (values - values.min()) / span if span > 0 else np.zeros_like(values)
 
 
-def score_by_each_way(found: Candidates, probed: Probed) -> dict[str, Scores]:
+def score_by_each_way(found: Candidates, legs: Legs) -> dict[str, Scores]:
     """Return the scores of one question's candidates (candidates,) by way of joining."""
     legs = (found.cosines, found.words)
     reciprocal = reciprocal_rank_fusion([np.argsort(-scores, kind="stable").tolist() for scores in legs])
     cosines, words = map(min_max, legs)
 
+    unread = 0.0 if legs.language == DEFAULT else unread_words_bias(found.pieces)
+
     def hybrid(words_bias: float) -> Scores:
-        weight = words_weight(found.z_scores, found.words, found.terms, words_bias)
+        weight = words_weight(found.z_scores, found.words, found.terms, words_bias + unread)
         return fuse(found.z_scores, found.words, weight).scores
 
     return {
@@ -111,8 +129,8 @@ def score_by_each_way(found: Candidates, probed: Probed) -> dict[str, Scores]:
         "dense": found.cosines.astype(np.float64),
         "RRF, k = 60": np.array([reciprocal[row] for row in range(len(found.uris))]),
         **{_min_max_name(fixed): fixed * cosines + (1 - fixed) * words for fixed in FIXED_WEIGHTS},
-        "hybrid": hybrid(probed_words_bias(probed)),
-        **{_factor_name(factor): hybrid(probed_words_bias(probed, factor)) for factor in FACTORS},
+        "hybrid": hybrid(probed_words_bias(legs.probed)),
+        **{_factor_name(factor): hybrid(probed_words_bias(legs.probed, factor)) for factor in FACTORS},
     }
 
 
@@ -137,13 +155,14 @@ def left_out(origins: Sequence[str], ratios: Scores) -> list[int]:
 
 def read_legs(collection: Path, encoder: Encoder) -> Legs:
     """Index a collection, ask it its judged questions and its pseudo-questions."""
-    analysis = Analysis()
     queries = read_queries(collection / "queries.jsonl")
     qrels = read_qrels(collection / "qrels" / "test.tsv")
     asked = [query for query in qrels.judged if query in queries]
     with tempfile.TemporaryDirectory() as folder:
         store = _indexed(collection, Path(folder) / "bench.index", encoder)
         stored = list(store.export())
+        language = word_language(languages_of([item.document.text for item in stored]))
+        analysis = stored_analysis(language)
         with store.snapshot() as snapshot:
             statistics = CosineStatistics.from_sample(snapshot.sample(DRAWN_PASSAGES).vectors)
             probed = probe(*sample_by_content(snapshot), encoder, analysis.stems)
@@ -152,9 +171,10 @@ def read_legs(collection: Path, encoder: Encoder) -> Legs:
     vectors = np.concatenate([item.vectors for item in stored if item.vectors is not None])
     owner = np.repeat(np.arange(len(stored)), [len(item.spans or ()) for item in stored])
     questions = {}
-    for query, vector in zip(
-        asked, encoder.encode([queries[query] for query in asked], role="query", truncate=True), strict=True
-    ):
+    texts = [queries[query] for query in asked]
+    vectors_asked = encoder.encode(texts, role="query", truncate=True)
+    pieces = map(pieces_per_word, texts, encoder.offsets(texts))
+    for query, vector, cut in zip(asked, vectors_asked, pieces, strict=True):
         terms = analysis.terms(queries[query])
         words, passages = bm25.scores(terms), vectors @ vector
         best = np.full(len(stored), -1.0, np.float32)
@@ -164,8 +184,8 @@ def read_legs(collection: Path, encoder: Encoder) -> Legs:
         _, _, nearest, means = best_passages(np.flatnonzero(held), owner[held], passages[held])
         z_scores = statistics.z_scores(vector, mean_with_best(nearest, means))
         uris = [stored[row].document.uri for row in union]
-        questions[query] = Candidates(uris, best[union], z_scores, words[union], len(terms))
-    return Legs(questions, qrels, probed)
+        questions[query] = Candidates(uris, best[union], z_scores, words[union], len(terms), cut)
+    return Legs(questions, qrels, probed, language)
 
 
 def _indexed(collection: Path, folder: Path, encoder: Encoder) -> Store:
@@ -180,7 +200,7 @@ def measured(legs: Legs) -> dict[str, float]:
     """Return nDCG@10 by way of joining."""
     runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for query, found in legs.questions.items():
-        for way, scores in score_by_each_way(found, legs.probed).items():
+        for way, scores in score_by_each_way(found, legs).items():
             order = np.argsort(-scores, kind="stable")[:100]
             runs.setdefault(way, {})[query] = [(found.uris[at], float(scores[at])) for at in order]
     return {way: evaluate(run, legs.qrels, ["nDCG@10"]).averages["nDCG@10"] for way, run in runs.items()}

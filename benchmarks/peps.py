@@ -63,7 +63,7 @@ def main() -> None:
         ranks = {}
         with Searcher(address) as searcher:
             for mode in get_args(Mode):
-                answers = searcher.search_many([question for question, _ in asked], DEPTH, mode)
+                answers = searcher.search_many([question for question, _ in asked], DEPTH, mode=mode)
                 ranks[mode] = [
                     rank([hit.uri for hit in hits], right) for hits, (_, right) in zip(answers, asked, strict=True)
                 ]

@@ -3,7 +3,8 @@
     python -m benchmarks.postgres [PASSAGES...]        default: 100000
     python -m benchmarks.postgres postings [PASSAGES]  BM25 from a table of postings in SQL, beside the replica's
 
-The server is that of $LIKEWISE_TEST_DSN, or one of its own. Vectors are mixed from real ones as in benchmarks.scale;
+The server is that of $LIKEWISE_TEST_DSN, or one of its own; a coordinator of Citus that $LIKEWISE_TEST_CITUS names is
+measured beside it. Vectors are mixed from real ones as in benchmarks.scale;
 each text is the middle of one abstract of SciFact and the end of another, 60 words. Questions are SciFact's own, with
 their vectors. Times are the median (p50) and the fastest tenth (p10) of one question after another in one process, of
 the store alone: rows are not fetched and no text is embedded. The words of the index in PostgreSQL are a replica that
@@ -213,15 +214,19 @@ def measure(count: int, uri: str, folder: Path) -> None:
     passages = Passages(count)
     passages.judge()
     address = f"{uri}{'&' if '?' in uri else '?'}index=benchmark"
-    columns: list[dict[str, str]] = []
-    for where in (address, str(folder / f"{count}.index")):
-        columns.append(fill(where, passages) | ask(where, passages))
+    places = {"PostgreSQL": address}
+    if citus := os.environ.get("LIKEWISE_TEST_CITUS"):
+        places["Citus"] = f"{citus}{'&' if '?' in citus else '?'}index=benchmark"
+    places["folder"] = str(folder / f"{count}.index")
+    columns = [fill(where, passages) | ask(where, passages) for where in places.values()]
     cache = sum(path.stat().st_size for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file())
-    print(f"\n### {count:,} passages of {DIMENSIONS} dimensions\n\n| | PostgreSQL | folder |\n| --- | --- | --- |")
+    print(f"\n### {count:,} passages of {DIMENSIONS} dimensions\n\n| | {' | '.join(places)} |")
+    print("| --- " * (len(places) + 1) + "|")
     for name in columns[0]:
-        print(f"| {name} | {columns[0][name]} | {columns[1][name]} |")
-    print(f"| replica of the words, once for each user of a machine | {cache / 2**20:,.0f} MB | |", flush=True)
-    open_store(address).engine.remove_index()  # type: ignore[attr-defined]
+        print(f"| {name} | {' | '.join(column[name] for column in columns)} |")
+    print(f"\nreplicas of the words, once for each user of a machine: {cache / 2**20:,.0f} MB", flush=True)
+    for name in places.keys() - {"folder"}:
+        open_store(places[name]).engine.remove_index()  # type: ignore[attr-defined]
 
 
 # postings in SQL

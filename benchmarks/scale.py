@@ -149,13 +149,13 @@ def asked(folder: Path, truth: Truth, questions: NDArray[np.float32]) -> Searche
     faiss.omp_set_num_threads(1)
     for name in ("none", *FILTERS):
         where = None if name == "none" else FILTERS[name][0]
-        first = _timed(lambda where=where: searcher.search_vector(questions[0], 10, where))  # type: ignore[misc]
+        first = _timed(lambda where=where: searcher.search_vector(questions[0], 10, where=where))  # type: ignore[misc]
         passes: list[list[float]] = [[], []]  # the first reads from the disk what the second finds in memory
         found = []
         for times in passes:
             for number, question in enumerate(questions):
                 begun = time.perf_counter()
-                hits = searcher.search_vector(question, 10, where)
+                hits = searcher.search_vector(question, 10, where=where)
                 times.append(time.perf_counter() - begun)
                 assert len(hits) == min(10, hits.matched)
                 found.append(truth.recall(name, number, [int(hit.uri) for hit in hits]))
