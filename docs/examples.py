@@ -1,4 +1,4 @@
-"""Runs the examples of README and the tutorial. `python -m docs.examples` writes their current output into the pages.
+"""Runs the examples of README, the tutorial and "Asking". `python -m docs.examples` writes their output into the pages.
 
 A `console` block has commands after "$ ", each with its output; a `text` block has the output of the `python` block
 before it. A command that ends with "&" runs until the end of the page, and its first line is its output; port
@@ -25,7 +25,7 @@ from pathlib import Path
 from search.cli import main
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/tutorial.md")
+PAGES = ("README.md", "docs/tutorial.md", "docs/asking.md")
 PORT = "8765"
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

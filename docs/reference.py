@@ -26,9 +26,8 @@ Written by `make docs` from the help texts of the program.
 
 Every command has `--help`. If `LIKEWISE_INDEX` is set, INDEX is left out; `--index PATH` takes precedence over both.
 Without all three, `.likewise` of this folder or of the nearest one above is used ([At the terminal](terminal.md)).
-Results go to standard output; progress, warnings and errors go to standard error. Exit codes: 0 done, 1 done but
-something failed, 2 wrong usage or bad input, 3 could not run, 130 interrupted, 141 the reader of a pipe left before
-the end (`index` still finishes and exits with its own code)."""
+Results go to standard output; progress, warnings and errors go to standard error.
+[Exit codes](operations.md#exit-codes) are the same for all."""
 
 _RANGE = r"(?:[\d.-]+<=?)?x(?:[<>]=?[\d.-]+)?"
 _BRACKETS = re.compile(rf" *\[(?:default: )?(?P<default>(?!{_RANGE}\])[^][]+?)?(?:; )?(?P<range>{_RANGE})?\]$")
