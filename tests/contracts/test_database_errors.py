@@ -22,7 +22,7 @@ from postgres_server import address_of, new_address, server_uri
 
 import search.cli.commands.serve
 from indexer import Document, Index
-from indexer.errors import BadInput, IndexDamaged, LikewiseError, NotPermitted, StorageError
+from indexer.errors import BadInput, IndexDamaged, IndexUnavailable, LikewiseError, NotPermitted, StorageError
 from indexer.stores.addresses.open import open_store
 from indexer.stores.postgres.address import parse_address
 from indexer.stores.postgres.connections import connect, translated
@@ -213,6 +213,19 @@ def test_each_refusal_says_what_helps(statement: str, kind: type[LikewiseError],
             connection.execute(part)  # type: ignore[call-overload]
     assert str(refusal.value).endswith(ends)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ('could not extend file "base/5/16421": Input/output error', StorageError),
+        ("failed to COPY to shard 104040 on 127.0.0.1:49651", IndexUnavailable),  # of Citus, whose node ended
+    ],
+)
+def test_an_input_or_output_error_is_of_the_disk_or_of_a_node(line: str, kind: type[LikewiseError]) -> None:
+    with pytest.raises(LikewiseError) as refusal, translated(parse_address(address_of("anything"))):
+        raise psycopg.errors.IoError(line)
+    assert type(refusal.value) is kind
 
 
 def test_a_role_that_only_reads_one_index(

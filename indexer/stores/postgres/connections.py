@@ -416,8 +416,11 @@ def translated(address: Address) -> Iterator[None]:
         ) from error
     except (errors.DataCorrupted, errors.IndexCorrupted) as error:
         raise IndexDamaged(f"{address.shown}: {one_line(error, address)}: restore a backup of the database") from error
-    except errors.IoError as error:  # of the server's disk
-        raise StorageError(f"{address.shown}: {one_line(error, address)}") from error
+    except errors.IoError as error:
+        # Of the server's disk, or of Citus where a node ended in the middle of a COPY.
+        line = one_line(error, address)
+        kind = IndexUnavailable if line.startswith("failed to COPY to shard") else StorageError
+        raise kind(f"{address.shown}: {line}") from error
     # InternalError_ is also what Citus reports if a node ends in the middle of a COPY.
     except (errors.OperationalError, errors.IdleInTransactionSessionTimeout, errors.InternalError_) as error:
         raise IndexUnavailable(f"{address.shown}: {one_line(error, address)}") from error

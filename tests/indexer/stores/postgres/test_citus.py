@@ -22,7 +22,7 @@ from postgres_nodes import Node, needs_citus, new_node, nodes
 from starlette.testclient import TestClient
 
 from indexer import Document, Index
-from indexer.errors import IndexUnavailable
+from indexer.errors import IndexUnavailable, LikewiseError
 from indexer.stores.addresses.open import open_store
 from search import Searcher
 from search.server import create_app
@@ -161,18 +161,20 @@ def test_no_read_sees_a_part_of_a_commit(address: str) -> None:
 
 
 def _add(address: str, begun: Any, ended: Any, results: Any) -> None:
-    acknowledged, failed = [], 0
+    acknowledged, failed, wrong = [], 0, []
     with Index.open(address) as index:
         begun.set()
         while not ended.is_set():
-            number = len(acknowledged) + failed
+            number = len(acknowledged) + failed + len(wrong)
             documents = [Document(f"{number}-{i}", "a pear", metadata={"commit": number}) for i in range(TOGETHER)]
             try:
                 index.add(documents, vectors=_rows(TOGETHER))
                 acknowledged.append(number)
             except IndexUnavailable:
                 failed += 1
-    results.put((acknowledged, failed))
+            except LikewiseError as error:
+                wrong.append(repr(error))
+    results.put((acknowledged, failed, wrong))
 
 
 def test_a_node_is_killed_while_it_is_written_to(address: str) -> None:
@@ -200,9 +202,10 @@ def test_a_node_is_killed_while_it_is_written_to(address: str) -> None:
                 except IndexUnavailable:
                     refused += 1
         ended.set()
-        acknowledged, failed = results.get(timeout=300)
+        acknowledged, failed, wrong = results.get(timeout=300)
         writer.join()
         counted = _when_recovered(store)
+    assert wrong == []  # an error of another kind would keep a program from trying again
     assert set(counted.values()) == {TOGETHER}
     assert set(acknowledged) <= counted.keys()
     assert answered > 50
