@@ -287,6 +287,20 @@ def test_typing_gives_hits_with_their_words_and_best_sentence_marked(tab: Tab) -
 
 
 @in_browser
+def test_conditions_are_named_and_can_be_asked_for_as_text(tab: Tab) -> None:
+    tab.go("?mode=words")
+    tab.ask("sun -star")
+    expect(tab.page.locator("#notices")).to_contain_text("read as conditions: -star")
+    expect(tab.page.locator("#hits")).not_to_contain_text("The sun is a star")
+    tab.page.get_by_role("button", name="Ask for the text as it stands").click()
+    expect(tab.page.locator("#hits > li").first).to_contain_text("The sun is a star")
+    expect(tab.page.locator("#notices")).to_be_empty()
+    assert "literal=true" in tab.query
+    tab.page.get_by_role("button", name="Remove the filter: the question as it stands").click()
+    expect(tab.page.locator("#notices")).to_contain_text("read as conditions: -star")
+
+
+@in_browser
 def test_offsets_count_code_points(tab: Tab) -> None:
     tab.go("?q=owls")
     expect(tab.page.locator("#hits > li").first.locator(".passage mark")).to_have_text("owls")
@@ -564,7 +578,14 @@ def test_all_indexes_are_asked_together(tab: Tab) -> None:
 
     formats.first.click()
     expect(tab.page.locator("#status")).to_have_text("All 20 documents that pass the filters in 2 hits, best first")
-    assert set(tab.page.locator("#hits .index").all_inner_texts()) == {"files"}
+    assert set(tab.page.locator("#hits .place .index").all_inner_texts()) == {"files"}
+    family = tab.page.locator("#hits .family").first
+    family.locator("summary").click()
+    expect(family.locator("li").first).to_contain_text("files")
+    family.locator("a").first.click()
+    expect(tab.page.locator("#reader-body")).to_contain_text("in the folder of letters.")
+    assert "from=files" in tab.query
+    tab.page.keyboard.press("Escape")
     tab.page.get_by_role("button", name="Remove the filter: format is html").click()
 
     tab.page.locator("#where").fill("lang = 'de' or n = 3")
@@ -859,16 +880,27 @@ def test_marks_of_markup_are_not_shown_and_code_stays(tab: Tab) -> None:
         "A moon\n======\n\nSee :pep:`8` and ``code *x*`` of `the moon <https://x.org>`__::\n\n"
         "    def moon():\n        pass\n"
     )
+    listed = (
+        "- The sun shines, so::\n\n      sun()\n\n  and it is day.\n\n.. note::\n\n   The earth is near.\n\n"
+        ".. code-block:: python\n\n   earth()\n\n     for::\n\n"
+        "Text.\n\n  A quoted paragraph::\n\n    near()\n\n      far()\n   \n  It ends here.\n"
+    )
     hit = {"title": "", "start": 0, "score": 1, "page": None, "line": None, "heading": "", "path": None, "metadata": {}}
     found = [hit | {"uri": name, "text": text, "format": name} for name, text in (("markdown", markdown), ("rst", rst))]
-    answer = {"query": "x", "mode": "hybrid", "matched": 2, "exact": True, "answered": True, "notes": [], "hits": found}
+    found.append(hit | {"uri": "listed", "text": listed, "format": "rst"})
+    answer = {"query": "x", "mode": "hybrid", "matched": 3, "exact": True, "answered": True, "notes": [], "hits": found}
     tab.page.route("**/search", lambda route: route.fulfill(json=answer))
     tab.go("?q=x")
-    expect(tab.page.locator("#hits > li")).to_have_count(2)
+    expect(tab.page.locator("#hits > li")).to_have_count(3)
     parts = [hit.locator("p, pre").all_inner_texts() for hit in tab.page.locator("#hits .passage").all()]
     assert parts == [
         ["A moon", "The moon is full once a month.", "for n in moons:\n    n()"],
         ["A moon", "See 8 and code *x* of the moon:", "    def moon():\n        pass"],
+        [
+            *("- The sun shines, so:", "      sun()", "and it is day.", "note", "The earth is near."),
+            *("code-block python", "   earth()\n\n     for::", "Text.", "A quoted paragraph:"),
+            *("    near()\n\n      far()", "It ends here."),
+        ],
     ]
     assert tab.page.locator("#hits .passage code").all_inner_texts() == ["month", "code *x*"]
 

@@ -10,7 +10,7 @@ const MOST_HITS = 200;
 /** The state of a page that was asked nothing. A pick is a condition that was chosen: [field, operator, value]. */
 export const EMPTY = Object.freeze({
   view: "search", index: "", q: "", mode: "", with: "", where: "", picks: [], k: HITS, open: "", at: "", from: "", area: null, named: "", at_map: "",
-  like: [], unlike: [], sort: "newest",
+  like: [], unlike: [], sort: "newest", literal: false,
 });
 
 /** Return the state that an address holds. What it cannot mean is left out. */
@@ -37,13 +37,14 @@ export function readAddress(query) {
     like: isAll ? [] : given.getAll("like"),
     unlike: isAll ? [] : given.getAll("unlike"),
     sort: text("sort") === "title" ? "title" : "newest",
+    literal: text("literal") === "true",
   };
 }
 
 /** Return the address of a state, relative to the page: only what differs from the empty state is in it. */
 export function addressOf(state) {
   const given = new URLSearchParams();
-  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at", "named", "at_map", "sort"]) {
+  for (const name of ["view", "index", "q", "mode", "with", "where", "k", "open", "at", "named", "at_map", "sort", "literal"]) {
     if (state[name] !== EMPTY[name]) given.set(name, state[name]);
   }
   if (state.open && state.from) given.set("from", state.from);
@@ -58,7 +59,7 @@ export function addressOf(state) {
 export function asksTheSame(one, other) {
   const asked = (state) => JSON.stringify([
     state.index, state.q.trim(), state.mode, state.with, state.where.trim(), state.picks, state.k, state.area,
-    state.like, state.unlike, state.sort,
+    state.like, state.unlike, state.sort, state.literal,
   ]);
   return asked(one) === asked(other);
 }

@@ -9,7 +9,7 @@ const SENTENCES_PAUSE_MS = 200; // embedding every sentence of the hits must not
 
 /** What the page shows of a hit, and of a hit that is compared with. */
 const COMPARED = ["uri", "index", "title", "start", "end", "page", "line", "heading", "path"];
-const SHOWN = [...COMPARED, "text", "format", "score", "metadata", "why", "family", "family_size"];
+const SHOWN = [...COMPARED, "text", "format", "score", "metadata", "why", "family", "family_size", "family_indexes"];
 
 /** Return what a state asks for: hits of a question or of examples, or a list of documents. */
 export const kindOf = (state) => (state.q.trim() || state.like.length ? "question" : "list");
@@ -27,7 +27,7 @@ export function bodyOf(state) {
   if (kind === "list") body.sort = state.sort;
   else {
     if (state.q.trim()) body.query = state.q.trim();
-    Object.assign(body, { literal: false, fields: SHOWN, fold: true }, like.length && { like }, unlike.length && { unlike });
+    Object.assign(body, { literal: state.literal, fields: SHOWN, fold: true }, like.length && { like }, unlike.length && { unlike });
     // Examples are vectors: with them, words alone cannot rank, and without a question meaning alone does.
     const ofExamples = state.q.trim() ? state.mode.replace("words", "hybrid") : "dense";
     const mode = like.length || unlike.length ? ofExamples : state.mode;

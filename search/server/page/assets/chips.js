@@ -4,7 +4,7 @@ import { byId, element } from "./element.js";
 import { lastPart, samePick } from "./conditions.js";
 import { describePick } from "./filters.js";
 
-const NOTHING = { where: "", picks: [], area: null, named: "", like: [], unlike: [] };
+const NOTHING = { where: "", picks: [], area: null, named: "", like: [], unlike: [], literal: false };
 
 export class Chips {
   #removed = null; // what to choose to undo the last removal
@@ -31,6 +31,7 @@ export class Chips {
       ...["like", "unlike"].flatMap((name) => state[name].map((uri) => [
         `${name} ${this.titleOf(uri)}`, { [name]: state[name].filter((other) => other !== uri) },
       ])),
+      ...(state.literal ? [["the question as it stands", { literal: false }]] : []),
       ...(state.area ? [[state.named || "an area of the map", { area: null, named: "" }]] : []),
     ];
     const items = conditions.map(([text, without]) => this.#button(text, `Remove the filter: ${text}`, () => this.#remove(state, without), " ×"));

@@ -149,10 +149,16 @@ function drawMetadata(values, pick) {
 }
 
 /** Return links to the other hits that have nearly the same passage. */
-function drawFamily(hit, { href, ofAll }) {
+function drawFamily(hit, { href, open, ofAll }) {
   if (!hit.family_size) return null;
-  // A family of all indexes does not say which of them holds each.
-  const links = hit.family.map((uri) => element("li", { dir: "auto" }, ofAll ? lastPart(uri) : element("a", { href: href({ uri }) }, lastPart(uri))));
+  const links = hit.family.map((uri, at) => {
+    const member = { uri, index: hit.family_indexes[at] ?? hit.index };
+    return element("li", {}, ofAll && element("span", { className: "index" }, member.index), " ", element("a", {
+      href: href(member),
+      dir: "auto",
+      on: { click: (event) => opens(event) && open(member) },
+    }, lastPart(uri)));
+  });
   const same = `${hit.family_size} more with nearly the same text`;
   return element("details", { className: "family", lang: "en" }, element("summary", {}, same), element("ul", {}, ...links));
 }

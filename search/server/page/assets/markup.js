@@ -16,10 +16,9 @@ const HIDDEN = {
   ],
 };
 const INLINE_CODE = { markdown: /(`+)([^`\n]+)\1/g, rst: /(``)([^`\n]+)``/g };
-const CODE_BLOCKS = {
-  markdown: /^[ \t]*(```|~~~).*\n[\s\S]*?(?:^[ \t]*\1[ \t]*$|$(?![\s\S]))/gm,
-  rst: /(?<=::[ \t]*\n)(?:[ \t]*\n)*(?:[ \t]+\S.*(?:\n|$)(?:[ \t]*\n)*)+/g,
-};
+const CODE_BLOCKS = { markdown: /^[ \t]*(```|~~~).*\n[\s\S]*?(?:^[ \t]*\1[ \t]*$|$(?![\s\S]))/gm };
+/** A line of reStructuredText after which a block of code begins, with its indentation, that of its item included. */
+const RST_OPENING = /^([ \t]*(?:(?:[-*+•]|\w{1,3}[.)])[ \t]+)?)(?:(?!\.\. ).*::|\.\. (?:code|code-block|sourcecode|parsed-literal|productionlist|math|doctest)::.*)[ \t]*\n/gm;
 /** Where a paragraph of marked up text ends: at an empty line, after a heading, and before an item, a row or a field. */
 const GAP = /\n[ \t]*\n\s*|(?<=^#{1,6}[ \t].*)\n|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)]|\|)[ \t]|#{1,6}[ \t]|:?[A-Z][\w-]{0,30}:[ \t])/gm;
 const EMPTY_LINES = /\n[ \t]*\n\s*/g;
@@ -36,9 +35,21 @@ export const isMarkedUp = (format) => format in HIDDEN;
 const rangesOf = (text, pattern, kind) => (pattern ? [...text.matchAll(pattern)] : [])
   .map((match) => ({ start: match.index, end: match.index + match[0].length, kind }));
 
+/** Return the blocks of code of reStructuredText: the lines after "::" that are indented further than their paragraph. */
+function rstBlocks(text) {
+  const blocks = [];
+  for (const opening of text.matchAll(RST_OPENING)) {
+    const start = opening.index + opening[0].length;
+    const lines = new RegExp(`(?:[ \\t]*\\n)*(?:[ \\t]{${opening[1].length + 1},}\\S.*(?:\\n|$)(?:[ \\t]*\\n)*)+`, "y");
+    lines.lastIndex = start;
+    if (start >= (blocks.at(-1)?.end ?? 0) && lines.test(text)) blocks.push({ start, end: lines.lastIndex, kind: "block" });
+  }
+  return blocks;
+}
+
 /** Return the ranges of a text with another look: {start, end, kind}, where kind is "hidden", "code" or "block". */
 function looksOf(text, format) {
-  const blocks = rangesOf(text, CODE_BLOCKS[format], "block");
+  const blocks = format === "rst" ? rstBlocks(text) : rangesOf(text, CODE_BLOCKS[format], "block");
   const outside = (range) => !blocks.some((block) => range.start >= block.start && range.end <= block.end);
   const code = rangesOf(text, INLINE_CODE[format], "code").filter(outside);
   const inCode = (range) => code.some((part) => range.start >= part.start && range.end <= part.end);
