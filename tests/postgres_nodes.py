@@ -73,10 +73,10 @@ class Node:
         )
 
     def start(self) -> None:
-        self.run(f"{_BIN}/pg_ctl", "-D", self.data, "-l", f"{self.data}/log", "-w", "start")
+        self.run(f"{_BIN}/pg_ctl", "-D", self.data, "-l", f"{self.data}/log", "-w", "-t", "600", "start")
 
     def stop(self, mode: str = "immediate") -> None:
-        self.run(f"{_BIN}/pg_ctl", "-D", self.data, "-m", mode, "-w", "stop")
+        self.run(f"{_BIN}/pg_ctl", "-D", self.data, "-m", mode, "-w", "-t", "600", "stop")
 
     def sql(self, *statements: str) -> None:
         with psycopg.connect(self.uri, autocommit=True) as connection:
@@ -87,6 +87,8 @@ class Node:
 _SETTINGS = """
 listen_addresses = '127.0.0.1'
 dynamic_shared_memory_type = mmap
+fsync = off  # nothing here survives the machine
+full_page_writes = off
 max_connections = 100
 shared_buffers = 256MB
 shared_preload_libraries = 'citus'

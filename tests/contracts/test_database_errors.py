@@ -216,16 +216,24 @@ def test_each_refusal_says_what_helps(statement: str, kind: type[LikewiseError],
 
 
 @pytest.mark.parametrize(
-    ("line", "kind"),
+    ("kind", "line", "becomes"),
     [
-        ('could not extend file "base/5/16421": Input/output error', StorageError),
-        ("failed to COPY to shard 104040 on 127.0.0.1:49651", IndexUnavailable),  # of Citus, whose node ended
+        (psycopg.errors.IoError, 'could not extend file "base/5/16421": Input/output error', StorageError),
+        # What Citus reports if a node ends in the middle of a transaction.
+        (psycopg.errors.IoError, "failed to COPY to shard 104040 on 127.0.0.1:49651", IndexUnavailable),
+        (psycopg.errors.IoError, "failed to complete COPY on 127.0.0.1:49651", IndexUnavailable),
+        (psycopg.errors.ConnectionFailure, "connection to the remote node failed", IndexUnavailable),
+        (psycopg.errors.AdminShutdown, "terminating connection due to administrator command", IndexUnavailable),
+        (psycopg.errors.InternalError_, "", IndexUnavailable),
+        (psycopg.errors.InFailedSqlTransaction, "current transaction is aborted", IndexUnavailable),
+        (psycopg.errors.DeadlockDetected, "canceling the transaction since it was involved", IndexUnavailable),
     ],
 )
-def test_an_input_or_output_error_is_of_the_disk_or_of_a_node(line: str, kind: type[LikewiseError]) -> None:
-    with pytest.raises(LikewiseError) as refusal, translated(parse_address(address_of("anything"))):
-        raise psycopg.errors.IoError(line)
-    assert type(refusal.value) is kind
+def test_a_node_that_ends_is_not_an_error_of_a_disk(kind: type[Exception], line: str, becomes: type[Exception]) -> None:
+    address = parse_address("postgresql://u@h/db")
+    with pytest.raises(becomes) as refused, translated(address):
+        raise kind(line)
+    assert str(refused.value) == f"{address.shown}: {line or 'a server ended and gave no reason'}"
 
 
 def test_a_role_that_only_reads_one_index(

@@ -417,12 +417,11 @@ def translated(address: Address) -> Iterator[None]:
     except (errors.DataCorrupted, errors.IndexCorrupted) as error:
         raise IndexDamaged(f"{address.shown}: {one_line(error, address)}: restore a backup of the database") from error
     except errors.IoError as error:
-        # Of the server's disk, or of Citus where a node ended in the middle of a COPY.
+        # Of the server's disk, or of Citus if a node ends in the middle of a COPY.
         line = one_line(error, address)
-        kind = IndexUnavailable if line.startswith("failed to COPY to shard") else StorageError
-        raise kind(f"{address.shown}: {line}") from error
-    # InternalError_ is also what Citus reports if a node ends in the middle of a COPY.
-    except (errors.OperationalError, errors.IdleInTransactionSessionTimeout, errors.InternalError_) as error:
+        raise (IndexUnavailable if " COPY " in line else StorageError)(f"{address.shown}: {line}") from error
+    # InternalError is also what Citus reports if a node ends in the middle of a transaction.
+    except (errors.OperationalError, errors.InternalError) as error:
         raise IndexUnavailable(f"{address.shown}: {one_line(error, address)}") from error
     except errors.DataError as error:
         raise BadInput(f"{address.shown}: PostgreSQL cannot hold this value ({one_line(error, address)})") from error
@@ -430,7 +429,7 @@ def translated(address: Address) -> Iterator[None]:
 
 def one_line(error: BaseException, address: Address) -> str:
     """Return the first line of the server's message, without passwords."""
-    line = " ".join(str(error).split("\n")[0].split()) or type(error).__name__
+    line = " ".join(str(error).split("\n")[0].split()) or "a server ended and gave no reason"
     for password in passwords(address):
         line = line.replace(password, "***")
     return line
