@@ -61,6 +61,9 @@ class _QueryItself(Asker):
 class AsyncSearcher:
     """The members of `Searcher`, awaited. Share one among the tasks of an event loop.
 
+    Python awaits neither `len()` nor `in`: `await searcher.count()` is `len(searcher)`, and
+    `await searcher.contains(uri)` is `uri in searcher`. Properties are those of `searcher.searcher`.
+
     Questions that tasks ask at the same time are embedded together. A task that is cancelled, also by
     `asyncio.timeout`, leaves the queue, and its question ends at the next step.
     """
@@ -141,6 +144,7 @@ class AsyncSearcher:
     original = _awaited(Searcher.original)
     passages = _awaited(Searcher.passages)
     vectors = _awaited(Searcher.vectors)
+    contains = _awaited(Searcher.__contains__)
     count = _awaited(Searcher.count)
     uris = _awaited(Searcher.uris)
     beginnings = _awaited(Searcher.beginnings)

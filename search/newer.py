@@ -9,7 +9,7 @@ from typing import Self, get_args
 
 import numpy as np
 
-from indexer.errors import BadInput, FilterError, count_of
+from indexer.errors import BadInput, FilterError, UnknownField, count_of
 from indexer.filters.dates import Unit, before_now
 from indexer.filters.mapping import filter_tree
 from indexer.filters.tree import COLUMNS, Exists, Where, one_line
@@ -74,7 +74,10 @@ class Newer:
         """
         types = (fields or {}).get(self.field, ())
         if self.field != "modified" and fields is not None and (types or unknown_is_error):
-            check_filter(Exists(self.field), fields)
+            try:
+                check_filter(Exists(self.field), fields)
+            except UnknownField as error:
+                raise UnknownField(f"newer: {str(error).removeprefix('filter: ')}", error.field) from None
             if self.field in COLUMNS or {"date", "number"}.isdisjoint(types):
                 raise FilterError(f"newer: field {one_line(self.field, 80)} holds no dates: name a field of dates")
 

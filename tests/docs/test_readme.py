@@ -28,8 +28,7 @@ def test_a_page_shows_what_is_printed(name: str, tmp_path: Path, monkeypatch: py
     monkeypatch.delenv("LIKEWISE_INDEX", raising=False)
     printed = refreshed(page)
     assert page.count("\n$ likewise ") >= 2
-    if name != "docs/asking.md":  # its Python asks indexes that are not there
-        assert page.count("```python\n") == page.count("```text\n") >= 1
+    assert page.count("```python\n") == page.count("```text\n") >= 1
     lines, numbers = _comparable(printed)
     expected_lines, expected_numbers = _comparable(page)
     assert lines == expected_lines, "see what changed with: python -m docs.examples"

@@ -51,6 +51,8 @@ async def test_its_answers_are_those_of_a_searcher(address: Path, encoder: Any) 
             assert await searcher.similar("d0", 2, where="n > 0") == one.similar("d0", 2, where="n > 0")
             assert (await searcher.get("d1"), await searcher.count("n > 1")) == (one.get("d1"), 2)
             assert await searcher.passages("d1") == one.passages("d1")
+            assert (await searcher.count(), await searcher.contains("d1")) == (len(one), "d1" in one) == (4, True)
+            assert not await searcher.contains("nothing")
             assert [document async for document in searcher.documents("n > 0")] == list(one.documents("n > 0"))
             with pytest.raises(UnknownUri):
                 await searcher.get("nothing")

@@ -42,9 +42,9 @@ class LocalSelection:
         flags = limit.flags(np.arange(self._view.state.last_document + 1))
         if allowed.flags is not None:
             flags &= allowed.flags
-        elif limit.required is None:
+        elif limit.excluded:
             # Ids of removed documents have flags too. To read which ids are left takes 50 ms for 100,000 documents.
-            return AllowedRows(allowed.documents - len(limit.excluded), flags, allowed.parts)
+            return AllowedRows(allowed.documents - len(limit.ids), flags, allowed.parts)
         return AllowedRows(int(np.count_nonzero(flags)), flags, allowed.parts)
 
     @property

@@ -170,14 +170,8 @@ def _any_of(column: str) -> str:
 
 def _limited(column: str, limit: Limit) -> tuple[str, list[object]]:
     """Return the conditions of a question as SQL over a column of ids, and its parameters."""
-    parts, parameters = ["true"], list[object]()
-    if limit.required is not None:
-        parts.append(_any_of(column))
-        parameters.append(IdArray.of(limit.required[limit.flags(limit.required)]))
-    elif len(limit.excluded):
-        parts.append(f"{column} <> ALL(%s)")
-        parameters.append(IdArray.of(limit.excluded))
-    return " AND ".join(parts), parameters
+    condition = f"{column} <> ALL(%s)" if limit.excluded else _any_of(column)
+    return condition, [IdArray.of(limit.ids)]
 
 
 def compiled(view: View, where: Where | None, *, by_row: bool = False) -> Sql:

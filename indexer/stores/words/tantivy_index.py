@@ -175,9 +175,14 @@ def restrict(field: str, ids: Ids, *, excluded: bool = False) -> Restriction:
     return (_clause(Query.boolean_query([(Occur.Should, one) for one in queries]), excluded=excluded),)
 
 
-def restrict_to(conditions: Sequence[Condition]) -> Restriction:
-    """Limit a search to the texts that meet all conditions."""
-    return tuple(_clause(_row_of(one.words), excluded=one.excluded) for one in conditions)
+def restrict_to(conditions: Sequence[Condition], *, none: bool = False) -> Restriction:
+    """Limit a search to the texts that meet all conditions; if `none`, to all other texts."""
+    clauses = tuple(_clause(_row_of(one.words), excluded=one.excluded) for one in conditions)
+    if not none:
+        return clauses
+    # Every text is excluded that meets them all. A query of excluded texts alone finds nothing.
+    everything = (Occur.Must, Query.const_score_query(Query.all_query(), 0.0))
+    return (_clause(Query.boolean_query([everything, *clauses]), excluded=True),)
 
 
 def _clause(query: Query, *, excluded: bool) -> tuple[Occur, Query]:
@@ -338,13 +343,13 @@ class Postings:
         """Return how many texts a restriction leaves."""
         return int(self._searcher.search(self._query({}, restriction, every=True), 1).count)
 
-    def holding(self, words: Sequence[str], field: str) -> Ids:
-        """Return the ids of the texts that have these words in a row (n,), ascending.
+    def ids(self, restriction: Restriction, field: str) -> Ids:
+        """Return the ids of the texts that a restriction leaves (n,), ascending.
 
         Args:
             field: "id" or "document": which ids.
         """
-        query = Query.const_score_query(_row_of(words), 0.0)
+        query = self._query({}, restriction, every=True)
         hits = self._searcher.search(query, max(1, self._searcher.num_docs), count=False).hits
         return np.sort(self._values(field, [address for _, address in hits]))
 

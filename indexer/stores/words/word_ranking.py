@@ -8,7 +8,7 @@ engine's.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,32 +26,25 @@ _PASSAGES_PER_DOCUMENT = 8
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The units that the conditions of a question leave.
+    """The units that the conditions of a question leave: whichever is shorter of the list of them and of the others.
 
     Attributes:
-        required: ids of the documents or passages that hold all required words (n,), ascending; None for all.
-        excluded: ids of those that hold excluded words (n,), ascending.
+        ids: ids of documents or passages (n,), ascending.
+        excluded: whether these are left out, and all others left.
     """
 
     unit: Unit
-    required: Ids | None
-    excluded: Ids
+    ids: Ids
+    excluded: bool
 
     def flags(self, ids: Ids) -> NDArray[np.bool_]:
         """Return one flag per id (n,), ids ascending: whether the conditions leave this document or passage."""
-        flags = np.ones(len(ids), np.bool_) if self.required is None else _are_in(ids, self.required)
-        flags &= ~_are_in(ids, self.excluded)
-        return flags
-
-
-def _are_in(ids: Ids, others: Ids) -> NDArray[np.bool_]:
-    """Return one flag per id (n,): whether it is one of the others. Both are ascending."""
-    flags = np.zeros(len(ids), np.bool_)
-    positions = np.searchsorted(ids, others)
-    inside = positions < len(ids)
-    positions, others = positions[inside], others[inside]
-    flags[positions[ids[positions] == others]] = True
-    return flags
+        flags = np.zeros(len(ids), np.bool_)
+        positions = np.searchsorted(ids, self.ids)
+        inside = positions < len(ids)
+        positions, own = positions[inside], self.ids[inside]
+        flags[positions[ids[positions] == own]] = True
+        return ~flags if self.excluded else flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +78,12 @@ class Words:
 
     def limit(self, conditions: Conditions, unit: Unit) -> Limit:
         """Return the units that conditions leave."""
-        field: Literal["id", "document"] = "id" if unit == "passage" else "document"
-        required, excluded = None, np.empty(0, np.int64)
-        for condition in conditions:
-            ids = self.of(unit).holding(condition.words, field)
-            if condition.excluded:
-                excluded = np.union1d(excluded, ids)
-            else:
-                required = ids if required is None else np.intersect1d(required, ids, assume_unique=True)
-        return Limit(unit, required, excluded)
+        from indexer.stores.words.tantivy_index import restrict_to
+
+        texts = self.of(unit)
+        excluded = 2 * texts.count_of(restrict_to(conditions)) > texts.count
+        ids = texts.ids(restrict_to(conditions, none=excluded), "id" if unit == "passage" else "document")
+        return Limit(unit, ids, excluded)
 
     def rank_units(
         self, terms: Terms, k: int, restriction: Restriction, unit: Unit, *, every: bool = False
