@@ -164,7 +164,7 @@ def test_what_is_no_half_life_is_refused(newer: Any, message: str) -> None:
 
 
 def test_a_field_without_dates_is_refused(searcher: Searcher) -> None:
-    with pytest.raises(UnknownField, match='^newer: no document has a field "sen"; near: sent'):
+    with pytest.raises(UnknownField, match=r'^newer: no document has a field "sen"; near: sent'):
         searcher.search("bread", mode="words", newer="90d:sen")
     for field in ("kind", "title"):
         with pytest.raises(FilterError, match=f"newer: field {field} holds no dates: name a field of dates"):
